@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from .._call.call import Call
     from .._call.hooks import Scope
-    from .._call.kinds import Result
+    from .._call.kinds import Request, Result
     from .._call.record import Record
     from .._log.request_log import RequestLog
 
@@ -22,7 +22,20 @@ if TYPE_CHECKING:
 class AfterBodyHooks(LoggingHooks):
     """Writes the lines of a call when its body has ended, failed or was released."""
 
+    enters = True
+
     __slots__ = ()
+
+    def enter(self, call: Call, scope: Scope, request: Request) -> None:
+        """Write the lines of an earlier answer, before another one takes its place.
+
+        A decorator around may send again while the body of the first is open.
+        """
+        waiting = [each for each in call.waiters if isinstance(each, _Lines)]
+        for lines in waiting:
+            lines.stop_waiting(scope.record)
+        if waiting:
+            call.wake()
 
     def leave(
         self,
@@ -49,7 +62,7 @@ class _Lines:
     call, which the filters of a logger may read.
     """
 
-    __slots__ = ("_call", "_context", "_record", "_write")
+    __slots__ = ("_call", "_context", "_is_due", "_record", "_write")
 
     def __init__(
         self, call: Call, record: Record, write: Callable[[RequestLog], None]
@@ -58,13 +71,18 @@ class _Lines:
         self._record = record
         self._context = copy_context()
         self._write = write
+        self._is_due = False
+
+    def stop_waiting(self, record: Record) -> None:
+        """Let them be written next, body or not, if they are about this record."""
+        self._is_due = self._is_due or self._record is record
 
     def __call__(self) -> None:
         """Write them if the body has ended; otherwise wait on."""
         if sys.is_finalizing():
             # With the interpreter, what handlers need goes too.
             return
-        if self._record.outcome.body_ended is None:
+        if self._record.outcome.body_ended is None and not self._is_due:
             self._call.wait_with(self)
         else:
             self._context.run(self._write, log_of(self._call, self._record))

@@ -370,6 +370,28 @@ async def test_decorator_that_sends_twice_is_told_twice(serve, lines):
     ]
 
 
+@pytest.mark.parametrize("inside", [(), (retrying(SOON),)], ids=["plain", "retries"])
+async def test_answer_that_is_left_open_for_another_one(serve, lines, inside):
+    """It is told before the other one takes its place, which is told for itself."""
+
+    @client_decorator
+    async def again(delegate, ctx, request):
+        first = await delegate.execute(ctx, request)
+        second = await delegate.execute(ctx, request)
+        first.close()
+        return second
+
+    url = await serve([MISSING, 3600.0], [HALF, 0.05, b"56789"])
+    async with (
+        build(url, *inside, logged(), again) as session,
+        session.get("/") as response,
+    ):
+        await response.read()
+
+    assert [(404, False), (200, True)] == lines.told("response_status", "is_complete")
+    assert ["WARNING", "DEBUG"] == lines.levels
+
+
 async def test_response_that_a_decorator_replaces(serve, lines):
     """Its line says what became of the call, and comes once."""
 
