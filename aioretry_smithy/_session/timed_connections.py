@@ -8,6 +8,7 @@ into a context variable while it is sent, which aiohttp's call for it finds ther
 from __future__ import annotations
 
 from asyncio import current_task, get_running_loop
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from types import SimpleNamespace
@@ -61,10 +62,10 @@ async def _timed(
     try:
         return await start(call, scope, request)
     finally:
-        # A coroutine that is thrown away ends in another context.
-        if _sent.get(None) is timed:
-            _sent.reset(token)
         timed.close()
+        # A coroutine that is thrown away ends in another context, or in a copy.
+        with suppress(ValueError):
+            _sent.reset(token)
 
 
 class TimedRequest(SimpleNamespace):

@@ -148,22 +148,24 @@ async def test_request_that_is_over_hears_nothing():
     assert 1.0 == before.queued
 
 
-async def test_coroutine_that_is_thrown_away_elsewhere():
-    """It ends in another context, whose variable is not its own."""
+@pytest.mark.parametrize("is_copy", [False, True], ids=["another", "copy"])
+async def test_coroutine_that_is_thrown_away_elsewhere(is_copy):
+    """It ends in another context, as that of a connection which it has opened."""
     call = call_of(begin())
-    times = []
+    times, contexts = [], []
 
     async def for_ever(*given):
         timed = _sent.get()
         timed.open()
         timed.wait_for("queued")
         times.append(timed)
+        contexts.append(copy_context())
         await asyncio.get_running_loop().create_future()
 
     coroutine = _timed(for_ever, call, call, call.to_send)
     copy_context().run(coroutine.send, None)
     await asyncio.sleep(1.0)
-    coroutine.close()
+    (contexts.pop() if is_copy else copy_context()).run(coroutine.close)
     times[0].wait_for("dns")
     await asyncio.sleep(1.0)
 
