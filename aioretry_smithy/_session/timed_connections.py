@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, TypeVar
+from weakref import WeakKeyDictionary
 
 from aiohttp import TraceConfig
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     import aiohttp
-    from aiohttp import ClientSession
+    from aiohttp import BaseConnector, ClientSession
 
     from .._call.call import Call
     from .._call.connection_timings import Part
@@ -146,21 +147,20 @@ class _Tracing(TraceConfig):
 def _trace_config() -> TraceConfig:
     """Make the trace configuration of one session; it is frozen there."""
     config = _Tracing()
-    lookups = _Lookups()
     config.on_connection_queued_start.append(_heard(_wait("queued")))
     config.on_connection_queued_end.append(_heard(_wait(None)))
     config.on_connection_create_start.append(_heard(_wait("connect")))
     config.on_connection_create_end.append(_heard(_wait(None)))
     config.on_connection_reuseconn.append(_heard(_reuse))
-    config.on_dns_cache_miss.append(_heard(lookups.begin))
+    config.on_dns_cache_miss.append(_heard(_of_query(_Lookups.begin)))
     config.on_dns_resolvehost_start.append(_heard(_wait("dns")))
-    config.on_dns_resolvehost_end.append(_heard(lookups.end))
-    config.on_dns_cache_hit.append(_heard(lookups.join))
+    config.on_dns_resolvehost_end.append(_heard(_of_query(_Lookups.end)))
+    config.on_dns_cache_hit.append(_heard(_of_query(_Lookups.join)))
     return config
 
 
 def _heard(
-    note: Callable[[TimedRequest, _Given], None],
+    note: Callable[[ClientSession, TimedRequest, _Given], None],
 ) -> Callable[..., Awaitable[None]]:
     """Make the receiver of a signal, which may be about no request of ours."""
 
@@ -168,26 +168,44 @@ def _heard(
         session: ClientSession, timed: SimpleNamespace, given: _Given
     ) -> None:
         if isinstance(timed, TimedRequest):
-            note(timed, given)
+            note(session, timed, given)
 
     return hear
 
 
-def _wait(part: Part | None) -> Callable[[TimedRequest, object], None]:
-    return lambda timed, _: timed.wait_for(part)
+def _wait(part: Part | None) -> Callable[[ClientSession, TimedRequest, object], None]:
+    return lambda session, timed, given: timed.wait_for(part)
 
 
-def _reuse(timed: TimedRequest, given: object) -> None:
+def _reuse(session: ClientSession, timed: TimedRequest, given: object) -> None:
     timed.reuse()
 
 
+def _of_query(
+    note: Callable[[_Lookups, TimedRequest, _Given], None],
+) -> Callable[[ClientSession, TimedRequest, _Given], None]:
+    return lambda session, timed, given: note(
+        _Lookups.of(session.connector), timed, given
+    )
+
+
 class _Lookups:
-    """The queries of a session's resolver, each by the request that wanted it first.
+    """The queries of a connector's resolver, each by the request that wanted it first.
 
     Where names are cached, aiohttp asks once for all that want the same, in a task that
     outlives the first. It tells the others of a hit in the cache, and then lets them
-    wait.
+    wait; also those of other sessions that share the connector.
     """
+
+    @classmethod
+    def of(cls, connector: BaseConnector | None) -> _Lookups:
+        """Return those of a connector; none where a closed session has left it."""
+        if connector is None:
+            return cls()
+        lookups = _of_connectors.get(connector)
+        if lookups is None:
+            lookups = _of_connectors[connector] = cls()
+        return lookups
 
     def __init__(self) -> None:
         self._asking: dict[str, TimedRequest] = {}
@@ -231,3 +249,6 @@ class _Lookups:
     def _forget(self, host: str, timed: TimedRequest, task: object = None) -> None:
         if self._asking.get(host) is timed:
             del self._asking[host]
+
+
+_of_connectors: WeakKeyDictionary[BaseConnector, _Lookups] = WeakKeyDictionary()

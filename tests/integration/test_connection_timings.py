@@ -194,6 +194,29 @@ async def test_second_request_that_waits_for_the_same_query(url):
     assert [None] == [each.dns for each in fresh]
 
 
+@pytest.mark.parametrize("closes", [False, True], ids=["open", "closed"])
+async def test_query_of_another_session_with_the_same_connector(url, closes):
+    """Sessions that share a connector wait for each other's queries."""
+    connector = TCPConnector(resolver=SlowResolver())
+    first, second = (
+        timed(connector=connector, connector_owner=False) for _ in range(2)
+    )
+    asking = asyncio.create_task(log_of(first, url))
+    await asyncio.sleep(WAIT / 4)
+    joining = asyncio.create_task(log_of(second, url))
+    await asyncio.sleep(WAIT / 4)
+    if closes:
+        asking.cancel()
+        await first.close()
+    log = await joining
+    await asyncio.wait([asking])
+    for each in first, second, connector:
+        await each.close()
+
+    assert log.connection.dns >= WAIT / 2
+    assert log.connection.connect < WAIT / 2
+
+
 async def test_ports_of_one_host_are_asked_for_apart(url, aiohttp_server):
     """Each query is one of its own, and each request follows its own."""
 
