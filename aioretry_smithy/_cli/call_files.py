@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
 from .._log.har import HarWriter
 from .._log.trace_events import TraceWriter
 from .._report.cleaning import cleaned
+from .._report.sources import STANDARD_INPUT
 from .options import UsageError
 from .plain_output import PlainOutput
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
     from types import TracebackType
     from typing import TextIO
 
@@ -107,24 +109,44 @@ def check_writable(option: str, path: Path) -> None:
 
 
 def check_apart(arguments: argparse.Namespace) -> None:
-    """Refuse to write where something is read, or something else is written.
+    """Refuse to read a file twice, and to write over what is read or written.
 
     Raises:
         UsageError: Two files are one.
     """
-    seen = {os.path.realpath(name) for name in arguments.files}
+    seen: set[object] = set()
+    for name in arguments.files:
+        _add_once(seen, name, f"{name!r} (expected: once)")
     for option in ("html", *_WRITERS):
         path: Path | None = getattr(arguments, option)
-        if path is None:
-            continue
-        real = os.path.realpath(path)
-        if real in seen and not _is_device(path):
-            raise UsageError(f"--{option}: {str(path)!r} (expected: a file of its own)")
-        seen.add(real)
+        if path is not None:
+            complaint = f"--{option}: {str(path)!r} (expected: a file of its own)"
+            _add_once(seen, path, complaint)
 
 
-def _is_device(path: Path) -> bool:
-    return path.exists() and not path.is_file()
+def _add_once(seen: set[object], name: str | Path, complaint: str) -> None:
+    identity = _identity(name)
+    if identity in seen:
+        raise UsageError(complaint)
+    if identity is not None:
+        seen.add(identity)
+
+
+def _identity(name: str | Path) -> object:
+    """Return what all names of a file have in common, hard links too.
+
+    Standard input is the file that a shell has it read. Devices may be used as often
+    as one likes: None.
+    """
+    is_input = name == STANDARD_INPUT
+    try:
+        found = os.fstat(sys.stdin.fileno()) if is_input else Path(name).stat()
+    except (OSError, ValueError, AttributeError):
+        # Nothing is there yet, or what stands for standard input is no file.
+        return name if is_input else os.path.realpath(name)
+    if stat.S_ISREG(found.st_mode):
+        return found.st_dev, found.st_ino
+    return name if is_input else None
 
 
 def call_files(arguments: argparse.Namespace) -> Iterator[CallFile]:

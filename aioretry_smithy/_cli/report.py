@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from .._report.document import blocks
 from .._report.reading import Reading, read
 from .._report.selection import Selection
-from .._report.sources import STANDARD_INPUT, Source, UnreadableError
+from .._report.sources import Source, UnreadableError
 from .call_files import UnwritableError, call_files, check_apart
-from .options import UsageError
 from .output import ExitCode, complain, new_output
 from .report_page import ReportPage
 
@@ -27,11 +26,9 @@ def report(arguments: argparse.Namespace) -> ExitCode:
     """Read the files and print what they say.
 
     Raises:
-        UsageError: A file was given twice, or a page was asked for and what makes it is
-            not installed.
+        UsageError: Two files are one, or a page was asked for and what makes it is not
+            installed.
     """
-    if arguments.files.count(STANDARD_INPUT) > 1:
-        raise UsageError("'-' (expected: once)")
     check_apart(arguments)
     try:
         return _report(arguments)

@@ -186,18 +186,44 @@ def test_bad_usage(arguments, capsys):
 
 @pytest.mark.parametrize(
     "options",
-    [["--har={0}"], ["--har={1}", "--trace={1}"], ["--trace={2}"]],
-    ids=["input", "twice", "link"],
+    [["--har={0}"], ["--har={1}", "--trace={1}"], ["--trace={2}"], ["--html={3}"]],
+    ids=["input", "twice", "link", "hard link"],
 )
 def test_files_that_are_one(calls, tmp_path, options, capsys):
     """What is read is not written over, and nothing is written twice."""
     (tmp_path / "link").symlink_to(calls)
-    places = calls, tmp_path / "calls.har", tmp_path / "link"
+    (tmp_path / "hard").hardlink_to(calls)
+    places = calls, tmp_path / "calls.har", tmp_path / "link", tmp_path / "hard"
     before = Path(calls).read_bytes()
 
     assert 64 == main(["report", calls, *(each.format(*places) for each in options)])
     assert "a file of its own" in capsys.readouterr().err
     assert before == Path(calls).read_bytes()
+
+
+def test_standard_input_is_not_written_over(calls, monkeypatch, capsys):
+    """A file that the shell reads is a file that is read."""
+    before = Path(calls).read_bytes()
+    with Path(calls).open() as file:
+        monkeypatch.setattr("sys.stdin", file)
+        assert 64 == main(["report", "-", f"--har={calls}"])
+
+    assert "a file of its own" in capsys.readouterr().err
+    assert before == Path(calls).read_bytes()
+
+
+def test_a_file_is_not_read_twice(calls, tmp_path, capsys):
+    """Each call would count twice."""
+    (tmp_path / "link").symlink_to(calls)
+
+    assert 64 == main(["report", calls, str(tmp_path / "link")])
+    assert "(expected: once)" in capsys.readouterr().err
+
+
+def test_devices_are_used_as_often_as_one_likes(calls, capsys):
+    """Nothing is lost there."""
+    assert 0 == main(["report", calls, "--har=/dev/null", "--trace=/dev/null"])
+    assert "3 calls" in capsys.readouterr().out
 
 
 def test_relative_moments():
