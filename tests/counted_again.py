@@ -59,6 +59,11 @@ def succeeded_at_once(call: dict[str, Any]) -> bool:
     )
 
 
+def rescued(call: dict[str, Any]) -> bool:
+    succeeded = any(attempt["is_success"] for attempt in attempts(call))
+    return call["is_success"] and succeeded and not succeeded_at_once(call)
+
+
 def requests(call: dict[str, Any]) -> int:
     """Return how many requests a call made; a function makes those of its calls."""
     return sum(
@@ -79,6 +84,7 @@ def summary(calls: list[dict[str, Any]]) -> dict[str, float]:
         "calls": len(calls),
         "successes": sum(call["is_success"] for call in calls),
         "successes_without_retries": sum(map(succeeded_at_once, calls)),
+        "successes_by_retries": sum(map(rescued, calls)),
         "attempts": sum(len(attempts(call)) for call in calls),
         "extra_requests": sum(requests(call) - necessary(call) for call in calls),
         "retries": sum(len(rounds(call)) - 1 for call in every),

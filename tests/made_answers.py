@@ -175,6 +175,7 @@ def made_answers(**changes: Any) -> answers.Answers:
             success=0.9998,
             successes_without_retries=18_610,
             success_without_retries=0.9305,
+            successes_by_retries=1386,
             attempts=21_480,
             attempts_per_call=1.074,
             extra_requests=1480,

@@ -93,6 +93,10 @@ class Summary:
     success_without_retries: float
     """What share of calls would have been successes had nothing been retried."""
 
+    successes_by_retries: float
+    """Calls that were successes only as they were retried; without those that a
+    fallback saved."""
+
     attempts: float
     """Requests of the calls, hedges and resends included; a call makes one at least."""
 

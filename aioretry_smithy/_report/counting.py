@@ -61,7 +61,7 @@ class Counting:
 
     def __init__(self, by: By, top: int) -> None:
         self._by = by
-        self._calls = self._successes = self._at_once = 0.0
+        self._calls = self._successes = self._at_once = self._rescued = 0.0
         self._attempts = self._extra = 0.0
         self._retries = self._hedges = self._resends = 0.0
         self._times = Times()
@@ -111,6 +111,7 @@ class Counting:
         self._calls += weight
         self._successes += weight * call.is_success
         self._at_once += weight * call.is_success_at_once
+        self._rescued += weight * call.is_rescued
         self._attempts += weight * len(call.attempts)
         self._extra += weight * call.extra
         self._retries += weight * call.retries
@@ -162,6 +163,7 @@ class Counting:
             ratio(self._successes, calls),
             whole(self._at_once),
             ratio(self._at_once, calls),
+            whole(self._rescued),
             whole(self._attempts),
             ratio(self._attempts, calls),
             whole(self._extra),

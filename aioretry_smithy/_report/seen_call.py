@@ -54,6 +54,7 @@ class SeenCall:
         "duration",
         "extra",
         "hedges",
+        "is_rescued",
         "is_success",
         "is_success_at_once",
         "requests",
@@ -72,6 +73,9 @@ class SeenCall:
     """That of its duration in histograms."""
 
     is_success: bool
+
+    is_rescued: bool
+    """Whether retries made it a success; a fallback may do that, too."""
 
     is_success_at_once: bool
     """Whether it was a success without any retry, also in the calls inside."""
@@ -154,11 +158,8 @@ class SeenCall:
         """Add up the calls inside the attempts."""
         attempts = self.attempts
         self.requests = self.extra = 0
-        self.is_success_at_once = (
-            self.is_success
-            and not self.retries
-            and any(attempt.is_success for attempt in attempts)
-        )
+        is_own = self.is_success and any(attempt.is_success for attempt in attempts)
+        self.is_success_at_once = is_own and not self.retries
         for number_of_attempt, attempt in enumerate(attempts):
             calls, own = attempt.calls, 1
             if calls:
@@ -174,6 +175,7 @@ class SeenCall:
                 self.extra += own
             else:
                 self.extra += sum(call.extra for call in calls)
+        self.is_rescued = is_own and not self.is_success_at_once
 
 
 def _calls(values: Line, level: int) -> tuple[SeenCall, ...]:

@@ -112,7 +112,7 @@ def retries_in_words(summary: Summary) -> str | None:
     """Say what retries were good for and what they cost; None where there were none."""
     if not summary.retries:
         return None
-    saved = max(0.0, summary.success - summary.success_without_retries)
+    saved = summary.successes_by_retries / summary.calls
     cost = per_call(summary.retries / summary.calls)
     return f"retries saved {share(saved)} of the calls and cost {cost} requests each"
 

@@ -174,6 +174,15 @@ def test_text_of_calls_that_are_well():
     assert "retries saved" not in text
 
 
+def test_retries_are_not_praised_for_what_a_fallback_did():
+    """The call was retried in vain, and is a success all the same."""
+    saved = call(sent(0, 0.1, 503, **AGAIN), sent(1.1, 0.1, 200), took=1.2)
+    replaced = call(sent(0, 0.1, 503, **AGAIN), sent(1.1, 0.1, 503), took=1.2)
+    text = text_of(saved, replaced)
+
+    assert "retries saved 50 % of the calls" in text
+
+
 def test_text_of_nothing():
     """A report may have no calls at all."""
     text = Report.of([]).render()
