@@ -89,6 +89,8 @@ def _nothing(answers: Answers) -> str:
     if read.skipped.get("attempt"):
         where = "put the LoggingClient outside the retrying client"
         return f"there are attempts but no calls: {where}"
+    if read.skipped.get("several"):
+        return "several calls stand on one line (expected: a line for each)"
     if read.left_out:
         return f"none of {read.left_out:,} calls is in that time and matches"
     if read.lines:

@@ -42,8 +42,8 @@ class Input:
     skipped: Mapping[str, int]
     """Lines that were no calls, by reason.
 
-    ``no_json``, ``no_call``, ``attempt``, ``not_nested``, ``too_long``, ``too_deep``,
-    ``under_way``.
+    ``no_json``, ``no_call``, ``attempt``, ``not_nested``, ``several``, ``too_long``,
+    ``too_deep``, ``under_way``.
     """
 
     without_id: int

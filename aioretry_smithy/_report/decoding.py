@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from .answers import Line
 
 _MOST_BRACES: Final = 8
+_BETWEEN: Final = re.compile(r"[\s,]*(?=\{)")
 
 
 class Skipped(StrEnum):
@@ -22,6 +24,9 @@ class Skipped(StrEnum):
 
     NOT_NESTED = "not_nested"
     """It is one of two lines, for the request or for the response."""
+
+    SEVERAL = "several"
+    """There are more of them, as in a list on one line."""
 
     TOO_LONG = "too_long"
     TOO_DEEP = "too_deep"
@@ -59,9 +64,20 @@ def decode(line: bytes) -> Line | Skipped:
         else:
             found = _call_in(value)
             if found is not Skipped.NO_CALL:
-                break
+                # Most lines end here.
+                is_last = end == len(text) or not _is_one_at(text, end)
+                return found if is_last else Skipped.SEVERAL
         start = text.find("{", end)
     return found
+
+
+def _is_one_at(text: str, end: int) -> bool:
+    """Say whether another line follows at once."""
+    between = _BETWEEN.match(text, end)
+    if between is None:
+        return False
+    value = _decoded(text[between.end() :])
+    return isinstance(value, dict) and _call_in(value) is not Skipped.NO_CALL
 
 
 def _call_in(value: Line) -> Line | Skipped:

@@ -122,6 +122,7 @@ _SKIPPED: Final = {
     "no_call": "no calls",
     "attempt": "attempts alone: put the LoggingClient outside the retrying client",
     "not_nested": "not nested: use LogFormatter.json(nested=True)",
+    "several": "several calls each: write each call on a line of its own",
     "too_long": "longer than 16 MB",
     "too_deep": "nested too deep",
     "under_way": "calls under way",

@@ -127,6 +127,7 @@ def test_options_choose_calls(calls, capsys):
         (["GET /"], "none of 1 lines is a call (expected: those of"),
         ([{**call(), "type": "request"}], "LogFormatter.json(nested=True)"),
         ([{**call(), "type": "attempt"}], "put the LoggingClient outside the retrying"),
+        ([[call(), call()]], "several calls stand on one line"),
     ],
 )
 def test_without_any_call(tmp_path, lines, complaint, capsys):

@@ -25,6 +25,8 @@ TEXT = json.dumps(CALL)
         json.dumps({"stream": "stdout", "log": f"INFO {TEXT}"}),
         json.dumps({"level": "INFO", "message": CALL}),
         f"2026-11-26T12:00:00Z stdout F {TEXT}",
+        f'{TEXT} {{"trace": 1}}',
+        f"{TEXT}, {{broken",
     ],
 )
 def test_a_call_is_found(line):
@@ -49,6 +51,9 @@ def test_a_call_is_found(line):
         (json.dumps({**CALL, "type": "request"}), "not_nested"),
         (json.dumps({"type": "response", "duration": 1}), "not_nested"),
         (json.dumps({"log": json.dumps({**CALL, "type": "response"})}), "not_nested"),
+        (TEXT + TEXT, "several"),
+        (json.dumps([CALL, CALL]), "several"),
+        (f"{TEXT}\r{TEXT}\r", "several"),
     ],
 )
 def test_no_call_is_found(line, reason):
