@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
@@ -29,6 +30,9 @@ _NUMBERS = frozenset({"answered", "attempts", "load", "recovery", "seconds"})
 _NARROWEST = 12
 """Columns of a text in a table at least."""
 
+_OF_A_FILE = 10_000
+"""Columns that are no limit: a pipe has no edge."""
+
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
@@ -41,7 +45,10 @@ class RichOutput(PlainOutput):
 
     def __init__(self, file: TextIO | None) -> None:
         super().__init__(file)
-        self._console = _Console(file=self.file)
+        self._console = self._of_columns = _Console(file=self.file)
+        if not (self._console.is_terminal or "COLUMNS" in os.environ):
+            # In 80 columns, words are broken that somebody may look for.
+            self._of_columns = _Console(file=self.file, width=_OF_A_FILE)
 
     def heading(self, title: str, text: str) -> None:
         """Write a title and what it is about."""
@@ -100,7 +107,7 @@ class RichOutput(PlainOutput):
             )
         for row in rows:
             table.add_row(*map(Text, row))
-        self._console.print(table)
+        self._of_columns.print(table)
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
         """Write rows, of which the first holds the names of the columns."""

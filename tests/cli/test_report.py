@@ -82,6 +82,17 @@ def test_all_widths_show_the_same_numbers(calls, width, monkeypatch, capsys):
     assert "67 %" in shown.replace("\n", "") or width < 80
 
 
+def test_a_pipe_has_no_edge(tmp_path, monkeypatch, capsys):
+    """What somebody looks for in a file is not broken in two."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    host = f"{'a-host-with-a-long-name.' * 2}example.com"
+    gone = call(request_url=f"https://{host}/x", **failed("ServerDisconnectedError"))
+
+    assert 0 == main(["report", written(tmp_path / "calls.jsonl", gone)])
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith(f"{host}  ServerDisconnectedError  ") for line in lines)
+
+
 def test_report_as_a_document(calls, capsys):
     """It is one JSON document, the same numbers again."""
     values = document(capsys, calls)
