@@ -64,7 +64,9 @@ def panels(timeline: Timeline) -> Iterator[str]:
     steps = [round((time - first).total_seconds() / timeline.step) for time in times]
     count = steps[-1] + 1
     columns = min(count, _MOST_COLUMNS)
-    ends = tuple(f"{time:%H:%M}" for time in (first, last))
+    # Within a day nobody needs the date.
+    shown = slice(11, 16) if first.date() == last.date() else slice(5, 16)
+    ends = tuple(f"{time.isoformat(' ')[shown]}" for time in (first, last))
     for kind, _, title, value in _PANELS:
         heights = [0.0] * columns
         for step, each in zip(steps, timeline.moments, strict=True):

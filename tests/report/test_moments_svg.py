@@ -38,6 +38,14 @@ def test_there_is_a_picture_for_each_number():
     assert all({"12:00", "12:59"} <= {*texts(each)} for each in pictures.values())
 
 
+def test_ends_on_different_days_say_which():
+    """The hours alone would be those of any day."""
+    pictures = drawn(moment(0), moment(36 * 60), step=3600)
+
+    ends = {"11-26 12:00", "11-28 00:00"}
+    assert all(ends <= {*texts(each)} for each in pictures.values())
+
+
 def test_columns_are_to_scale():
     """The largest number takes all the height; a minute without calls has none."""
     moments = moment(0, calls=50), moment(1, calls=100), moment(3, calls=25)
