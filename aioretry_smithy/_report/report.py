@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from .._errors import bad_argument, check_int
+from .._log.request_log import RequestLog
 from .document import blocks
 from .reading import Reading
 from .selection import Selection
@@ -14,7 +15,6 @@ from .units import KEYS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .._log.request_log import RequestLog
     from .answers import Answers
     from .units import By
 
@@ -56,7 +56,7 @@ class Report:
             raise bad_argument("by", by, f"one of {', '.join(KEYS)}")
         check_int("top", top, 0)
         reading = Reading(by, top, Selection())
-        calls: list[dict[str, object]] = [log.to_dict() for log in logs]
+        calls = [_values_of(log) for log in logs]
         for values in calls:
             reading.note_inside(values)
         for values in calls:
@@ -96,3 +96,9 @@ class Report:
 
     def __repr__(self) -> str:
         return f"<Report of {self.answers.input.calls} calls>"
+
+
+def _values_of(log: RequestLog) -> dict[str, object]:
+    if not isinstance(log, RequestLog):
+        raise bad_argument("logs", log, "RequestLog objects")
+    return log.to_dict()

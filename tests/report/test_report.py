@@ -97,6 +97,13 @@ def test_arguments_are_checked(name, value, expected):
         Report.of([], **{name: value})
 
 
+@pytest.mark.parametrize("log", [None, "GET", {"name": "GET"}])
+def test_logs_are_checked(log):
+    """Lines are for the command."""
+    with bad_argument("logs", log, "RequestLog objects"):
+        Report.of([log])
+
+
 def test_programs_that_do_not_report_import_nothing_of_it():
     """The facade has the class when it is asked for."""
     code = (
