@@ -17,6 +17,8 @@ _LONGEST: Final = 4200
 """Causes are cut at 4 kB when they are written."""
 
 _MOST_INSIDE: Final = 100
+_LARGEST: Final = 1 << 50
+"""Bytes of a body; there are larger ones than numbers of anything else."""
 
 _TEXTS: Final = (
     "id name request_method request_url request_content_preview request_started_at"
@@ -25,9 +27,9 @@ _TEXTS: Final = (
     " sent_url"
 ).split()
 _NUMBERS: Final = (
-    "request_length request_duration response_timeout response_length duration"
-    " total_duration delay"
+    "request_duration response_timeout duration total_duration delay"
 ).split()
+_LENGTHS: Final = "request_length response_length".split()
 _INTEGERS: Final = "response_status attempt total_attempts dropped_calls".split()
 _FLAGS: Final = "sent injected is_complete is_success is_hedge superseded".split()
 _HEADERS: Final = "request_headers response_headers".split()
@@ -61,6 +63,11 @@ def _integer(values: Line, key: str) -> int | None:
     return None if value is None else int(value)
 
 
+def _length(values: Line, key: str) -> int | None:
+    value = values.get(key)
+    return value if type(value) is int and 0 <= value < _LARGEST else None
+
+
 def _flag(values: Line, key: str) -> bool | None:
     value = values.get(key)
     return value if isinstance(value, bool) else None
@@ -91,6 +98,7 @@ _READERS: Final[dict[str, Callable[[Line, str], object]]] = {
     for keys, read in (
         (_TEXTS, _text),
         (_NUMBERS, number),
+        (_LENGTHS, _length),
         (_INTEGERS, _integer),
         (_FLAGS, _flag),
         (_HEADERS, _headers),

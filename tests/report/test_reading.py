@@ -297,6 +297,17 @@ def test_examples_are_cleaned_and_masked():
     )
 
 
+@pytest.mark.parametrize(
+    ("length", "expected"),
+    [(3_000_000_000, 3_000_000_000), (-1, None), (True, None), (10**400, None)],
+)
+def test_lengths_of_bodies(length, expected):
+    """Some have gigabytes."""
+    (example,) = answers_of(call(response_length=length))["examples"]["slowest"]
+
+    assert expected == example.get("response_length")
+
+
 def test_examples():
     """The slowest and those with most attempts, at most as many as asked for."""
     slow = [call(took=float(n)) for n in range(5)]
