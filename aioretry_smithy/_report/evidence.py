@@ -146,6 +146,10 @@ def _could_be_sent_again(values: Line) -> bool:
     return not is_safe and not values.get("sent") and cause_type(values) in _UNSENT
 
 
+def _has_won(hedge: SeenAttempt) -> bool:
+    return hedge.is_success and not hedge.is_superseded
+
+
 def _is_throttled(values: Line) -> bool:
     """Say whether the server asked to come back later."""
     status, headers = status_of(values), values.get("response_headers")
