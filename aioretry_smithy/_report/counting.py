@@ -18,7 +18,7 @@ from .table import Table
 from .tally import EndingTally, FailureTally, GroupTally, stop_reason
 from .times import Times
 from .units import By, units
-from .words import count, seconds, shares_in_words
+from .words import counted, seconds, shares_in_words
 
 if TYPE_CHECKING:
     from .answers import Ending, Failure, Group, Line
@@ -179,7 +179,7 @@ class Counting:
         calls, least, _ = self._times.slowest()
         said = "no call has a known duration"
         if least is not None:
-            which = f"{count(whole(calls))} calls, from {seconds(least)} on"
+            which = f"{counted(whole(calls), 'call')}, from {seconds(least)} on"
             said = f"the slowest 5 % ({which}) spent {shares_in_words(parts)}"
         return Time(
             sum(part.seconds for part in parts),

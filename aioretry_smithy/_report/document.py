@@ -12,6 +12,7 @@ from .sparkline import condensed, sparkline
 from .words import (
     NOTHING,
     count,
+    counted,
     input_in_words,
     part,
     per_call,
@@ -71,7 +72,7 @@ def blocks(answers: Answers) -> Iterator[Block]:
 
 def _summary(answers: Answers) -> Iterator[Block]:
     summary, read = answers.summary, answers.input
-    calls = f"{count(summary.calls)} calls"
+    calls = counted(summary.calls, "call")
     if read.started_at is not None:
         calls += f", {read.started_at} to {read.ended_at}"
     yield Heading("report", calls)

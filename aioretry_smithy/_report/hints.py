@@ -16,7 +16,7 @@ from .time_hints import (
     throttled,
     unknown_bodies,
 )
-from .words import count, share
+from .words import count, counted, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,7 +47,7 @@ def _stopped(
         calls = evidence.reasons.get(reason, 0.0)
         if calls >= _FEW:
             figures = {"calls": calls}
-            yield Hint(name, f"{count(calls)} calls {text}", setting, None, figures)
+            yield Hint(name, f"{counted(calls, 'call')} {text}", setting, None, figures)
 
     return find
 

@@ -71,6 +71,7 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters.update(
         count=words.count,
+        counted=words.counted,
         moment=_moment,
         panels=_panels,
         part=words.part,

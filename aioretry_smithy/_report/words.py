@@ -21,6 +21,16 @@ _PARTS: Final = {
     "body": "bodies",
     "other": "between attempts",
 }
+_SPENT: Final = {
+    "answer": "on answers",
+    "failed_attempt": "on failed attempts",
+    "superseded": "on requests that a hedge overtook",
+    "connection_queue": "in the pool's queue",
+    "dns": "on DNS",
+    "body": "on bodies",
+}
+"""What is said of a part in a sentence, where that is not its name."""
+
 _MOST_SAID: Final = 3
 _LEAST_SAID: Final = 0.02
 _WAITS: Final = {
@@ -76,6 +86,15 @@ def count(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
 
 
+def counted(value: float, noun: str) -> str:
+    """Write a count of things that have a name.
+
+    >>> counted(1, "call"), counted(1.5, "call"), counted(2000, "call")
+    ('1 call', '1.5 calls', '2,000 calls')
+    """
+    return f"{count(value)} {noun}{'' if value == 1 else 's'}"
+
+
 def part(value: Part) -> str:
     """Name a part of the time."""
     if value.source is None:
@@ -86,7 +105,7 @@ def part(value: Part) -> str:
 def shares_in_words(parts: Sequence[Part]) -> str:
     """Say what slow calls spent their time on: the largest parts."""
     named = [
-        f"{share(each.slowest_share)} {part(each)}"
+        f"{share(each.slowest_share)} {_SPENT.get(each.part) or part(each)}"
         for each in parts[:_MOST_SAID]
         if each.slowest_share >= _LEAST_SAID
     ]
@@ -132,16 +151,16 @@ _SKIPPED: Final = {
 def input_in_words(read: Input) -> Iterator[str]:
     """Yield what could not be used, and what a reader of the numbers must know."""
     if read.left_out:
-        yield f"left out: {read.left_out:,} calls that were not asked for"
+        yield f"left out: {counted(read.left_out, 'call')} not asked for"
     if read.inside:
-        yield f"left out: {read.inside:,} lines of calls inside others"
+        yield f"left out: {counted(read.inside, 'line')} of calls inside others"
     for reason, lines in read.skipped.items():
-        yield f"skipped: {lines:,} lines, {_SKIPPED.get(reason, reason)}"
+        yield f"skipped: {counted(lines, 'line')}, {_SKIPPED.get(reason, reason)}"
     if read.sampled:
-        yield f"sampled: {read.sampled:,} lines stand for more calls than one"
+        yield f"sampled: {counted(read.sampled, 'line')}, for more calls than one each"
     if read.unknown_bodies:
-        yield f"unknown: what became of {read.unknown_bodies:,} bodies"
+        yield f"unknown: the end of the body, of {counted(read.unknown_bodies, 'call')}"
     if read.without_id:
-        yield f"without id: {read.without_id:,} calls of older versions"
+        yield f"without id: {counted(read.without_id, 'call')} of older versions"
     for warning in read.warnings:
         yield f"warning: {warning}"

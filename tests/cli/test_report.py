@@ -57,7 +57,7 @@ def test_report_as_text(calls, capsys):
     shown = capsys.readouterr()
 
     assert "report: 3 calls, 2026-11-26T12:00:00Z" in shown.out
-    assert "the slowest 5 % (1 calls, from 1.20 s on)" in shown.out
+    assert "the slowest 5 % (1 call, from 1.20 s on)" in shown.out
     assert "├─ 1  429" in shown.out
     assert "" == shown.err
 

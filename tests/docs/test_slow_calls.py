@@ -100,7 +100,11 @@ def test_report_names_the_cause_of_the_slowest_calls_in_its_first_screen(report)
     text = report("calls.jsonl", "--match", "path=/orders/*")
     causes = causes_in_the_first_screen(text)
 
-    assert ["the pool's queue", "waiting for Retry-After", "failed attempts"] == causes
+    assert [
+        "in the pool's queue",
+        "waiting for Retry-After",
+        "on failed attempts",
+    ] == causes
 
 
 def test_report_names_another_cause_where_the_pool_is_large(report):
@@ -108,7 +112,7 @@ def test_report_names_another_cause_where_the_pool_is_large(report):
     text = report("better.jsonl", "--match", "path=/orders/*")
     causes = causes_in_the_first_screen(text)
 
-    assert ["waiting for Retry-After", "failed attempts", "answers"] == causes
+    assert ["waiting for Retry-After", "on failed attempts", "on answers"] == causes
 
 
 @pytest.mark.parametrize(("arguments", "shown"), commands_of(PAGE, "aioretry-smithy"))

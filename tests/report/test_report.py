@@ -147,7 +147,7 @@ def test_first_screen_names_the_cause():
 
     assert "/orders/*: the slowest 5 % spent 87 % waiting for Retry-After" in screen
     assert "the slowest 5 % (10 calls, from 1.15 s on) spent 87 % waiting for" in screen
-    assert "/users/*: the slowest 5 % spent 100 % answers" in screen
+    assert "/users/*: the slowest 5 % spent 100 % on answers" in screen
 
 
 def test_text_has_all_answers():
@@ -165,7 +165,7 @@ def test_text_has_all_answers():
         "Hints",
     ):
         assert heading in headings
-    assert "skipped: 1 lines, no JSON" in text
+    assert "skipped: 1 line, no JSON" in text
     assert "stopped: max_total_attempts 20" in text
     assert "retry storm from " in text
     assert "├─ 1  503" in text
@@ -215,11 +215,11 @@ def test_text_says_what_was_left_out():
     text = plain_text(blocks(reading.answers()))
 
     for said in (
-        "left out: 1 calls that were not asked for",
-        "left out: 1 lines of calls inside others",
-        "sampled: 1 lines stand for more calls than one",
-        "unknown: what became of 1 bodies",
-        "without id: 1 calls of older versions",
+        "left out: 1 call not asked for",
+        "left out: 1 line of calls inside others",
+        "sampled: 1 line, for more calls than one each",
+        "unknown: the end of the body, of 1 call",
+        "without id: 1 call of older versions",
         "warning: 1 calls were chosen by a function",
     ):
         assert said in text

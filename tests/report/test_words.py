@@ -63,5 +63,5 @@ def test_what_slow_calls_spent():
     """The largest parts; what is next to nothing is left out."""
     parts = [part_of("answer", None, 0.99), part_of("dns", None, 0.01)]
 
-    assert "99.00 % answers" == shares_in_words(parts)
+    assert "99.00 % on answers" == shares_in_words(parts)
     assert "no time" == shares_in_words([])
