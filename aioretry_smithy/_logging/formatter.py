@@ -228,7 +228,8 @@ class _TreeFormatter(LogFormatter):
         return None
 
     def format_response(self, log: RequestLog) -> str:
-        return log.render()
+        rate = share_of_lines().get("sampling_rate")
+        return log.render() + ("" if rate is None else f"\nsamplingRate={rate}")
 
     def __repr__(self) -> str:
         return "LogFormatter.tree()"

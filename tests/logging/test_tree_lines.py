@@ -94,3 +94,17 @@ async def test_only_a_tree_begins_new_lines(written, logging_):
 def test_tree_says_what_it_is():
     """As the other formatters do, in the description of a chain."""
     assert "LogFormatter.tree()" == repr(LogFormatter.tree())
+
+
+async def test_tree_of_a_sampled_call_says_its_rate(logger, written):
+    """In a line below it, in the word of the other formatter."""
+    logging_ = LoggingClient.new_decorator(
+        logger,
+        formatter=LogFormatter.tree(),
+        success_sampling_rate=0.25,
+        random=lambda: 0.2,
+    )
+
+    log = await call([200], logging_)
+
+    assert [(DEBUG, f"{log.render()}\nsamplingRate=0.25")] == written()
