@@ -6,10 +6,14 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import aiohttp
+import pytest
 from calls import connecting
 from chains import after, retrying, session
 from functions import lookups, observed
 from group_servers import Servers, of
+
+pytest.importorskip("prometheus_client")
+
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 

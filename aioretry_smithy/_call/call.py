@@ -290,7 +290,7 @@ class Sent(Record):
             if sent is not None:
                 self.sent_request: Request = sent.with_header(*self.count_header)
             self.count_header = None
-        return self.request
+        return super().begun_request
 
     @property
     def shown_request(self) -> Request:

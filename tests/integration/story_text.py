@@ -34,6 +34,8 @@ NOT_RECORDED = (
         r"(?:(?:scheme=[^,]*, )?(?:host=[^,]*, )?method=[^,]*, path=|name=).*?"
         rf"(?:, (?=(?:{_NEXT})=)|(?=\}}))"
     ),
+    # Of an empty URL only the method is named.
+    re.compile(r"(?m)^(Response: \{.*?)method=[^,{}]*, (?=cause=)"),
     re.compile(r"(?m)^(Response: \{[^}]*), (?=\})"),
 )
 CHANGES_EACH_TIME = (

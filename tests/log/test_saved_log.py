@@ -16,6 +16,9 @@ from chains import (
     session,
     silence,
 )
+
+pytest.importorskip("rich", reason="needs the extra cli")
+
 from rich.console import Console
 
 from aioretry_smithy import (

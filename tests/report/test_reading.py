@@ -7,6 +7,9 @@ import json
 import pytest
 from made_lines import answers_of, call, failed, function, sent
 
+from aioretry_smithy._report.reading import Reading
+from aioretry_smithy._report.selection import Selection
+
 AGAIN = {"delay": 0.5, "delay_source": "backoff"}
 
 
@@ -85,6 +88,18 @@ def test_calls_nested_deeper_than_python_goes():
     text = '{"name": "f", "type": "call", "calls": [' * 1500 + "{}" + "]}" * 1500
 
     assert 0 == input_of(text)["calls"]
+
+
+def test_ids_after_a_line_that_is_nested_too_deep():
+    """What cannot be looked through hides no calls of later lines."""
+    deep = '{"type": "call", "name": "page", "calls": [' * 1500 + "]}" * 1500
+    outer = function(call(sent(), id="a-1"))
+    lines = (each.encode() for each in (deep, json.dumps(outer)))
+    reading = Reading("path", 1, Selection())
+    reading.note_lines_inside(lines)
+    reading.add_lines([json.dumps(call(sent(), id="a-1")).encode()])
+
+    assert 1 == reading.answers().input.inside
 
 
 def test_calls_nested_deeper_than_anybody_looks():
