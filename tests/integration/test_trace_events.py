@@ -72,7 +72,8 @@ async def test_lanes_of_real_calls(aiohttp_server):
     assert 0 == trace.skipped
     assert [] == overlapping(slices)
     assert 8 * 4 == sum(event["cat"] == "call" for event in slices)
-    assert {"call", "attempt", "hedge", "wait"} <= {event["cat"] for event in slices}
+    # A wait, too, unless hedges spare all retries, as they may on a busy machine.
+    assert {"call", "attempt", "hedge"} <= {event["cat"] for event in slices}
     cats = {event["cat"] for event in slices if event["tid"] in beside}
     # Calls, too, where a clock of milliseconds lets one end as another begins.
     assert "hedge" in cats
