@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Part: TypeAlias = Literal["queued", "dns", "connect"]
-"""What there is to wait for."""
+"""A part of the wait for a connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionTimings:
-    """What a request waited for before it was on the wire, in seconds.
+    """The seconds that a request waited for a connection, by part.
 
     After redirects these are the sums of all hops. None stands for what did not happen.
     A wait that goes on, or that was cut, counts up to now, or up to then.
@@ -47,7 +47,7 @@ class ConnectionTimes:
     """When the first wait began, by the event loop's clock."""
 
     part: Part | None
-    """What goes on now."""
+    """The part that goes on now."""
 
     reused: bool
     """Whether the last hop had a connection that was used before."""

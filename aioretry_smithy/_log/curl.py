@@ -22,7 +22,7 @@ _BLANKS: Final = " \t"
 
 _OF_BODY: Final = frozenset({"content-length", "transfer-encoding"})
 _OF_CURL: Final = "Accept", "User-Agent"
-"""What curl sends unasked, as aiohttp does."""
+"""The headers that curl sends unasked, as aiohttp does."""
 
 _BODY: Final = "# Its body is not in the log. Give it with: --data-binary @FILE"
 

@@ -89,7 +89,7 @@ class LogFacts(NeverCopied):
 
     @property
     def connection(self) -> ConnectionTimings | None:
-        """What it waited for before it was on the wire; of a call, its last attempt.
+        """The waits for a connection; of a call, those of its last attempt.
 
         None without :meth:`SessionBuilder.connection_timings`, and where the request
         did not get as far as aiohttp.

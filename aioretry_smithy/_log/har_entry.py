@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 Json: TypeAlias = "dict[str, object]"
 
 _UNKNOWN: Final = -1
-"""What HAR says for a size that is not known, or a time that was not spent."""
+"""Stands in HAR for a size that is not known, or a time that was not spent."""
 
 _PROTOCOL: Final = "HTTP/1.1"
-"""What aiohttp speaks. The log does not tell whether a server answered in 1.0."""
+"""The version of aiohttp's requests; the log has not that of the answer."""
 
 _CONNECTION: Final = {"blocked": "queued", "dns": "dns", "connect": "connect"}
 """The times before a request is sent: their names in HAR, and in the log."""

@@ -55,7 +55,7 @@ _KNOWN: Final[Mapping[str, type[BaseException]]] = {
     "UnprocessedRequestError": UnprocessedRequestError,
     "WSServerHandshakeError": aiohttp.ClientResponseError,
 }
-"""What views must know of an exception's class, besides its name."""
+"""The classes that views tell apart, by name."""
 
 _RESPONSE_ERROR: Final = re.compile(
     r"(?s)(?P<status>[0-9]{3}), message=(?P<quote>['\"])(?P<message>.*)(?P=quote)"
@@ -169,7 +169,7 @@ class SavedLog(LogFacts):
 
     @property
     def connection(self) -> ConnectionTimings | None:
-        """What it waited for before it was on the wire."""
+        """The waits for a connection."""
         times = self._waits
         return None if times is None else ConnectionTimings(**times)
 

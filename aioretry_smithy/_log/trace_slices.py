@@ -33,7 +33,7 @@ _FLAGS: Final = "is_success sent injected is_hedge superseded".split()
 
 
 class Kind(StrEnum):
-    """What a slice is of: the category of its event."""
+    """The kind of a slice: the category of its event."""
 
     CALL = "call"
     ATTEMPT = "attempt"

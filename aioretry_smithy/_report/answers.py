@@ -19,13 +19,13 @@ Line: TypeAlias = "dict[str, object]"
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """What was read, and what of it could not be used."""
+    """The lines that were read, and those that could not be used."""
 
     sources: tuple[str, ...]
     """The names of the files; ``-`` is standard input."""
 
     by: str
-    """What :class:`Group` is for: host, method, path, endpoint or name."""
+    """The key of groups: host, method, path, endpoint or name."""
 
     lines: int
     """Lines that were not empty."""
@@ -65,7 +65,7 @@ class Input:
     """When the last call that began had its headers or failed."""
 
     warnings: tuple[str, ...]
-    """What a reader of the numbers must know."""
+    """The limits of these numbers, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Summary:
     """Calls that were successes without any retry, inside too."""
 
     success_without_retries: float
-    """What share of calls would have been successes had nothing been retried."""
+    """The share of calls that would have been successes had nothing been retried."""
 
     successes_by_retries: float
     """Calls that were successes only as they were retried; without those that a
@@ -154,7 +154,7 @@ class Time:
     slowest_seconds: float
 
     said: str
-    """What the slowest calls spent their time on, in words."""
+    """The parts of the time of the slowest calls, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class Group:
     """Why calls stopped without success, the most frequent reason first."""
 
     slowest: tuple[Part, ...]
-    """What the slowest 5 % of these calls spent their time on, the largest first."""
+    """The parts of the time of the slowest 5 % of these calls, the largest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +254,7 @@ class Storm:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """What happened when; steps without calls are left out."""
+    """The calls by time; steps without calls are left out."""
 
     step: int
     """Seconds of a step: 60, more where that would be more than 1,440 steps."""
@@ -276,7 +276,7 @@ class Examples:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What a number suggests to change."""
+    """A change that a number suggests."""
 
     hint: str
     """Its name, which does not change."""

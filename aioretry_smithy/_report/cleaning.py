@@ -106,7 +106,7 @@ _READERS: Final[dict[str, Callable[[Line, str], object]]] = {
     )
     for key in keys
 }
-"""What reads the value of a key; None is left out."""
+"""The function that reads each key; None is left out."""
 
 
 def _inside(values: Line, attempt: int | None) -> Line:

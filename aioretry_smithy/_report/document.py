@@ -38,7 +38,7 @@ _WIDEST: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """What the blocks that follow are about."""
+    """The subject of the blocks that follow."""
 
     title: str
     text: str = ""

@@ -31,7 +31,7 @@ _UNSENT: Final = frozenset(
 
 
 class PlaceEvidence:
-    """What the attempts to one host or endpoint say."""
+    """The counts of the attempts to one host or endpoint, for hints."""
 
     __slots__ = ("attempts", "failures", "limit", "near", "throttled", "timeouts")
 
@@ -75,7 +75,7 @@ class PlaceEvidence:
 
 
 class Evidence:
-    """What all calls say, with those inside."""
+    """The counts of all calls, with those inside, for hints."""
 
     def __init__(self) -> None:
         self.hosts: Table[str, PlaceEvidence] = Table(PlaceEvidence)

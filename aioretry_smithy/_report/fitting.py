@@ -13,7 +13,7 @@ _MOST_MISSES: Final = 10
 
 
 class Fitted(NamedTuple):
-    """What was kept, in its order, and how many more there were."""
+    """The pieces that fit, in order, and the number of the others."""
 
     kept: list[str]
     left_out: int

@@ -22,7 +22,7 @@ _LEAST_RETRIES: Final = 10
 """A storm has so many retries at least."""
 
 _LONGER: Final = tuple(minutes * _MINUTE for minutes in (2, 10, 30, 60, 180, 720, 1440))
-"""What follows on a minute; each is several times the one before."""
+"""The steps after a minute; each is a multiple of the one before."""
 
 _EPOCH: Final = datetime(1970, 1, 1)
 _EARLIEST: Final = (datetime.min - _EPOCH).total_seconds()

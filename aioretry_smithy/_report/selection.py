@@ -26,7 +26,7 @@ _OF_THE_CALL: Final[dict[str, Callable[[SeenCall], object]]] = {
 }
 
 MATCHED: Final = (*KEYS, "url", *_OF_THE_CALL)
-"""What a pattern can be about."""
+"""The keys that a pattern can match."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ _RANKS: Final = {
     QUEUE: 4,
     BODY: 3,
 }
-"""What counts where several things happened at once; waits and the rest count least."""
+"""The highest counts where parts overlap; waits and the rest count least."""
 
 _LEVEL: Final = 10
 """What is made inside an attempt counts in place of it."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .seen_call import SeenCall
 
 By: TypeAlias = Literal["host", "method", "path", "endpoint", "name"]
-"""What the calls of a group have in common."""
+"""The key that the calls of a group share."""
 
 KEYS: Final[tuple[By, ...]] = get_args(By)
 _LONGEST: Final = 200

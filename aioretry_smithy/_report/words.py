@@ -29,7 +29,7 @@ _SPENT: Final = {
     "dns": "on DNS",
     "body": "on bodies",
 }
-"""What is said of a part in a sentence, where that is not its name."""
+"""The words for a part in a sentence, where they are not its name."""
 
 _MOST_SAID: Final = 3
 _LEAST_SAID: Final = 0.02
