@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from .._log.har import HarWriter
 from .._log.trace_events import TraceWriter
@@ -22,17 +22,12 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import TextIO
 
+    from .._log.call_writer import CallWriter
     from .._report.answers import Line
 
 
 class UnwritableError(Exception):
     """A file cannot be written; says which one and why."""
-
-
-class CallWriter(AbstractContextManager[object], Protocol):
-    skipped: int
-
-    def add(self, call: Mapping[str, object], /) -> None: ...
 
 
 _WRITERS: Final[Mapping[str, Callable[[TextIO], CallWriter]]] = {

@@ -6,22 +6,16 @@ fields that begin with an underscore, named as in :meth:`.RequestLog.to_dict`.
 
 from __future__ import annotations
 
-import json
 from importlib.metadata import PackageNotFoundError, version
-from tempfile import SpooledTemporaryFile
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 
+from .call_writer import IN_MEMORY, CallWriter, encode
 from .har_entry import Json, entry_of, page_of, stop_of
 from .plain_log import PlainLog
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import TextIO
-
-_IN_MEMORY: Final = 1 << 20
-"""How many bytes of pages are kept before they go to a temporary file."""
-
-_encode: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def to_har(call: Mapping[str, object]) -> Json:
@@ -34,15 +28,15 @@ def to_har(call: Mapping[str, object]) -> Json:
     }
 
 
-class HarWriter:
+class HarWriter(CallWriter):
     """Writes an archive call by call, and keeps none of them.
 
-    A ``with`` block ends the file, unless an error leaves it. The file stays open.
+    It skips HTTP calls of which nobody knows when they began.
 
     Args:
         file: Where to write. All that is written is ASCII.
 
-    >>> import io
+    >>> import io, json
     >>> file = io.StringIO()
     >>> with HarWriter(file) as archive:
     ...     archive.add({"request_started_at": "2026-11-26T12:00:00+00:00"})
@@ -51,14 +45,10 @@ class HarWriter:
     """
 
     def __init__(self, file: TextIO) -> None:
-        self._file = file
-        # Closed with the archive, after many calls.
-        self._pages = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
+        super().__init__(file)
         self._written = 0
-        self.skipped = 0
-        """How many HTTP calls were left out, as nobody knows when they began."""
 
-        file.write(f'{{"log":{_encode(_head())[:-1]},"entries":[')
+        file.write(f'{{"log":{encode(_head())[:-1]},"entries":[')
 
     def add(self, call: Mapping[str, object]) -> None:
         """Write a call; of a function, all HTTP calls inside.
@@ -72,27 +62,16 @@ class HarWriter:
                 self.skipped += 1
                 continue
             separator = ",\n" if self._written else "\n"
-            self._file.write(separator + ",\n".join(map(_encode, page.entries)))
-            self._pages.write((separator + _encode(page.values)).encode())
+            self._file.write(separator + ",\n".join(map(encode, page.entries)))
+            self._aside.write((separator + encode(page.values)).encode())
             self._written += 1
 
-    def close(self) -> None:
-        """End the file, which then is an archive, even of no calls."""
-        with self._pages as pages:
-            self._file.write('\n],"pages":[')
-            pages.seek(0)
-            while chunk := pages.read(_IN_MEMORY):
-                self._file.write(chunk.decode())
-            self._file.write("\n]}}\n")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self._pages.close()
+    def _end(self) -> None:
+        self._file.write('\n],"pages":[')
+        self._aside.seek(0)
+        while chunk := self._aside.read(IN_MEMORY):
+            self._file.write(chunk.decode())
+        self._file.write("\n]}}\n")
 
 
 class _Page(NamedTuple):

@@ -7,13 +7,12 @@ lies on a lane beside it: on one lane slices may only be nested.
 
 from __future__ import annotations
 
-import json
 from bisect import bisect, insort
 from heapq import heappop, heappush
 from itertools import accumulate
-from tempfile import SpooledTemporaryFile
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from .call_writer import CallWriter, encode
 from .plain_log import PlainLog
 from .trace_slices import Kind, Slice, slice_of
 
@@ -21,26 +20,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import TextIO
 
-_IN_MEMORY: Final = 1 << 20
-"""How many bytes of events are kept before they go to a temporary file."""
-
 _SLACK: Final = 10
 """By how many microseconds times may overlap because they were rounded."""
 
-_encode: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
-
-class TraceWriter:
+class TraceWriter(CallWriter):
     """Writes a trace: the events to a temporary file, and all of it at the end.
 
     Of each call it keeps where its events are and on how many lanes they lie, about 200
-    bytes. A ``with`` block ends the trace, unless an error leaves it. The file stays
-    open.
+    bytes. It skips calls that are nested too deep, and those of which nobody knows when
+    they began.
 
     Args:
         file: Where to write. All that is written is ASCII.
 
-    >>> import io
+    >>> import io, json
     >>> file = io.StringIO()
     >>> with TraceWriter(file) as trace:
     ...     trace.add({"request_started_at": "2026-11-26T12:00:00+00:00"})
@@ -49,13 +43,9 @@ class TraceWriter:
     """
 
     def __init__(self, file: TextIO) -> None:
-        self._file = file
-        # Closed with the trace, after many calls.
-        self._events = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
+        super().__init__(file)
         self._calls: list[_Call] = []
-        self._end = 0
-        self.skipped = 0
-        """How many calls were left out: nobody knows when, or they are too deep."""
+        self._size = 0
 
     def add(self, call: Mapping[str, object]) -> None:
         """Add a call.
@@ -75,30 +65,19 @@ class TraceWriter:
             return
         lines = (f"{lane}\t{_event(part)}\n" for lane, part in lanes.placed)
         events = "".join(lines).encode()
-        self._events.write(events)
+        self._aside.write(events)
         start = min(part.start for _, part in lanes.placed)
         end = max(part.end for _, part in lanes.placed)
-        self._calls.append(_Call(start, end, lanes.number, self._end, len(events)))
-        self._end += len(events)
+        self._calls.append(_Call(start, end, lanes.number, self._size, len(events)))
+        self._size += len(events)
 
-    def close(self) -> None:
-        """Write the trace, even of no calls."""
-        with self._events:
-            self._file.write('{"displayTimeUnit":"ms","traceEvents":[')
-            separator = "\n"
-            for event in self._trace():
-                self._file.write(separator + event)
-                separator = ",\n"
-            self._file.write("\n]}\n")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self._events.close()
+    def _end(self) -> None:
+        self._file.write('{"displayTimeUnit":"ms","traceEvents":[')
+        separator = "\n"
+        for event in self._trace():
+            self._file.write(separator + event)
+            separator = ",\n"
+        self._file.write("\n]}\n")
 
     def _trace(self) -> Iterator[str]:
         self._calls.sort()
@@ -109,8 +88,8 @@ class TraceWriter:
         first = [0, *accumulate(width)]
         yield from _names(width)
         for call, lane in zip(self._calls, lanes, strict=True):
-            self._events.seek(call.position)
-            for line in self._events.read(call.length).decode().splitlines():
+            self._aside.seek(call.position)
+            for line in self._aside.read(call.length).decode().splitlines():
                 beside, _, event = line.partition("\t")
                 thread = first[lane] + int(beside) + 1
                 yield f'{{"pid":1,"tid":{thread},{event[1:]}'
@@ -192,7 +171,7 @@ def _lanes(calls: list[_Call]) -> Iterator[int]:
 
 def _event(part: Slice) -> str:
     """Describe a slice, without the lane that it gets in the end."""
-    return _encode(
+    return encode(
         {
             "name": part.name,
             "cat": part.kind,
@@ -206,15 +185,15 @@ def _event(part: Slice) -> str:
 
 def _names(widths: list[int]) -> Iterator[str]:
     """Name the lanes, and say in which order they stand."""
-    yield _encode(_metadata(0, "process_name", name="aioretry_smithy"))
+    yield encode(_metadata(0, "process_name", name="aioretry_smithy"))
     names = (
         f"calls {lane}{f', beside {beside}' if beside else ''}"
         for lane, width in enumerate(widths, 1)
         for beside in range(width)
     )
     for thread, name in enumerate(names, 1):
-        yield _encode(_metadata(thread, "thread_name", name=name))
-        yield _encode(_metadata(thread, "thread_sort_index", sort_index=thread))
+        yield encode(_metadata(thread, "thread_name", name=name))
+        yield encode(_metadata(thread, "thread_sort_index", sort_index=thread))
 
 
 def _metadata(thread: int, about: str, /, **values: object) -> dict[str, object]:
