@@ -22,6 +22,8 @@ _EXTENSION: Final = re.compile(r"(?i)\.[a-z][a-z0-9]{0,4}")
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443", "ws": ":80", "wss": ":443"}
 _END_OF_HOST: Final = re.compile(r"[/?#]")
 _LONGEST: Final = 200
+_LONGEST_WORD: Final = 15
+"""Letters alone are an id from 16 on."""
 
 
 class Place(NamedTuple):
@@ -46,9 +48,13 @@ def place_of(url: str) -> Place:
         return Place("", folded(url))
     end = _END_OF_HOST.search(rest)
     cut = len(rest) if end is None else end.start()
-    host = rest[:cut].rpartition("@")[2].lower()
-    host = host.removesuffix(_DEFAULT_PORTS.get(scheme, ":"))
-    return Place(host[:_LONGEST], folded(rest[cut:]))
+    return Place(_host(scheme, rest[:cut]), folded(rest[cut:]))
+
+
+@lru_cache(maxsize=256)
+def _host(scheme: str, authority: str) -> str:
+    host = authority.rpartition("@")[2].lower()
+    return host.removesuffix(_DEFAULT_PORTS.get(scheme, ":"))[:_LONGEST]
 
 
 def folded(path: str) -> str:
@@ -62,6 +68,10 @@ def folded(path: str) -> str:
 
 
 def _folded(part: str) -> str:
+    if part.isdecimal() and part.isascii():
+        return FOLDED
+    if not part or (part.isalpha() and len(part) <= _LONGEST_WORD):
+        return part
     if _ID.fullmatch(part):
         return FOLDED
     name, dot, extension = part.rpartition(".")
