@@ -7,10 +7,20 @@ import json
 import pytest
 from made_lines import call
 
+from aioretry_smithy._report import decoding
 from aioretry_smithy._report.decoding import Skipped, decode
 
 CALL = call()
 TEXT = json.dumps(CALL)
+
+
+@pytest.fixture(autouse=True, params=["orjson", "json"])
+def reader(request, monkeypatch):
+    """Read lines with the extra, and without."""
+    if request.param == "json":
+        monkeypatch.setattr(decoding, "_READ_WHOLE_LINE", None)
+    else:
+        pytest.importorskip("orjson", reason="needs the extra cli")
 
 
 @pytest.mark.parametrize(
