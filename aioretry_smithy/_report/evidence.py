@@ -30,6 +30,12 @@ _UNSENT: Final = frozenset(
 )
 
 
+def is_near(limit: float, attempt: Line) -> bool:
+    """Say whether an attempt nearly took too long."""
+    took = number(attempt, "duration")
+    return took is not None and took >= _NEAR * limit
+
+
 class PlaceEvidence:
     """The counts of the attempts to one host or endpoint, for hints."""
 
@@ -52,8 +58,7 @@ class PlaceEvidence:
             return
         limit = number(values, "response_timeout")
         if attempt.is_success:
-            took = number(values, "duration")
-            if limit and took is not None and took >= _NEAR * limit:
+            if limit and is_near(limit, values):
                 self.near += weight
                 self.limit = max(self.limit, limit)
             return

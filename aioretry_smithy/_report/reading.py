@@ -12,6 +12,7 @@ from .decoding import Skipped, decode
 from .known_ids import KnownIds
 from .minutes import utc
 from .outcome import cause_type, status_of
+from .plain_calls import plain_call
 from .seen_call import SeenCall, TooDeepError
 from .values import dictionaries, moment, number, text
 
@@ -58,23 +59,23 @@ class Reading:
 
     def note_inside(self, values: Line) -> None:
         """Remember the calls inside a call, lines of which come before its own."""
-        parts = [values, *dictionaries(values, "children")]
-        for call in (call for part in parts for call in dictionaries(part, "calls")):
-            known = text(call, "id")
-            if known is not None:
-                self._inside.add(known)
-            self.note_inside(call)
+        found = [values]
+        while found:
+            values = found.pop()
+            for part in (values, *dictionaries(values, "children")):
+                calls = dictionaries(part, "calls") if "calls" in part else ()
+                found += calls
+                for known in (text(call, "id") for call in calls):
+                    if known is not None:
+                        self._inside.add(known)
 
-    def note_lines_inside(self, lines: Iterable[bytes | Skipped]) -> None:
+    def note_lines_inside(self, lines: Iterable[bytes]) -> None:
         """Remember the calls inside of all calls in lines."""
         for line in lines:
-            if isinstance(line, bytes) and b"calls" in line and _HAS_CALLS.search(line):
+            if _HAS_CALLS.search(line):
                 values = decode(line)
                 if not isinstance(values, Skipped):
-                    try:
-                        self.note_inside(values)
-                    except RecursionError:
-                        continue
+                    self.note_inside(values)
 
     def add_lines(self, lines: Iterable[bytes | Skipped]) -> None:
         """Count the calls in lines."""
@@ -92,24 +93,36 @@ class Reading:
         if known is not None and known in self._inside:
             self._calls_inside += 1
             return
-        try:
-            call = SeenCall(values)
-        except (RecursionError, TooDeepError):
-            self._skip(Skipped.TOO_DEEP)
-            return
-        if _is_under_way(values):
-            self._skip(Skipped.UNDER_WAY)
-            return
         started = moment(values)
-        if not self._selection.has(call, started):
+        if not self._selection.has_moment(started):
             self._left_out += 1
+            return
+        plain = None if self._selection.matches else plain_call(values, self._by)
+        if plain is not None:
+            self._counting.add_plain(plain, started, self._weight(values))
+        elif not self._add_call(values, started):
             return
         self._counted += 1
         self._without_id += known is None
         self._note(values, started)
-        self._counting.add(call, started, self._weight(values))
         for listener in self._listeners:
             listener(values)
+
+    def _add_call(self, values: Line, started: float | None) -> bool:
+        """Count a call that is finished and matches; say whether it does."""
+        try:
+            call = SeenCall(values)
+        except (RecursionError, TooDeepError):
+            self._skip(Skipped.TOO_DEEP)
+            return False
+        if _is_under_way(values):
+            self._skip(Skipped.UNDER_WAY)
+            return False
+        if not self._selection.matches_all(call):
+            self._left_out += 1
+            return False
+        self._counting.add(call, started, self._weight(values))
+        return True
 
     def count_line(self) -> None:
         """Count a line whose call is added."""
@@ -142,6 +155,7 @@ class Reading:
         Args:
             sources: The files that were read.
         """
+        self._counting.settle()
         read = Input(
             sources=tuple(source.name for source in sources),
             by=self._by,
@@ -195,7 +209,7 @@ def read(
     Raises:
         UnreadableError: A file cannot be read.
     """
-    total = 3 * sum(source.size for source in sources) or 1
+    total = 2 * sum(source.size for source in sources) or 1
     done = 0
 
     def note(size: int) -> None:
@@ -204,10 +218,7 @@ def read(
         progress(min(1.0, done / total))
 
     for source in sources:
-        if source.has(b"calls", note):
-            reading.note_lines_inside(source.lines(note))
-        else:
-            note(source.size)
+        reading.note_lines_inside(source.lines_with(b"calls", note))
     for source in sources:
         reading.add_lines(source.lines(note))
     progress(1.0)

@@ -11,6 +11,9 @@ from .values import dictionaries, number, text
 if TYPE_CHECKING:
     from .answers import Line
 
+ROUNDED: Final = 1e-5
+"""Seconds that may be missing because moments are written to the microsecond."""
+
 _MOST_LEVELS: Final = 20
 _STALE: Final = "stale_connection"
 
@@ -54,6 +57,7 @@ class SeenCall:
         "duration",
         "extra",
         "hedges",
+        "is_plain",
         "is_rescued",
         "is_success",
         "is_success_at_once",
@@ -73,6 +77,9 @@ class SeenCall:
     """That of its duration in histograms."""
 
     is_success: bool
+
+    is_plain: bool
+    """Whether one attempt was all that it did in its time."""
 
     is_rescued: bool
     """Whether retries made it a success; a fallback may do that, too."""
@@ -103,12 +110,15 @@ class SeenCall:
         self.bucket = bucket_of(self.duration or 0.0)
         self.is_success = is_success(values)
         self.waited = number(values, "delay") or 0.0
-        self.hedges = self.resends = self.retries = 0
+        self.hedges = self.resends = self.retries = self.extra = 0
         children = dictionaries(values, "children")
         if len(children) > 1:
+            self.is_plain = False
             self.attempts = self._attempts(children, level)
         else:
-            self.attempts = (self._only_attempt(children, level),)
+            attempt = self._only_attempt(children, level)
+            self.attempts = (attempt,)
+            self.is_plain = fills(attempt.values, self.duration or 0.0)
         self._count_inside()
 
     def _only_attempt(self, children: list[Line], level: int) -> SeenAttempt:
@@ -157,7 +167,11 @@ class SeenCall:
     def _count_inside(self) -> None:
         """Add up the calls inside the attempts."""
         attempts = self.attempts
-        self.requests = self.extra = 0
+        if self.is_plain:
+            self.requests, self.is_rescued = 1, False
+            self.is_success_at_once = self.is_success and attempts[0].is_success
+            return
+        self.requests = 0
         is_own = self.is_success and any(attempt.is_success for attempt in attempts)
         self.is_success_at_once = is_own and not self.retries
         for number_of_attempt, attempt in enumerate(attempts):
@@ -176,6 +190,23 @@ class SeenCall:
             else:
                 self.extra += sum(call.extra for call in calls)
         self.is_rescued = is_own and not self.is_success_at_once
+
+
+def fills(attempt: Line, duration: float) -> bool:
+    """Say whether an attempt was all that a call did in its time.
+
+    Args:
+        attempt: The values of its only attempt.
+        duration: How long the call took.
+    """
+    took = number(attempt, "duration")
+    return (
+        took is not None
+        and abs(duration - took) < ROUNDED
+        and attempt.get("delay") is None
+        and attempt.get("connection") is None
+        and "calls" not in attempt
+    )
 
 
 def _calls(values: Line, level: int) -> tuple[SeenCall, ...]:

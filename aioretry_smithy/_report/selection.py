@@ -43,12 +43,14 @@ class Selection:
     """Keys with patterns, in which ``*``, ``?`` and ``[...]`` mean what they do in
     names of files; all must match."""
 
-    def has(self, call: SeenCall, started: float | None) -> bool:
-        """Say whether a call is wanted; one without a time is in no time."""
+    def has_moment(self, started: float | None) -> bool:
+        """Say whether a call began in the time; one without a moment is in none."""
         if self.since is not None and (started is None or started < self.since):
             return False
-        if self.until is not None and (started is None or started > self.until):
-            return False
+        return self.until is None or (started is not None and started <= self.until)
+
+    def matches_all(self, call: SeenCall) -> bool:
+        """Say whether a call matches all patterns."""
         return all(_matches(call, key, pattern) for key, pattern in self.matches)
 
 

@@ -104,8 +104,10 @@ class Source:
         """
         yield from _lines(self._chunks(progress))
 
-    def has(self, word: bytes, progress: Callable[[int], None]) -> bool:
-        """Say whether a word stands anywhere in the file, which is quickly found out.
+    def lines_with(
+        self, word: bytes, progress: Callable[[int], None]
+    ) -> Iterator[bytes]:
+        """Yield the lines that have a word in them; the others are not looked at.
 
         Args:
             word: The word.
@@ -114,11 +116,12 @@ class Source:
         Raises:
             UnreadableError: The file cannot be read any further.
         """
-        found, end = False, b""
-        for chunk in self._chunks(progress):
-            found = found or word in end + chunk
-            end = chunk[1 - len(word) :]
-        return found
+        for text in _whole_lines(self._chunks(progress)):
+            found = text.find(word)
+            while found >= 0:
+                end = text.find(b"\n", found)
+                yield text[text.rfind(b"\n", 0, found) + 1 : end]
+                found = text.find(word, end)
 
     def _chunks(self, progress: Callable[[int], None]) -> Iterator[bytes]:
         """Yield the bytes of the file, as they were before they were compressed."""
@@ -156,6 +159,19 @@ def _spooled(stream: IO[bytes]) -> IO[bytes]:
     file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
     shutil.copyfileobj(stream, file)
     return file
+
+
+def _whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Put chunks together, such that each ends with a line; giants are cut short."""
+    rest = b""
+    for chunk in chunks:
+        cut = chunk.rfind(b"\n") + 1
+        if cut:
+            yield rest + chunk[:cut]
+            rest = b""
+        if len(rest) <= _LONGEST_LINE:
+            rest += chunk[cut:]
+    yield rest + b"\n"
 
 
 def _lines(chunks: Iterator[bytes]) -> Iterator[bytes | Skipped]:

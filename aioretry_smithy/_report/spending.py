@@ -6,6 +6,7 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from .seen_call import ROUNDED
 from .values import moment, number, text
 
 if TYPE_CHECKING:
@@ -45,8 +46,6 @@ _LEVEL: Final = 10
 """What is made inside an attempt counts in place of it."""
 
 _NO_TIME: Final = 1e-9
-_ROUNDED: Final = 1e-5
-"""Seconds that may be missing because moments are written to the microsecond."""
 
 
 class _Span(NamedTuple):
@@ -76,27 +75,17 @@ def spending(call: SeenCall) -> dict[str, float]:
     values = call.values
     duration = call.duration or 0.0
     end = max(duration, number(values, "total_duration") or 0.0)
-    attempt = call.attempts[0]
-    if len(call.attempts) == 1 and _is_plain(attempt, duration):
-        part = _part_of(attempt)
-        rest = end - duration
-        return {part: duration, BODY: rest} if rest > _ROUNDED else {part: duration}
+    if call.is_plain:
+        return plain_spending(_part_of(call.attempts[0]), duration, end)
     sheet = _Sheet(_origin(call), end)
     sheet.add_call(call, 0.0, end, 0)
     return sheet.seconds()
 
 
-def _is_plain(attempt: SeenAttempt, duration: float) -> bool:
-    """Say whether an attempt was all that a call did in its time."""
-    values = attempt.values
-    took = number(values, "duration")
-    return (
-        not attempt.calls
-        and values.get("delay") is None
-        and values.get("connection") is None
-        and took is not None
-        and abs(duration - took) < _ROUNDED
-    )
+def plain_spending(part: str, duration: float, end: float) -> dict[str, float]:
+    """Return the seconds of a part and of the body after it."""
+    rest = end - duration
+    return {part: duration, BODY: rest} if rest > ROUNDED else {part: duration}
 
 
 def _origin(call: SeenCall) -> float:
@@ -121,12 +110,15 @@ class _Sheet:
 
     def seconds(self) -> dict[str, float]:
         """Add up the spans, each moment once, and what is left."""
-        parts = _added((span.part, span.end - span.start) for span in self.spans)
+        if self.may_overlap:
+            parts = _added(_painted(self.spans))
+        else:
+            parts = _added((span.part, span.end - span.start) for span in self.spans)
         rest = self.end - sum(parts.values())
-        if self.may_overlap or rest < -_ROUNDED:
+        if rest < -ROUNDED:
             parts = _added(_painted(self.spans))
             rest = self.end - sum(parts.values())
-        if rest > _ROUNDED:
+        if rest > ROUNDED:
             parts[OTHER] = parts.get(OTHER, 0.0) + rest
         return parts
 
@@ -134,7 +126,7 @@ class _Sheet:
         """Add what a call did between two seconds of the axis."""
         values, attempts = call.values, call.attempts
         delay = number(values, "delay") or 0.0
-        if attempts[0].values is values:
+        if call.is_plain or attempts[0].values is values:
             self._add_wait(values, start, start + delay, level)
             self._add_attempt(attempts[0], start + delay, end, level, delay)
             return

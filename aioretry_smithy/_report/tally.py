@@ -54,12 +54,11 @@ class GroupTally:
         """How many calls there are."""
         return self.calls
 
-    def add(self, call: SeenCall, parts: Mapping[str, float], weight: float) -> None:
-        """Add a call."""
+    def add(self, call: SeenCall, weight: float) -> None:
+        """Add a call; its times apart."""
         self.calls += weight
         self.attempts += weight * len(call.attempts)
         self.waited += weight * call.waited
-        self.times.add(call, parts, weight)
         if call.is_success:
             self.successes += weight
         else:

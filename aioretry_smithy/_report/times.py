@@ -85,8 +85,14 @@ class Times:
             )
             for name, seconds in every.items()
         ]
-        parts.sort(key=lambda part: (-part.slowest_seconds, -part.seconds))
+        parts.sort(key=_rank)
         return tuple(parts)
+
+
+def _rank(part: Part) -> tuple[float, float, str]:
+    """Order parts; those that differ by what rounding leaves have the same rank."""
+    slow, every = round(part.slowest_seconds, 6), round(part.seconds, 6)
+    return -slow, -every, f"{part.part} {part.source}"
 
 
 def _sum(spent: Iterable[Mapping[str, float]]) -> dict[str, float]:

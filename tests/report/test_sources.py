@@ -166,7 +166,32 @@ def test_words_across_chunks(file, monkeypatch):
     file.write_bytes(b"abcdefgh\n")
     source, told = Source(str(file)), []
 
-    assert source.has(b"def", told.append)
-    assert not source.has(b"dfe", told.append)
+    assert [b"abcdefgh"] == [*source.lines_with(b"def", told.append)]
+    assert [] == [*source.lines_with(b"dfe", told.append)]
     assert 18 == sum(told)
+    source.close()
+
+
+def test_each_line_with_a_word_comes_once(file, monkeypatch):
+    """However often it has it, and whether the file ends with a line or not."""
+    monkeypatch.setattr(sources, "_CHUNK", 6)
+    file.write_bytes(b"no\none, one\nnone\n\ntwo\nat last one")
+    source = Source(str(file))
+    found = source.lines_with(b"one", lambda size: None)
+
+    assert [b"one, one", b"none", b"at last one"] == [*found]
+    source.close()
+
+
+def test_giants_with_a_word_are_cut_short(file, monkeypatch):
+    """What comes after the longest line is not kept."""
+    monkeypatch.setattr(sources, "_CHUNK", 4)
+    monkeypatch.setattr(sources, "_LONGEST_LINE", 8)
+    file.write_bytes(b"one" + b"x" * 50 + b"one\none\n")
+    source = Source(str(file))
+    first, last = source.lines_with(b"one", lambda size: None)
+
+    assert b"one" == last
+    assert first.startswith(b"onexxxxx")
+    assert 20 > len(first)
     source.close()
