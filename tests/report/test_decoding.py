@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 from made_lines import call
@@ -107,3 +108,10 @@ def test_bytes_that_are_no_text():
 
     assert "G\ud800" == decode(line)["name"]
     assert "https://\ufffd.example.com/orders/17" == decode(line)["request_url"]
+
+
+def test_reader_without_the_extra(monkeypatch):
+    """The one of the standard library does."""
+    monkeypatch.setitem(sys.modules, "orjson", None)
+
+    assert decoding._whole_line_reader() is None

@@ -212,6 +212,15 @@ def test_moments_of_the_first_and_the_last_call():
     assert (1, None, None) == (lost["calls"], lost["started_at"], lost["ended_at"])
 
 
+def test_failures_without_a_moment():
+    """They are counted, in no minute."""
+    reading = Reading("path", 1, Selection())
+    reading.add(call(status=503, request_started_at="noon"))
+    answers = reading.answers()
+
+    assert (1, ()) == (answers.summary.calls, answers.timeline.moments)
+
+
 def test_too_many_groups():
     """They are bounded, the rarest are put together, and a warning says so."""
     lines = [call(request_url=f"https://h/{n:x}x") for n in range(2100)]

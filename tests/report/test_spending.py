@@ -149,6 +149,15 @@ def test_attempts_that_cannot_be():
     assert {"other": 0.1} == spent(call(sent(-90, 1.0)))
 
 
+def test_attempts_in_another_order_than_their_moments():
+    """A clock that was set back makes no time of two."""
+    values = call(
+        sent(0.0, 0.3, 503), sent(0.3, 0.1, 503), sent(0.1, 0.3), took=0.4, status=200
+    )
+
+    assert 0.4 == pytest.approx(sum(spent(values).values()))
+
+
 @given(
     st.lists(
         st.tuples(st.floats(0, 2), st.floats(0, 2), st.floats(0, 1), st.booleans()),
