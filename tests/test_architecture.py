@@ -18,6 +18,7 @@ GROUND_FLOOR = {
     "_body_text",
     "_chance",
     "_clock",
+    "_dry_run",
     "_errors",
     "_extras",
     "_listeners",
