@@ -48,9 +48,10 @@ from ._failures.safety import (
 )
 from ._hedging.client import HedgingClient
 from ._hedging.delay import HedgingDelay
-from ._limits.client import ConcurrencyLimitingClient, RateLimitingClient
+from ._limits.client import ConcurrencyLimitingClient
 from ._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
 from ._limits.errors import ConcurrencyLimitError, RateLimitError
+from ._limits.rate_client import RateLimitingClient
 from ._limits.rate_limit import RateLimit
 from ._log.capture import capture_logs
 from ._log.request_log import RequestLog

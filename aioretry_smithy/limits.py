@@ -87,6 +87,8 @@ class SharedRateLimit(RateLimit):
     SharedRateLimit(MemoryStorage, '100/second', key='orders')
     """
 
+    _is_shared = True
+
     def __init__(
         self,
         storage: Storage | str,
@@ -118,9 +120,6 @@ class SharedRateLimit(RateLimit):
     def pending(self) -> int:
         """How many requests of this process wait for their turn."""
         return sum(map(len, self._turns.copy().values()))
-
-    def _try_take(self, now: float) -> None:
-        """Let no request go out unasked."""
 
     async def _admit(
         self,

@@ -90,6 +90,19 @@ async def buffer(response: aiohttp.ClientResponse) -> None:
             vars(response)["read"] = partial(_read_at_last, weakref.ref(response), body)
 
 
+def whole_body(response: aiohttp.ClientResponse) -> bytes | None:
+    """Return a body that has come to its end and is in memory; None of any other."""
+    body = getattr(response, "_body", None)
+    content: object = response.content
+    if body is not None or not isinstance(content, aiohttp.StreamReader):
+        return body
+    if not hasattr(content, "_cursor"):
+        return b""  # all empty bodies share one reader
+    if content._cursor or content.exception() is not None or not content.is_eof():
+        return None
+    return b"".join(content._buffer)
+
+
 async def _read_at_last(
     reference: weakref.ref[aiohttp.ClientResponse], body: bytes
 ) -> bytes:

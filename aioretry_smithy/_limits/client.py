@@ -1,4 +1,4 @@
-"""Let only so many requests be in flight at once, or go out at a rate."""
+"""Let only so many requests be in flight at once."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from .._context.client import DecoratingClient, HttpClient
-from .._errors import bad_argument, is_finite
-from .._request.keys import OneForAll, PerKey, host_key, service_key
+from .._errors import bad_argument
+from .._request.keys import OneForAll, PerKey, host_key
 from .concurrency_limit import ConcurrencyLimit
-from .hooks import ConcurrencyHooks, RateHooks
-from .rate_limit import RateLimit
+from .hooks import ConcurrencyHooks
+from .queued import check_timeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     ConcurrencyLimits: TypeAlias = (
         OneForAll[ConcurrencyLimit] | PerKey[ConcurrencyLimit]
     )
-    RateLimits: TypeAlias = OneForAll[RateLimit] | PerKey[RateLimit]
 
 
 class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
@@ -126,7 +125,7 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
             type(max_pending) is not int or max_pending < 0
         ):
             raise bad_argument("max_pending", max_pending, "an int >= 0, or None")
-        _check_timeout(timeout)
+        check_timeout(timeout)
         return lambda delegate: cls(delegate, limits, max_pending, timeout)
 
     @property
@@ -149,102 +148,9 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         return f"{type(self).__name__}({hooks.limits!r}, {queue})"
 
 
-class RateLimitingClient(DecoratingClient[HttpClient]):
-    """Lets each request wait for its turn at a rate, first come, first served.
-
-    Inside a retrying client, as usual, each attempt waits for a turn of its own. The
-    wait is the ``delay`` of the attempt before, or of the call, with ``"rate_limit"``
-    as its ``delay_source``; the attempt and its timeout begin after it. A request whose
-    turn comes too late raises a :class:`RateLimitError` at once.
-
-    >>> decorator = RateLimitingClient.new_decorator(RateLimit(50))
-    """
-
-    _serves = "sessions"
-    _hooks: RateHooks
-
-    def __init__(
-        self, delegate: HttpClient, limits: RateLimits, timeout: float | None
-    ) -> None:
-        super().__init__(delegate)
-        self._hooks = RateHooks(limits, timeout)
-
-    @classmethod
-    def new_decorator(
-        cls, limit: RateLimit, *, timeout: float | None = None
-    ) -> Decorator:
-        """Return a decorator with one rate for all requests.
-
-        Args:
-            limit: The rate.
-            timeout: Longest wait of a request in seconds, finite and >= 0; its deadline
-                may end it sooner. None: only the deadline ends it.
-
-        Returns:
-            The decorator.
-
-        Raises:
-            ValueError: An argument is not as described.
-        """
-        if not isinstance(limit, RateLimit):
-            raise bad_argument("limit", limit, "a RateLimit")
-        return cls._decorator(OneForAll("all", limit), timeout)
-
-    @classmethod
-    def new_per_host_decorator(
-        cls, factory: Callable[[str], RateLimit], *, timeout: float | None = None
-    ) -> Decorator:
-        """Return a decorator with a rate for each host and port.
-
-        All sessions built with the decorator share the rates. The 1024 most recently
-        used are kept. A URL without a host goes through unasked.
-
-        Args:
-            factory: Makes the limit of a key, such as ``example.com:443``.
-            timeout: As for :meth:`new_decorator`.
-
-        Returns:
-            The decorator.
-
-        Raises:
-            ValueError: An argument is not as described.
-
-        >>> decorator = RateLimitingClient.new_per_host_decorator(
-        ...     lambda key: RateLimit(100, per=60.0)
-        ... )
-        """
-        if not callable(factory):
-            raise bad_argument("factory", factory, "a callable that takes the key")
-        limits = PerKey("host", service_key, factory, factory, RateLimit)
-        return cls._decorator(limits, timeout)
-
-    @classmethod
-    def _decorator(cls, limits: RateLimits, timeout: float | None) -> Decorator:
-        _check_timeout(timeout)
-        return lambda delegate: cls(delegate, limits, timeout)
-
-    @property
-    def limits(self) -> Mapping[str, RateLimit]:
-        """The limits in use by their keys, as of now, for health pages.
-
-        The key of the one given to :meth:`new_decorator` is ``all``.
-        """
-        return MappingProxyType(self._hooks.limits.in_use())
-
-    def describe(self) -> str:
-        """Return the name and the settings of this client."""
-        hooks = self._hooks
-        return f"{type(self).__name__}({hooks.limits!r}, timeout={hooks.timeout!r})"
-
-
 def _limit_of(limit: object, name: str | None) -> ConcurrencyLimit:
     if isinstance(limit, ConcurrencyLimit):
         return limit
     if type(limit) is int and limit >= 1:
         return ConcurrencyLimit.fixed(limit, name=name)
     raise bad_argument("limit", limit, "an int >= 1, or a ConcurrencyLimit")
-
-
-def _check_timeout(seconds: float | None) -> None:
-    if seconds is not None and not (is_finite(seconds) and seconds >= 0):
-        raise bad_argument("timeout", seconds, "finite and >= 0, or None")

@@ -49,26 +49,56 @@ class RateLimitError(LimitedRequestError):
     No circuit breaker and no retry limiter counts it. Any method may be sent again, and
     a retrying client waits until the turn would have come.
 
+    The turn of a request that costs more than the burst never comes. Such an error is
+    permanent: ``retry_in`` is ``inf``, ``retry_safety()`` says ``NO``, and nothing is
+    tried again.
+
     Args:
-        limit: The limit that was reached.
+        limit: The limit that was reached; of several, the one whose turn is latest.
         retry_in: Seconds until a request may go out, counted from the refusal.
+        cost: What the request costs, where that is more than the burst.
+        burst: The most that a request may cost, where this one costs more.
     """
 
     limit: RateLimit
-    """The limit that was reached."""
+    """The limit that was reached; of several, the one whose turn is latest."""
 
     retry_in: float
     """Seconds until a request may go out, counted from the refusal."""
 
-    def __init__(self, limit: RateLimit, retry_in: float) -> None:
+    cost: float | None
+    """What the request costs, where that is more than the burst; else None."""
+
+    burst: float | None
+    """The most that a request may cost, where this one costs more; else None."""
+
+    def __init__(
+        self,
+        limit: RateLimit,
+        retry_in: float,
+        *,
+        cost: float | None = None,
+        burst: float | None = None,
+    ) -> None:
         super().__init__(limit, retry_in)
         self.limit = limit
         self.retry_in = retry_in
+        self.cost = cost
+        self.burst = burst
 
     @property
     def retry_after(self) -> float:
         """The same as ``retry_in``; retrying clients look for this name."""
         return self.retry_in
 
+    @property
+    def is_retry_safe(self) -> bool | None:
+        """False where the request would be refused again; retrying clients ask it."""
+        return None if self.cost is None else False
+
     def __str__(self) -> str:
-        return f"{self.limit!r}: no turn in time, next in {self.retry_in:.3f} s"
+        if self.cost is not None:
+            what = f"a cost of {self.cost} is above the burst of {self.burst}"
+        else:
+            what = f"no turn in time, next in {self.retry_in:.3f} s"
+        return f"{self.limit!r}: {what}"

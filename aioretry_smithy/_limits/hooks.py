@@ -1,43 +1,36 @@
-"""Let requests wait for a limit, and let the limit learn from how they end."""
+"""Let requests wait for a place, and let the limit learn from how they end."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import aiohttp
 
 from .._call.hooks import PASS, WAIT, Hooks, Sign
-from .._call.recorder import begin_after_wait
 from .._clock import loop_time
 from .._context.context import context_of
 from .._failures.safety import (
     RetrySafety,
     is_timeout,
-    mark_queued,
     peel,
     safety_by_kind,
     was_queued,
 )
-from .errors import ConcurrencyLimitError, RateLimitError
+from .errors import ConcurrencyLimitError
+from .queued import note_queue, unsent
 
 if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.hooks import Scope
     from .._request.request import HttpRequest
     from .concurrency_limit import ConcurrencyLimit, Permit
-    from .rate_limit import RateLimit, RatePermit
-
-_E = TypeVar("_E", ConcurrencyLimitError, RateLimitError)
 
 _OVERLOADED: Final = frozenset({429, 503})
 _SERVER_ERROR = 500
 _LOST = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError)
 _NOT_THE_LOAD = (aiohttp.ClientConnectorDNSError, aiohttp.ClientSSLError)
-
-_AT_ONCE: Final = 1e-3
-"""Seconds that a refusal without any wait may take."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,15 +66,13 @@ class ConcurrencyHooks(Hooks):
             longest = math.inf if self.timeout is None else self.timeout
             until = started + min(longest, call.remaining(scope.record))
             permit = await limit._wait(until)
-            _note_queue(call, started)
+            note_queue(call, started)
             if permit is not None:
                 scope.record.first_sent = loop_time()
                 return permit
         limit._refuse(context_of(call, scope))
         # A variable would keep the error alive, since the error keeps this frame.
-        raise _unsent(
-            ConcurrencyLimitError(limit, loop_time() - started, limit.pending)
-        )
+        raise unsent(ConcurrencyLimitError(limit, loop_time() - started, limit.pending))
 
     def leave(
         self,
@@ -113,66 +104,6 @@ class ConcurrencyHooks(Hooks):
         permit.release()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RateHooks(Hooks):
-    """Lets requests wait for their turn.
-
-    Args:
-        limits: Finds the rate of a request.
-        timeout: Longest wait in seconds; None for no such limit.
-    """
-
-    limits: Any
-    timeout: float | None
-
-    def enter(
-        self, call: Call, scope: Scope, request: HttpRequest
-    ) -> RatePermit | Sign:
-        """Take a turn, if it has come."""
-        limit: RateLimit | None = self.limits.of(request)
-        return PASS if limit is None else limit._try_take(call.loop.time()) or WAIT
-
-    async def admit(self, call: Call, scope: Scope, request: HttpRequest) -> RatePermit:
-        """Wait for a turn.
-
-        Raises:
-            RateLimitError: It does not come in time.
-        """
-        limit: RateLimit = self.limits.of(request)
-        started = loop_time()
-        # That of the attempt has not begun.
-        deadline = started + call.remaining(call)
-        latest = math.inf if self.timeout is None else started + self.timeout
-        ctx = context_of(call, scope)
-        admission = await limit._admit(ctx, request, latest, deadline)
-        if not admission.is_given:
-            _note_queue(call, started)
-            raise _unsent(RateLimitError(limit, admission.seconds))
-        if admission.seconds:
-            begin_after_wait(call, scope.record, admission.seconds)
-        return admission.permit or limit
-
-    def leave(
-        self,
-        call: Call,
-        scope: Scope,
-        permit: RatePermit,
-        result: aiohttp.ClientResponse | Sign,
-        cause: Exception | None,
-    ) -> None:
-        """Let the limit learn from the answer."""
-        if isinstance(result, Sign):
-            permit._lose()
-        else:
-            permit._learn(result)
-
-    def cancel(
-        self, call: Call, scope: Scope, permit: RatePermit, cause: BaseException
-    ) -> None:
-        """Note that no answer comes; the turn stays taken."""
-        permit._lose()
-
-
 def was_dropped(cause: BaseException) -> bool:
     """Say whether the server, or its network, dropped a request for its load.
 
@@ -196,18 +127,3 @@ def _release_after_body(permit: Permit, response: aiohttp.ClientResponse) -> Non
     else:
         # aiohttp calls it then, and where a response is closed or collected before.
         response.connection.add_callback(permit.release)
-
-
-def _note_queue(call: Call, started: float) -> None:
-    """Note that a call stood in a queue since then, unless it was sent off at once.
-
-    Retrying clients further out go by that.
-    """
-    if loop_time() - started > _AT_ONCE:
-        call.has_queued = True
-
-
-def _unsent(error: _E) -> _E:
-    # So that a call whose deadline ends the wait counts for nobody either.
-    mark_queued(error)
-    return error

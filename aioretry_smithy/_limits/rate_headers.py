@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from .._clock import wall_clock
@@ -16,6 +17,20 @@ if TYPE_CHECKING:
 _TOO_MANY_REQUESTS = 429
 _UNIX_TIME = 1e9
 """Seconds above which a reset is a time, and not a delay."""
+
+_KINDS = "", "-Requests", "-Tokens"
+"""What the names of headers end with, by what is limited."""
+
+_UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
+_AMOUNT = r"\d{1,9}(?:\.\d{1,9})?"
+# As Go writes durations: 6m0s, 120ms, 1h2.5s.
+_PART = re.compile(rf"({_AMOUNT})(ms|us|[dhms])", re.ASCII)
+_DURATION = re.compile(rf"(?:{_AMOUNT}(?:ms|us|[dhms]))+", re.ASCII)
+
+_DATE = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)",
+    re.ASCII | re.IGNORECASE,
+)
 
 _NUMBER = re.compile(r"-?\d{1,12}(\.\d{1,9})?", re.ASCII)
 
@@ -56,15 +71,38 @@ def _of_draft(headers: MultiMapping[str]) -> Iterator[float]:
 
 
 def _of_custom(headers: MultiMapping[str]) -> Iterator[float]:
-    remaining = _number(headers.get("X-RateLimit-Remaining"))
-    reset = _number(headers.get("X-RateLimit-Reset"))
-    if remaining is None or remaining > 0 or reset is None:
-        return
-    if reset > _UNIX_TIME:
-        now = wall_clock()
-        sent_at = timestamp(headers.get("Date", ""), now)
-        reset -= now if sent_at is None else sent_at
-    yield max(0.0, reset)
+    """Yield the resets of what has nothing left: requests, tokens, or both in one."""
+    for kind in _KINDS:
+        remaining = _number(headers.get(f"X-RateLimit-Remaining{kind}"))
+        if remaining is not None and remaining <= 0:
+            reset = _reset(headers.get(f"X-RateLimit-Reset{kind}", "").strip(), headers)
+            if reset is not None:
+                yield max(0.0, reset)
+
+
+def _reset(text: str, headers: MultiMapping[str]) -> float | None:
+    """Return in how many seconds a reset is, in whichever form; None of no form."""
+    seconds = _number(text)
+    if seconds is not None and seconds <= _UNIX_TIME:
+        return seconds
+    if _DURATION.fullmatch(text):
+        return sum(float(many) * _UNITS[unit] for many, unit in _PART.findall(text))
+    now = wall_clock()
+    then = _moment(text, now) if seconds is None else seconds
+    if then is None:
+        return None
+    sent_at = timestamp(headers.get("Date", ""), now)
+    return then - (now if sent_at is None else sent_at)
+
+
+def _moment(text: str, now: float) -> float | None:
+    """Return the Unix time of a date: one of HTTP, or one of RFC 3339."""
+    if not _DATE.fullmatch(text):
+        return timestamp(text, now)
+    try:
+        return datetime.fromisoformat(text.upper()).timestamp()
+    except ValueError:
+        return None
 
 
 def _whole(headers: MultiMapping[str], name: str) -> str:

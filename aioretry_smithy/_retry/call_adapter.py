@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from .._bodies import response_content as _content
 from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import is_spent
+from .._call.awaited_body import forget_body, tell_of_body
 from .._call.time_limits import IN_BODY, passed_limit
 from .._failures.hints import retry_after
 from .._request.keys import service_key
@@ -130,14 +131,18 @@ class HttpAdapter(CallAdapter):
                 async with asyncio.timeout_at(call.deadline_of(attempt.record)):
                     if whole:
                         await _content.buffer(response)
-                    return None if look is None else await look(response)
+                    looked = None if look is None else await look(response)
             except TimeoutError as cut:
                 if (passed := passed_limit(call, attempt, cut, IN_BODY)) is None:
                     raise
                 raise passed() from cut
         except Exception as cause:
+            forget_body(call)
             _content.record_body_failure(call, attempt.record, response, cause)
             raise
+        if call.awaiting_body:
+            tell_of_body(call, response, _content.whole_body(response))
+        return looked
 
     def release(
         self, response: aiohttp.ClientResponse, seconds: float

@@ -7,6 +7,7 @@ import math
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from .._call.awaited_body import forget_body, tell_of_body, will_read
 from .._call.call import Attempt
 from .._call.hooks import NOTHING
 from .._call.origin import judge_attempt
@@ -153,6 +154,7 @@ class RetriedCall(Ending):
                 decision = self.decide_at_once()
                 if decision is LATER:
                     decision = await self.decide()
+                tell_of_body(call, self.result)
             while not decision.stops:
                 late = None if decision is AT_ONCE else await self.wait(decision)
                 if late is None:
@@ -183,6 +185,8 @@ class RetriedCall(Ending):
                 header = name, str(made_before)
         self.attempts_made += 1
         self._owes_refund = False
+        if config.buffer_response or config.looks_at_content:
+            will_read(call)
         self.attempt = new = Attempt(call, request, config.attempt_timeout, header)
         return new
 
@@ -346,6 +350,7 @@ class RetriedCall(Ending):
 
     async def break_off(self, error: BaseException) -> None:
         """Leave nothing behind when *error* breaks into the call."""
+        forget_body(self.call)
         self._record_break(error)
         await (self.refund() if self._owes_refund else self._end_retry())
 

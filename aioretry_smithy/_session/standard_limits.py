@@ -6,8 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .._errors import bad_argument
-from .._limits.client import ConcurrencyLimitingClient, RateLimitingClient
+from .._limits.client import ConcurrencyLimitingClient
 from .._limits.concurrency_limit import ConcurrencyLimit
+from .._limits.rate_client import RateLimitingClient
 from .._limits.rate_limit import RateLimit
 
 if TYPE_CHECKING:
@@ -15,13 +16,14 @@ if TYPE_CHECKING:
 
     from .._context.client import Decorator
     from .._limits.client import ConcurrencyLimitFactory
+    from .._limits.rate_client import RateLimitFactory, RateLimits
 
 Concurrency: TypeAlias = (
     "int | ConcurrencyLimit | ConcurrencyLimitFactory | Literal['aimd']"
 )
 """A value of the argument ``concurrency`` of the standard chain."""
 
-Rate: TypeAlias = "RateLimit | Callable[[str], RateLimit]"
+Rate: TypeAlias = "RateLimits | RateLimitFactory"
 """A value of the argument ``rate`` of the standard chain."""
 
 
@@ -78,8 +80,9 @@ def _concurrency(concurrency: Any, attempt_timeout: float) -> Decorator:
 
 
 def _rate(rate: Any) -> Decorator:
-    if isinstance(rate, RateLimit):
+    if isinstance(rate, RateLimit | list | tuple):
         return RateLimitingClient.new_decorator(rate)
     if callable(rate):
         return RateLimitingClient.new_per_host_decorator(rate)
-    raise bad_argument("rate", rate, "a RateLimit, a function of the host, or None")
+    expected = "a RateLimit or a list of them, a function of the host, or None"
+    raise bad_argument("rate", rate, expected)

@@ -227,8 +227,8 @@ class TestDecorators:
             with pytest.raises(ValueError) as caught:
                 await scripted.get()
 
-        expected = "factory('localhost:80'): 5 (expected: a RateLimit)"
-        assert expected == str(caught.value)
+        expected = "a RateLimit, or a list of them"
+        assert f"factory('localhost:80'): 5 (expected: {expected})" == str(caught.value)
 
     @pytest.mark.parametrize(
         ("argument", "options"),

@@ -49,6 +49,59 @@ def test_it_says_when_there_is_more(headers, seconds):
     assert seconds == seconds_to_reset(200, CIMultiDict(headers))
 
 
+@pytest.mark.parametrize(
+    ("reset", "seconds"),
+    [
+        ("17", 17.0),
+        ("6m0s", 360.0),
+        ("120ms", 0.12),
+        ("1h2m3.5s", 3723.5),
+        ("1d", 86400.0),
+        ("250us", 0.00025),
+        (" 1s ", 1.0),
+        ("Sun, 06 Nov 1994 08:50:37 GMT", 60.0),
+        ("1994-11-06T08:50:37Z", 60.0),
+        ("1994-11-06t09:50:37.25+01:00", 60.25),
+        ("784111837000", 784111837000 - 784111777),
+        ("1994-11-06T08:49:30Z", 0.0),
+        ("1994-13-06T08:50:37Z", None),
+        ("0001-01-01T00:00:00+23:59", 0.0),
+        ("6m0", None),
+        ("m", None),
+        ("1.s", None),
+        ("soon", None),
+        ("9" * 30 + "s", None),
+        ("", None),
+    ],
+)
+def test_resets_of_requests_and_of_tokens_come_in_many_forms(reset, seconds):
+    """Seconds, a Unix time, a duration as Go writes it, or a date."""
+    for kind in ("-requests", "-tokens"):
+        headers = {f"x-ratelimit-remaining{kind}": "0", "Date": DATE}
+        headers[f"x-ratelimit-reset{kind}"] = reset
+
+        expected = None if seconds is None else pytest.approx(seconds)
+        assert expected == seconds_to_reset(200, CIMultiDict(headers))
+
+
+def test_what_has_nothing_left_counts_of_requests_and_tokens():
+    """The longest reset, where neither has."""
+    headers = CIMultiDict(
+        {
+            f"{LEFT}-Requests": "0",
+            f"{RESET}-Requests": "1s",
+            f"{LEFT}-Tokens": "150",
+            f"{RESET}-Tokens": "6m0s",
+        }
+    )
+
+    assert 1.0 == seconds_to_reset(200, headers)
+
+    headers[f"{LEFT}-Tokens"] = "0"
+
+    assert 360.0 == seconds_to_reset(200, headers)
+
+
 def test_a_policy_may_be_in_each_of_several_headers():
     """They are one list."""
     headers = CIMultiDict([("RateLimit", '"a";r=0;t=3'), ("RateLimit", '"b";r=0;t=4')])

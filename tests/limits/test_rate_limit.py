@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from aioretry_smithy import RateLimit
 from aioretry_smithy._clock import loop_time
+from aioretry_smithy._limits.line import wait_in
 from aioretry_smithy.testing import VirtualTimeLoop
 
 
 async def turn_of(limit, until=math.inf):
     """Get a turn as a client does; return when that was, or None."""
-    if limit._try_take(loop_time()) or await limit._wait(until):
+    if limit._try_take(loop_time()) or await wait_in([(limit._line, 1.0)], until):
         return now()
     return None
 
@@ -71,7 +72,7 @@ async def test_a_cancelled_request_takes_nothing():
 
     assert [0, 1.0] == [waiters[0].result(), waiters[2].result()]
     assert 0 == limit.pending
-    assert None is limit._timer
+    assert all(timer.cancelled() for timer in asyncio.get_running_loop()._scheduled)
 
 
 async def test_a_turn_that_comes_with_a_cancellation_goes_to_the_next():
@@ -92,8 +93,8 @@ async def test_a_turn_of_a_request_that_is_cancelled_then_is_not_lost():
     limit._try_take(loop_time())
     waiter = asyncio.create_task(turn_of(limit))
     await asyncio.sleep(0)
-    limit._rule._full_at -= 1.0
-    limit._serve()
+    limit._line.rule._full_at -= 1.0
+    limit._line.hurry()
     waiter.cancel()
     await asyncio.sleep(0)
 
@@ -104,10 +105,10 @@ async def test_a_turn_of_a_request_that_is_cancelled_then_is_not_lost():
 async def test_a_request_that_cannot_wait_is_let_go():
     """Where its turn moves away while it waits."""
     limit = RateLimit.from_headers()
-    limit._rule.close(0.0, 1.0)
+    limit._line.rule.close(0.0, 1.0)
     waiter = asyncio.create_task(turn_of(limit, 2.0))
     await asyncio.sleep(0)
-    limit._rule.close(0.0, 5.0)
+    limit._line.rule.close(0.0, 5.0)
 
     assert None is await waiter
     assert 2.0 == now()

@@ -65,23 +65,15 @@ class Full(ConcurrencyLimit):
     limit = 0
 
 
-class Spent(RateLimit):
-    """Has no turn for anybody."""
-
-    def _try_take(self, now):
-        return None
-
-    def _next_turn(self):
-        return 1e9
-
-
 def full(timeout=0.0, **settings):
     return ConcurrencyLimitingClient.new_decorator(Full(), timeout=timeout, **settings)
 
 
 def drained():
-    """Let the first request out in a minute."""
-    return RateLimitingClient.new_decorator(Spent(1, per=60.0), timeout=0.0)
+    """Let no request out for years."""
+    limit = RateLimit.from_headers(max_wait=1e9)
+    limit._line.rule.close(0.0, 1e9)
+    return RateLimitingClient.new_decorator(limit, timeout=0.0)
 
 
 @client_decorator

@@ -1,0 +1,67 @@
+"""Ask what an attempt has cost in the end, as soon as that can be known."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .._bodies.response_content import whole_body
+from .._call.awaited_body import await_body
+from .._errors import check_not_negative
+from .._log.request_log import log_of
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from .._call.call import Call
+    from .._call.record import Record
+    from .bucket import Charge
+    from .cost import Actual
+    from .rate_limit import RateLimit
+
+_logger = logging.getLogger("aioretry_smithy")
+
+
+def ask_for_actual(
+    call: Call,
+    record: Record,
+    limit: RateLimit,
+    charge: Charge,
+    response: aiohttp.ClientResponse,
+) -> None:
+    """Let what the user gave correct a charge.
+
+    That is after the body where a retrying client reads it, else now.
+    """
+    actual = limit._actual
+    if actual is None:
+        return
+    asked = _Asked(actual, limit, charge, record, weakref.ref(response))
+    if not await_body(call, asked):
+        was_buffered = getattr(call.retry_config, "buffer_response", False)
+        asked(call, response, whole_body(response) if was_buffered else None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    """Asks about one attempt."""
+
+    actual: Actual
+    limit: RateLimit
+    charge: Charge
+    record: Record
+    response: weakref.ref[aiohttp.ClientResponse]
+
+    def __call__(self, call: Call, result: object, body: bytes | None) -> None:
+        # Of several requests for one answer the body of one is read.
+        content = body if self.response() is result else None
+        try:
+            figure = self.actual(log_of(call, self.record), content)
+            if figure is not None:
+                check_not_negative("actual", figure)
+                self.limit._settle(self.charge, figure)
+        except Exception:
+            # The answer is not lost for it; the estimate stands.
+            _logger.warning("%r: actual raised", self.limit, exc_info=True)

@@ -1,0 +1,46 @@
+"""Find out what requests cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from .._errors import bad_argument, check_not_negative, is_plain_function
+from .._failures.safety import mark_raised_by_caller
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._context.context import ClientRequestContext
+    from .._log.request_log import RequestLog
+    from .._request.request import HttpRequest
+
+    Cost: TypeAlias = Callable[[ClientRequestContext, HttpRequest], float]
+    Actual: TypeAlias = Callable[[RequestLog, bytes | None], float | None]
+
+
+def check_function(name: str, function: object, arguments: str) -> None:
+    """Refuse what is neither None nor a plain function."""
+    if function is not None and not is_plain_function(function):
+        expected = f"a plain function of {arguments}, or None"
+        raise bad_argument(name, function, expected)
+
+
+def cost_of(
+    cost: Cost | None, ctx: ClientRequestContext, request: HttpRequest
+) -> float:
+    """Return what a request costs: 1 without a function that says so.
+
+    Raises:
+        ValueError: It is no number that is finite and >= 0.
+        Exception: The function has raised it; a mistake of the caller's, as is a bad
+            number: no other attempt is made, and no circuit breaker counts it.
+    """
+    if cost is None:
+        return 1.0
+    try:
+        figure = cost(ctx, request)
+        check_not_negative("cost", figure)
+    except Exception as error:
+        mark_raised_by_caller(error)
+        raise
+    return figure

@@ -1,0 +1,230 @@
+"""Let requests wait for their turn at several rates at once, first come, first served.
+
+A request enters all its lines in one step, without a wait in between, so the one that
+came first is the first in all of its lines, and no two wait for each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import OrderedDict
+from itertools import count
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from .._clock import NEAR, loop_time
+from .ends import Ends
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+
+    from .rule import RatePermit, Rule, Turn
+
+    Costs: TypeAlias = Sequence[tuple["Line", float]]
+    """What a request costs in each of its lines; more than 0."""
+
+_numbers: Final = count()
+
+
+class Line:
+    """The requests that wait for their turn by one rule.
+
+    Args:
+        rule: Says when the first of them may go out.
+    """
+
+    __slots__ = ("_ahead", "_ends", "_is_disturbed", "_tail", "_waiting", "rule")
+
+    rule: Rule
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+        rule.wake = self.hurry
+        self._waiting: OrderedDict[int, Waiter] = OrderedDict()
+        self._ends = Ends(self._expire)
+        # What those that wait cost.
+        self._ahead = 0.0
+        # The forecast for the last of them, which nobody behind can overtake, and
+        # whether that may be sooner by now, so that it says nothing.
+        self._tail = -math.inf
+        self._is_disturbed = False
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def numbers(self) -> Container[int]:
+        """The numbers of those that wait."""
+        return self._waiting
+
+    @property
+    def first(self) -> Waiter | None:
+        """The request that has no other before it."""
+        return next(iter(self._waiting.values()), None)
+
+    def try_take(self, now: float) -> RatePermit | None:
+        """Return a permit for a request of cost 1, if its turn is now."""
+        return None if self._waiting else self.rule.try_take(now)
+
+    def forecast(self, now: float, cost: float) -> float:
+        """Return a time before which a request that comes now surely has no turn."""
+        turn = self.rule.forecast(now, cost, self._ahead)
+        return turn if self._is_disturbed else max(turn, self._tail)
+
+    def is_free(self, now: float, cost: float) -> bool:
+        """Say whether a request that comes now need not wait."""
+        return not self._waiting and self.rule.turn(now, cost) <= now + NEAR
+
+    def join(self, waiter: Waiter, cost: float, turn: float) -> None:
+        """Add a request whose turn is forecast."""
+        self._waiting[waiter.number] = waiter
+        self._ahead += cost
+        self._tail = turn
+
+    def end_at(self, waiter: Waiter, until: float) -> None:
+        """Let a request leave all its lines then."""
+        self._ends.add(until, waiter.number)
+
+    def remove(self, waiter: Waiter, cost: float) -> None:
+        """Let a request leave this line."""
+        del self._waiting[waiter.number]
+        self._ahead -= cost
+        if not self._waiting:
+            self._ahead, self._tail, self._is_disturbed = 0.0, -math.inf, False
+            self._ends.clear()
+
+    def hurry(self) -> None:
+        """Let those go out whose turn comes sooner than was forecast."""
+        self.disturb()
+        serve([self])
+
+    def disturb(self) -> None:
+        """Note that turns may come sooner than was forecast, here and behind."""
+        lines = [self]
+        while lines:
+            line = lines.pop()
+            if line._waiting and not line._is_disturbed:
+                line._is_disturbed = True
+                # Once, until it is empty; so this costs each request little.
+                lines += [
+                    each
+                    for waiter in line._waiting.values()
+                    for each, _ in waiter.costs
+                ]
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether turns may come sooner than was forecast."""
+        return self._is_disturbed
+
+    def _expire(self, number: int) -> None:
+        waiter = self._waiting.get(number)
+        if waiter is not None:
+            waiter.leave_early()
+            if not waiter.turns.done():
+                waiter.turns.set_result(None)
+
+
+class Waiter:
+    """A request that waits in its lines.
+
+    Args:
+        costs: The lines, and what it costs in each.
+        until: When it gives up, by the event loop's clock.
+    """
+
+    __slots__ = ("_timer", "costs", "number", "turns")
+
+    turns: asyncio.Future[tuple[Turn, ...] | None]
+    """Its turns, one of each line; None where they did not come in time."""
+
+    def __init__(self, costs: Costs, until: float) -> None:
+        self.costs = costs
+        self.number = next(_numbers)
+        self.turns = asyncio.get_running_loop().create_future()
+        self._timer: asyncio.TimerHandle | None = None
+        now = loop_time()
+        turn = max(line.forecast(now, cost) for line, cost in costs)
+        is_disturbed = any(line.is_disturbed for line, _ in costs)
+        for line, cost in costs:
+            line.join(self, cost, turn)
+        if is_disturbed:
+            # What is forecast for one line depends on the others from now on.
+            for line, _ in costs:
+                line.disturb()
+        first, _ = costs[0]
+        first.end_at(self, until)
+
+    def try_go(self) -> bool:
+        """Go out, if it is the first in all its lines and its turn has come."""
+        if any(line.first is not self for line, _ in self.costs):
+            return False
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        turn = max(line.rule.turn(now, cost) for line, cost in self.costs)
+        if turn > now + NEAR:
+            self._stop_timer()
+            self._timer = loop.call_at(turn, self._be_served)
+            return False
+        self._leave()
+        # One that is cancelled has not left yet.
+        if self.turns.done():
+            self._disturb()
+        else:
+            taken = [line.rule.take(now, cost) for line, cost in self.costs]
+            self.turns.set_result(tuple(taken))
+        return True
+
+    def leave_early(self) -> None:
+        """Leave without a turn, and let those go out that it has held up."""
+        if self.number in self.costs[0][0].numbers:
+            self._disturb()
+            self._leave()
+            self._be_served()
+
+    def _leave(self) -> None:
+        self._stop_timer()
+        for line, cost in self.costs:
+            line.remove(self, cost)
+
+    def _disturb(self) -> None:
+        for line, _ in self.costs:
+            line.disturb()
+
+    def _be_served(self) -> None:
+        serve([line for line, _ in self.costs])
+
+    def _stop_timer(self) -> None:
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+
+
+def serve(lines: list[Line]) -> None:
+    """Let those go out whose turn has come, in some lines and those joined to them."""
+    while lines:
+        waiter = lines.pop().first
+        if waiter is not None and waiter.try_go():
+            lines += [line for line, _ in waiter.costs]
+
+
+def take_now(costs: Costs) -> tuple[Turn, ...] | None:
+    """Return the turns of a request that need not wait; None where it has to."""
+    now = loop_time()
+    if not all(line.is_free(now, cost) for line, cost in costs):
+        return None
+    return tuple(line.rule.take(now, cost) for line, cost in costs)
+
+
+async def wait_in(costs: Costs, until: float) -> tuple[Turn, ...] | None:
+    """Wait for a turn in all the lines; return None where none comes in time."""
+    waiter = Waiter(costs, until)
+    waiter.try_go()
+    try:
+        return await waiter.turns
+    except BaseException:
+        waiter.leave_early()
+        if waiter.turns.done() and not waiter.turns.cancelled():
+            for turn in waiter.turns.result() or ():
+                turn.give_back()
+        raise

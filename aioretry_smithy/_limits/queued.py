@@ -1,0 +1,39 @@
+"""Say what all limits say of a wait in their queue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from .._clock import loop_time
+from .._errors import bad_argument, is_finite
+from .._failures.safety import mark_queued
+from .errors import ConcurrencyLimitError, RateLimitError
+
+if TYPE_CHECKING:
+    from .._call.call import Call
+
+_E = TypeVar("_E", ConcurrencyLimitError, RateLimitError)
+
+_AT_ONCE: Final = 1e-3
+"""Seconds that a refusal without any wait may take."""
+
+
+def note_queue(call: Call, started: float) -> None:
+    """Note that a call stood in a queue since then, unless it was sent off at once.
+
+    Retrying clients further out go by that.
+    """
+    if loop_time() - started > _AT_ONCE:
+        call.has_queued = True
+
+
+def unsent(error: _E) -> _E:
+    """Mark an error, so that a call whose deadline ends the wait counts for nobody."""
+    mark_queued(error)
+    return error
+
+
+def check_timeout(seconds: float | None) -> None:
+    """Refuse what is neither None nor the seconds of a longest wait."""
+    if seconds is not None and not (is_finite(seconds) and seconds >= 0):
+        raise bad_argument("timeout", seconds, "finite and >= 0, or None")

@@ -1,0 +1,207 @@
+"""Let a request pass all its rate limits at once, or none of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from .._clock import loop_time
+from .._errors import bad_argument
+from .bucket import Charge
+from .cost import cost_of
+from .errors import RateLimitError
+from .line import take_now, wait_in
+from .rate_limit import RateLimit
+from .resets import Resets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import aiohttp
+
+    from .._context.context import ClientRequestContext
+    from .._request.request import HttpRequest
+    from .line import Costs
+    from .rule import RatePermit, Turn
+
+
+class Price(NamedTuple):
+    """What a request costs at a limit."""
+
+    limit: RateLimit
+    cost: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Passage:
+    """The turns of a request at its limits: all of them."""
+
+    turns: tuple[tuple[RateLimit, Turn], ...]
+
+    waited: float = 0.0
+    """Seconds that it waited for them."""
+
+    def learn(self, response: aiohttp.ClientResponse) -> None:
+        """Let the limits learn from an answer."""
+        for _, turn in self.turns:
+            turn.learn(response)
+
+    def lose(self) -> None:
+        """Note that there was no answer."""
+        for _, turn in self.turns:
+            turn.lose()
+
+    def give_back(self) -> None:
+        """Give all turns back, because the request is not sent."""
+        for _, turn in self.turns:
+            turn.give_back()
+
+    @property
+    def charges(self) -> Iterable[tuple[RateLimit, Charge]]:
+        """What may be corrected, with the limits that have charged it."""
+        for limit, turn in self.turns:
+            if isinstance(turn, Charge) and not limit._is_plain:
+                yield limit, turn
+
+
+class RateGate:
+    """The limits of a request, at each of which it needs a turn.
+
+    Args:
+        limits: The limits.
+
+    Raises:
+        ValueError: There is none among *limits*, or one of them twice, or more than one
+            that is shared by processes, or something else.
+    """
+
+    __slots__ = ("_only", "in_memory", "limits", "shared")
+
+    limits: tuple[RateLimit, ...]
+
+    in_memory: tuple[RateLimit, ...]
+    """Those with lines in this process."""
+
+    shared: RateLimit | None
+    """The one that a storage keeps. It is asked last, since it takes no turn back."""
+
+    def __init__(self, limits: Iterable[RateLimit]) -> None:
+        self.limits = tuple(limits)
+        self.in_memory = tuple(each for each in self.limits if not each._is_shared)
+        shared = [each for each in self.limits if each._is_shared]
+        self.shared = shared[0] if shared else None
+        is_alone = len(self.limits) == 1 and self.limits[0]._is_plain
+        self._only = self.limits[0] if is_alone else None
+
+    def try_pass(self, now: float) -> RatePermit | None:
+        """Let a request pass that need not wait, where nothing has to be asked."""
+        return None if self._only is None else self._only._try_take(now)
+
+    def prices(self, ctx: ClientRequestContext, request: HttpRequest) -> list[Price]:
+        """Return what a request costs at the limits of this process.
+
+        Raises:
+            RateLimitError: That is more than it can ever be.
+            Exception: A function of the user's has raised it.
+        """
+        prices = []
+        for limit in self.in_memory:
+            cost = cost_of(limit._cost, ctx, request)
+            if cost > limit._burst:
+                raise RateLimitError(limit, math.inf, cost=cost, burst=limit._burst)
+            prices.append(Price(limit, cost))
+        return prices
+
+    def untaken(self) -> Passage:
+        """Return what only tells the limits of an answer."""
+        rules = ((each, each._line.rule) for each in self.in_memory)
+        return Passage(tuple((each, r) for each, r in rules if isinstance(r, Resets)))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(repr, self.limits))
+        return shown if len(self.limits) == 1 else f"[{shown}]"
+
+
+async def pass_all(prices: list[Price], latest: float, deadline: float) -> Passage:
+    """Wait for a turn at all limits that comes by *latest* and before the deadline.
+
+    Raises:
+        RateLimitError: There is none in time.
+    """
+    started = loop_time()
+    # What costs nothing waits for nobody.
+    costs = costs_of(prices)
+    turns = take_now(costs)
+    if turns is not None:
+        return _passage(prices, turns)
+    _, turn = latest_of(prices)
+    if turn <= latest and turn < deadline:
+        turns = await wait_in(costs, min(latest, deadline))
+    if turns is None:
+        limit, turn = latest_of(prices)
+        raise RateLimitError(limit, turn - loop_time())
+    return _passage(prices, turns, loop_time() - started)
+
+
+def rehearse(prices: list[Price]) -> tuple[Passage, RateLimit | None, float]:
+    """Take turns that may not have come, so that those that come next find the same.
+
+    Returns:
+        The turns; the limit whose turn is latest, where one has not come; and when.
+    """
+    costs = costs_of(prices)
+    turns = take_now(costs)
+    if turns is not None:
+        return _passage(prices, turns), None, loop_time()
+    limit, turn = latest_of(prices)
+    now = loop_time()
+    early = tuple(line.rule.take_early(now, cost) for line, cost in costs)
+    return _passage(prices, early), limit, turn
+
+
+def costs_of(prices: list[Price]) -> Costs:
+    """Return the lines that a request has to stand in, and what it costs there."""
+    return [(limit._line, cost) for limit, cost in prices if cost > 0]
+
+
+def latest_of(prices: list[Price]) -> tuple[RateLimit, float]:
+    """Return the limit where a request that comes now has its turn last, and when."""
+    now = loop_time()
+    turns = [
+        (limit, limit._line.forecast(now, cost)) for limit, cost in prices if cost > 0
+    ]
+    return max(turns, key=lambda each: each[1])
+
+
+def _passage(
+    prices: list[Price], turns: tuple[Turn, ...], waited: float = 0.0
+) -> Passage:
+    taken, now = iter(turns), loop_time()
+    return Passage(
+        tuple(
+            (limit, next(taken) if cost > 0 else limit._line.rule.take(now, 0.0))
+            for limit, cost in prices
+        ),
+        waited,
+    )
+
+
+def gate_of(name: str, limits: object) -> RateGate:
+    """Make the gate of one limit, or of a list of them.
+
+    Raises:
+        ValueError: It is neither, or the list is not as it has to be.
+    """
+    if isinstance(limits, RateLimit):
+        return RateGate([limits])
+    expected = "a RateLimit, or a list of them"
+    if not isinstance(limits, list | tuple) or not limits:
+        raise bad_argument(name, limits, expected)
+    if not all(isinstance(each, RateLimit) for each in limits):
+        raise bad_argument(name, limits, expected)
+    if len({id(each) for each in limits}) < len(limits):
+        raise bad_argument(name, limits, "each limit once")
+    if sum(each._is_shared for each in limits) > 1:
+        raise bad_argument(name, limits, "at most one limit that processes share")
+    return RateGate(limits)
