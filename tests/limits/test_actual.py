@@ -1,0 +1,346 @@
+"""What an attempt has cost in the end: who is asked, when, and with what."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import math
+
+import aiohttp
+import pytest
+from chains import (
+    NOW,
+    URL,
+    after,
+    pass_on,
+    retrying,
+    session,
+)
+
+from aioretry_smithy import (
+    HedgingClient,
+    RateLimit,
+    RateLimitingClient,
+    RetryConfig,
+    RetryingClient,
+    RetryRule,
+    RetryRuleWithContent,
+    RetryStrategy,
+    RetryStrategyWithContent,
+    capture_logs,
+    client_decorator,
+    new_response,
+    request_options,
+    smithy,
+)
+from aioretry_smithy.testing import FaultInjectingClient, InjectedFault
+
+limiting = RateLimitingClient.new_decorator
+
+USAGE = b'{"usage": 7}'
+ANSWER = 200, {}, USAGE
+
+
+class Meter:
+    """A limit whose ``actual`` notes what it is asked, and reads the usage."""
+
+    def __init__(self, burst=100):
+        self.asked = []
+        self.limit = RateLimit(
+            0.001, burst=burst, cost=lambda ctx, request: 20, actual=self.actual
+        )
+
+    def actual(self, log, content):
+        self.asked.append((log.attempt, log.response_status, content))
+        return json.loads(content).get("usage") if content else None
+
+    @property
+    def spent(self):
+        bucket = self.limit._line.rule
+        room = (bucket._full_at - asyncio.get_running_loop().time()) / bucket._interval
+        return round(room, 1)
+
+
+@pytest.fixture
+def meter():
+    return Meter()
+
+
+@pytest.fixture(params=[(), (pass_on,)], ids=["alone", "beside a decorator"])
+def beside(request):
+    return request.param
+
+
+async def ask(client, **options):
+    async with client, client.get(URL, **options) as response:
+        return await response.read()
+
+
+async def test_without_a_buffer_it_is_asked_at_the_headers(meter, beside):
+    """There is no content, so the estimate stands."""
+    for chain in [], [retrying(0.5)]:
+        await ask(session([ANSWER], limiting(meter.limit), *beside, *chain))
+
+    assert [(None, 200, None), (1, 200, None)] == meter.asked
+    assert 40.0 == meter.spent
+
+
+async def test_where_bodies_are_buffered_it_is_asked_with_the_content(meter, beside):
+    """Once an attempt, for every answer whatever its status."""
+    answers = [(503, {}, b'{"usage": 3}'), ANSWER]
+    chain = limiting(meter.limit), *beside, retrying(0.5, buffer_response=True)
+
+    assert USAGE == await ask(session(answers, *chain))
+    assert [(1, 503, b'{"usage": 3}'), (2, 200, USAGE)] == meter.asked
+    assert 10.0 == meter.spent
+
+
+async def test_an_empty_body_is_content_too(meter):
+    """All of them share one reader."""
+    chain = limiting(meter.limit), retrying(0.5, buffer_response=True)
+    await ask(session([204], *chain))
+
+    assert [(1, 204, b"")] == meter.asked
+
+
+async def test_outside_of_retries_it_is_asked_once(meter, beside):
+    """With what the retrying client inside has buffered."""
+    chain = retrying(0.5, buffer_response=True), *beside, limiting(meter.limit)
+    await ask(session([503, ANSWER], *chain))
+
+    assert [(None, 200, USAGE)] == meter.asked
+    assert 7.0 == meter.spent
+
+
+async def test_inside_a_hedge_it_is_asked_with_the_content(meter, beside):
+    """Of the winner; one that lost with an answer has none."""
+    chain = (
+        limiting(meter.limit),
+        *beside,
+        HedgingClient.new_decorator(1.0),
+        retrying(0.5, buffer_response=True),
+    )
+    await ask(session([after(1.5, 500), after(1.0, ANSWER)], *chain))
+
+    assert [(1, 500, None), (2, 200, USAGE)] == meter.asked
+    assert 27.0 == meter.spent
+
+
+async def test_a_hedge_that_lost_without_an_answer_keeps_its_estimate(meter):
+    """Nobody is asked about it."""
+    chain = (
+        limiting(meter.limit),
+        HedgingClient.new_decorator(1.0),
+        retrying(0.5, buffer_response=True),
+    )
+    await ask(session([after(9.0, 200), after(1.0, ANSWER)], *chain))
+
+    assert [(2, 200, USAGE)] == meter.asked
+    assert 27.0 == meter.spent
+
+
+class Locked(RetryStrategyWithContent):
+    """Looks at the first bytes of each body."""
+
+    def __init__(self, length):
+        self.max_content_length = length
+
+    def should_retry(self, ctx, cause, content):
+        return NOW if content == b"{} " else None
+
+
+async def test_a_strategy_that_looks_at_bodies_buffers_short_ones(meter, beside):
+    """Once it has come to the end."""
+    chain = limiting(meter.limit), *beside, RetryingClient.new_decorator(Locked(1000))
+
+    assert USAGE == await ask(session([(200, {}, b"{} "), ANSWER], *chain))
+    assert [(1, 200, b"{} "), (2, 200, USAGE)] == meter.asked
+
+
+async def test_a_strategy_that_is_not_reached_reads_nothing(meter, beside):
+    """So there is no content, though somebody might have looked."""
+    chain = RetryRule(statuses=[200], backoff=NOW.with_max_attempts(1)) | Locked(1000)
+    await ask(
+        session(
+            [ANSWER],
+            limiting(meter.limit),
+            *beside,
+            RetryingClient.new_decorator(chain),
+        )
+    )
+
+    assert [(1, 200, None)] == meter.asked
+
+
+async def test_a_rule_that_needs_no_look_at_a_success_reads_nothing(meter):
+    """The call ends at once."""
+    rule = RetryRuleWithContent(
+        statuses=[500], on_content=lambda content: False, methods=["POST"]
+    )
+    chain = limiting(meter.limit), RetryingClient.new_decorator(rule)
+    await ask(session([ANSWER], *chain))
+
+    assert [(1, 200, None)] == meter.asked
+
+
+async def test_a_block_of_code_may_say_that_bodies_are_buffered(meter, beside):
+    """Its settings are those of the call."""
+    config = RetryConfig(RetryStrategy.never(), buffer_response=True)
+    with request_options(retry=config):
+        await ask(session([ANSWER], limiting(meter.limit), *beside, retrying(0.5)))
+
+    assert [(1, 200, USAGE)] == meter.asked
+
+
+async def test_smithy_strategies_buffer_where_they_are_told_to(meter):
+    """Else there is no content."""
+    strategy = smithy.StandardRetryStrategy()
+    for settings in ({"buffer_response": True}, {}):
+        chain = RetryingClient.new_decorator(strategy, **settings)
+        await ask(session([ANSWER], limiting(meter.limit), chain))
+
+    assert [(1, 200, USAGE), (1, 200, None)] == meter.asked
+
+
+async def test_a_failure_is_not_asked_about(meter, beside):
+    """The estimate stands: nobody knows what the server has done."""
+    chain = limiting(meter.limit), *beside, retrying(0.5, buffer_response=True)
+    answers = [aiohttp.ServerDisconnectedError(), ANSWER]
+    await ask(session(answers, *chain))
+
+    assert [(2, 200, USAGE)] == meter.asked
+    assert 27.0 == meter.spent
+
+
+async def test_a_body_that_breaks_is_not_asked_about(meter, beside):
+    """Nor the same answer a second time."""
+    cut = InjectedFault.cut_body(after=4)
+    faults = iter([True, False])
+    cutting = FaultInjectingClient.new_decorator(
+        cut, enabled=lambda ctx, request: next(faults)
+    )
+    chain = (
+        cutting,
+        limiting(meter.limit),
+        *beside,
+        retrying(RetryStrategy.failsafe(NOW), buffer_response=True),
+    )
+    await ask(session([ANSWER, ANSWER], *chain))
+
+    assert [(2, 200, USAGE)] == meter.asked
+    assert 27.0 == meter.spent
+
+
+async def test_an_answer_that_a_decorator_has_replaced_has_no_content(meter):
+    """What the caller reads did not come from the limit."""
+
+    @client_decorator
+    async def replacing(delegate, ctx, request):
+        await delegate.execute(ctx, request)
+        return new_response(request, body=b'{"usage": 1}')
+
+    chain = limiting(meter.limit), replacing, retrying(0.5, buffer_response=True)
+    await ask(session([ANSWER], *chain))
+
+    assert [(1, 200, None)] == meter.asked
+
+
+async def test_a_failure_that_a_decorator_makes_of_an_answer_is_not_asked_about(meter):
+    """The attempt has failed."""
+
+    @client_decorator
+    async def strict(delegate, ctx, request):
+        await delegate.execute(ctx, request)
+        raise aiohttp.ClientPayloadError
+
+    never = retrying(RetryStrategy.never(), buffer_response=True)
+    chain = limiting(meter.limit), strict, never
+    with pytest.raises(aiohttp.ClientPayloadError):
+        await ask(session([ANSWER], *chain))
+
+    assert [] == meter.asked
+
+
+async def test_a_call_that_is_cancelled_keeps_nothing(meter, beside):
+    """Neither the answer nor its charge."""
+
+    class Endless(RetryStrategy):
+        async def should_retry(self, ctx, cause):
+            await asyncio.sleep(math.inf)
+
+    strategy = RetryingClient.new_decorator(Endless() | Locked(9))
+    client = session([ANSWER], limiting(meter.limit), *beside, strategy)
+    with capture_logs() as logs:
+        async with client:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await client.get(URL)
+
+    assert [] == meter.asked
+    assert 20.0 == meter.spent
+    meter.limit._line.rule.take(1.0, 1.0)
+    assert not any(
+        each.cost == 20 for each in meter.limit._line.rule._accounts.values()
+    )
+    assert 1 == len(logs)
+
+
+@pytest.mark.parametrize("figure", [-1, math.nan, math.inf, "7", True], ids=repr)
+async def test_a_figure_that_is_none_is_logged(caplog, figure):
+    """The answer is not lost for it, and the estimate stands."""
+    limit = RateLimit(5, actual=lambda log, content: figure)
+
+    assert USAGE == await ask(session([ANSWER], limiting(limit)))
+
+    (record,) = caplog.records
+    assert (logging.WARNING, f"{limit!r}: actual raised") == (
+        record.levelno,
+        record.getMessage(),
+    )
+    assert f"actual: {figure!r} (expected: finite and >= 0)" == str(record.exc_info[1])
+
+
+async def test_what_it_raises_is_logged(caplog, meter, beside):
+    """Such as for an answer that has no usage."""
+    chain = limiting(meter.limit), *beside, retrying(0.5, buffer_response=True)
+
+    assert b"oops" == await ask(session([(400, {}, b"oops")], *chain))
+
+    (record,) = caplog.records
+    assert json.JSONDecodeError is record.exc_info[0]
+    assert 20.0 == meter.spent
+
+
+async def test_a_figure_beyond_belief_is_cut(caplog):
+    """A server that lies must not close the limit."""
+    limit = RateLimit(0.001, burst=10, actual=lambda log, content: 1e300)
+    await ask(session([ANSWER], limiting(limit)))
+
+    assert ["counts as 100"] == [text[-13:] for text in caplog.messages]
+    assert -90.0 == limit._line.rule.burst - limit._line.rule._full_at / 1000.0
+
+
+async def test_the_last_figure_counts(meter):
+    """That of the caller comes after the other."""
+    chain = limiting(meter.limit), retrying(0.5, buffer_response=True)
+    async with session([ANSWER], *chain) as client:
+        response = await client.get(URL)
+
+        assert 7.0 == meter.spent
+
+        meter.limit.settle(response, 9)
+
+        assert 9.0 == meter.spent
+
+
+async def test_the_log_is_complete_where_the_body_is_read(meter):
+    """It says how long that took."""
+    ends = []
+    meter.limit._actual = lambda log, content: ends.append(
+        (log.is_complete, log.response_length)
+    )
+    chain = limiting(meter.limit), retrying(0.5, buffer_response=True)
+    await ask(session([ANSWER], *chain))
+
+    assert [(True, len(USAGE))] == ends
