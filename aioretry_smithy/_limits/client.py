@@ -6,9 +6,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from .._context.client import DecoratingClient, HttpClient
+from .._dry_run import DryRun
 from .._errors import bad_argument
 from .._request.keys import OneForAll, PerKey, host_key
 from .concurrency_limit import ConcurrencyLimit
+from .dry_hooks import DryConcurrencyHooks
 from .hooks import ConcurrencyHooks
 from .queued import check_timeout
 
@@ -44,11 +46,14 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         limits: ConcurrencyLimits,
         max_pending: int | None,
         timeout: float | None,
+        dry_run: DryRun | None,
     ) -> None:
         super().__init__(delegate)
-        self._hooks = ConcurrencyHooks(
-            limits, max_pending, timeout, limits.is_per_server
-        )
+        settings = limits, max_pending, timeout, limits.is_per_server
+        if dry_run is None:
+            self._hooks = ConcurrencyHooks(*settings)
+        else:
+            self._hooks = DryConcurrencyHooks(*settings, dry_run=dry_run)
 
     @classmethod
     def new_decorator(
@@ -57,6 +62,7 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         *,
         max_pending: int | None = None,
         timeout: float | None = 10.0,
+        enforce: bool = True,
     ) -> Decorator:
         """Return a decorator with one limit for all requests.
 
@@ -66,6 +72,8 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
                 number.
             timeout: Longest wait of a request in seconds, finite and >= 0; its deadline
                 may end it sooner. None: only the deadline ends it.
+            enforce: False: count, decide and log, but let no request wait, and refuse
+                none.
 
         Returns:
             The decorator.
@@ -77,7 +85,9 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         >>> decorator = ConcurrencyLimitingClient.new_decorator(limit, timeout=1.0)
         """
         made = _limit_of(limit, None)
-        return cls._decorator(OneForAll(made.name, made), max_pending, timeout)
+        limits = OneForAll(made.name, made)
+        dry_run = _dry_run(enforce, f"concurrency limit {made.name!r}")
+        return cls._decorator(limits, max_pending, timeout, dry_run)
 
     @classmethod
     def new_per_host_decorator(
@@ -86,6 +96,7 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         *,
         max_pending: int | None = None,
         timeout: float | None = 10.0,
+        enforce: bool = True,
     ) -> Decorator:
         """Return a decorator with a limit for each host and port.
 
@@ -97,6 +108,7 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
                 :class:`ConcurrencyLimit`.
             max_pending: As for :meth:`new_decorator`, of each limit.
             timeout: As for :meth:`new_decorator`.
+            enforce: As for :meth:`new_decorator`.
 
         Returns:
             The decorator.
@@ -115,18 +127,23 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
             return _limit_of(factory(key), key)
 
         limits = PerKey("host", host_key, make, factory)
-        return cls._decorator(limits, max_pending, timeout)
+        dry_run = _dry_run(enforce, f"concurrency limit ({limits!r})")
+        return cls._decorator(limits, max_pending, timeout, dry_run)
 
     @classmethod
     def _decorator(
-        cls, limits: ConcurrencyLimits, max_pending: int | None, timeout: float | None
+        cls,
+        limits: ConcurrencyLimits,
+        max_pending: int | None,
+        timeout: float | None,
+        dry_run: DryRun | None,
     ) -> Decorator:
         if max_pending is not None and (
             type(max_pending) is not int or max_pending < 0
         ):
             raise bad_argument("max_pending", max_pending, "an int >= 0, or None")
         check_timeout(timeout)
-        return lambda delegate: cls(delegate, limits, max_pending, timeout)
+        return lambda delegate: cls(delegate, limits, max_pending, timeout, dry_run)
 
     @property
     def limits(self) -> Mapping[str, ConcurrencyLimit]:
@@ -145,7 +162,8 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         """Return the name and the settings of this client."""
         hooks = self._hooks
         queue = f"max_pending={hooks.max_pending!r}, timeout={hooks.timeout!r}"
-        return f"{type(self).__name__}({hooks.limits!r}, {queue})"
+        dry = ", enforce=False" if isinstance(hooks, DryConcurrencyHooks) else ""
+        return f"{type(self).__name__}({hooks.limits!r}, {queue}{dry})"
 
 
 def _limit_of(limit: object, name: str | None) -> ConcurrencyLimit:
@@ -154,3 +172,10 @@ def _limit_of(limit: object, name: str | None) -> ConcurrencyLimit:
     if type(limit) is int and limit >= 1:
         return ConcurrencyLimit.fixed(limit, name=name)
     raise bad_argument("limit", limit, "an int >= 1, or a ConcurrencyLimit")
+
+
+def _dry_run(enforce: bool, owner: str) -> DryRun | None:
+    """Return what says what *owner* would have done, where it is not to act."""
+    if not isinstance(enforce, bool):
+        raise bad_argument("enforce", enforce, "True or False")
+    return None if enforce else DryRun(owner)

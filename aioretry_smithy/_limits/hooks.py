@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import aiohttp
 
@@ -25,12 +25,22 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.hooks import Scope
     from .._request.request import HttpRequest
-    from .concurrency_limit import ConcurrencyLimit, Permit
+    from .concurrency_limit import ConcurrencyLimit
 
 _OVERLOADED: Final = frozenset({429, 503})
 _SERVER_ERROR = 500
 _LOST = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError)
 _NOT_THE_LOAD = (aiohttp.ClientConnectorDNSError, aiohttp.ClientSSLError)
+
+
+class Place(Protocol):
+    """The permit of a request in flight."""
+
+    def learn(self, *, dropped: bool) -> None:
+        """Report to the limit how the request was answered, before it is released."""
+
+    def release(self) -> None:
+        """Give it back, for the next request that waits; once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,12 +59,12 @@ class ConcurrencyHooks(Hooks):
     timeout: float | None
     is_of_endpoint: bool = False
 
-    def enter(self, call: Call, scope: Scope, request: HttpRequest) -> Permit | Sign:
+    def enter(self, call: Call, scope: Scope, request: HttpRequest) -> Place | Sign:
         """Take a permit, if there is one."""
         limit: ConcurrencyLimit | None = self.limits.of(request)
         return PASS if limit is None else limit._try_enter(call.loop.time()) or WAIT
 
-    async def admit(self, call: Call, scope: Scope, request: HttpRequest) -> Permit:
+    async def admit(self, call: Call, scope: Scope, request: HttpRequest) -> Place:
         """Wait for a permit.
 
         Raises:
@@ -78,7 +88,7 @@ class ConcurrencyHooks(Hooks):
         self,
         call: Call,
         scope: Scope,
-        permit: Permit,
+        permit: Place,
         result: aiohttp.ClientResponse | Sign,
         cause: Exception | None,
     ) -> None:
@@ -93,12 +103,12 @@ class ConcurrencyHooks(Hooks):
         _release_after_body(permit, result)
 
     def cancel(
-        self, call: Call, scope: Scope, permit: Permit, cause: BaseException
+        self, call: Call, scope: Scope, permit: Place, cause: BaseException
     ) -> None:
         """Give the permit back."""
         self._drop(permit, cause)
 
-    def _drop(self, permit: Permit, cause: BaseException | None) -> None:
+    def _drop(self, permit: Place, cause: BaseException | None) -> None:
         if cause is not None and was_dropped(cause):
             permit.learn(dropped=True)
         permit.release()
@@ -117,7 +127,7 @@ def was_dropped(cause: BaseException) -> bool:
     return is_lost or is_timeout(cause)
 
 
-def _release_after_body(permit: Permit, response: aiohttp.ClientResponse) -> None:
+def _release_after_body(permit: Place, response: aiohttp.ClientResponse) -> None:
     """Give a permit back when the body has ended."""
     # The body of a mock never ends.
     if response.connection is None or not issubclass(

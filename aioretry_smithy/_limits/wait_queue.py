@@ -48,21 +48,30 @@ class WaitQueue(Generic[T]):
         Returns:
             The thing handed out, or None where time ran out.
         """
+        number, call = self.join(until)
+        try:
+            return await call
+        except BaseException:
+            self.leave(number)
+            given = call.result() if call.done() and not call.cancelled() else None
+            if given is not None:
+                give_back(given)
+            raise
+
+    def join(self, until: float) -> tuple[int, asyncio.Future[T | None]]:
+        """Add a call; return its number, and what will be as :meth:`wait` says."""
         call: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
         number = next(self._numbers)
         self.waiting[number] = call
         if until < math.inf:
             heappush(self._ends, (until, number))
             self._set_timer()
-        try:
-            return await call
-        except BaseException:
-            self.waiting.pop(number, None)
-            self._set_timer()
-            given = call.result() if call.done() and not call.cancelled() else None
-            if given is not None:
-                give_back(given)
-            raise
+        return number, call
+
+    def leave(self, number: int) -> None:
+        """Let a call leave, if it still waits."""
+        self.waiting.pop(number, None)
+        self._set_timer()
 
     def serve(self, make: Callable[[], T]) -> bool:
         """Make a thing for the first call that waits; return False if there is none."""

@@ -61,3 +61,24 @@ async def test_a_websocket_holds_its_place_until_it_is_closed(echoing, limit, li
             assert 1 == limit.in_flight
 
         assert 0 == limit.in_flight
+
+
+async def test_a_request_in_line_only_by_name_leaves_it_with_its_body(
+    serve, limit, limiting
+):
+    """With ``enforce=False`` it is out, and has no place until then."""
+    more = asyncio.Event()
+    url = await serve([HEAD, b"ord", more, b"ers"], [HEAD, b"ord", None])
+    dry = ConcurrencyLimitingClient.new_decorator(limit, enforce=False)
+    async with (
+        connected(url, *limiting[:-1], dry) as client,
+        client.get("/"),
+        client.get("/") as response,
+    ):
+        held = limit.in_flight, limit.pending
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await response.read()
+        left = limit.in_flight, limit.pending
+        more.set()
+
+    assert ((1, 1), (1, 0), (0, 0)) == (held, left, (limit.in_flight, limit.pending))

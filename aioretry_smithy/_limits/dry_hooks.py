@@ -1,0 +1,130 @@
+"""Decide about requests as a limit would, and let all of them out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .._call.hooks import PASS, Sign
+from .._clock import loop_time
+from .._context.context import context_of
+from .errors import ConcurrencyLimitError
+from .hooks import ConcurrencyHooks
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from .._call.call import Call
+    from .._call.hooks import Scope
+    from .._dry_run import DryRun
+    from .._request.request import HttpRequest
+    from .concurrency_limit import ConcurrencyLimit, Permit
+    from .hooks import Place
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DryConcurrencyHooks(ConcurrencyHooks):
+    """Counts requests in flight, and says which would wait or be refused."""
+
+    dry_run: DryRun = field(kw_only=True)
+
+    def enter(self, call: Call, scope: Scope, request: HttpRequest) -> Place | Sign:
+        """Take a permit; where there is none stand in line for it, but go out."""
+        limit: ConcurrencyLimit | None = self.limits.of(request)
+        if limit is None:
+            return PASS
+        now = call.loop.time()
+        permit = limit._try_enter(now)
+        if permit is not None:
+            return permit
+        late = _Late(self.dry_run, limit, call, scope, request.without_body(), now)
+        if self.max_pending is not None and limit.pending >= self.max_pending:
+            late.refuse()
+            return PASS
+        longest = math.inf if self.timeout is None else self.timeout
+        return Standby(late, now + min(longest, call.remaining(scope.record)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Late:
+    """A request that is out, though it had no place when it came."""
+
+    dry_run: DryRun
+    limit: ConcurrencyLimit
+    call: Call
+    scope: Scope
+    request: HttpRequest
+    began: float
+
+    def refuse(self) -> None:
+        """Say that it would have been refused by now."""
+        limit = self.limit
+        limit._refuse(context_of(self.call, self.scope))
+        waited = loop_time() - self.began
+        error = ConcurrencyLimitError(limit, waited, limit.pending)
+        self.dry_run.refused(self.request, error)
+
+    def admit(self) -> None:
+        """Say that it would have waited until now."""
+        waited = loop_time() - self.began
+        self.dry_run.waited(self.request, waited, self.limit.name)
+
+
+class Standby:
+    """The permit of a request that is out, and stands in line for a place.
+
+    It gets one, or none in time, or ends before; then it leaves the line. Without a
+    place it does not count, and teaches the limit nothing.
+
+    Args:
+        late: The request.
+        until: When it would have been refused.
+    """
+
+    __slots__ = ("_late", "_number", "_place", "_until")
+
+    def __init__(self, late: _Late, until: float) -> None:
+        # None once it was said what would have become of the request.
+        self._late: _Late | None = late
+        self._until = until
+        self._number, self._place = late.limit._queue.join(until)
+        self._place.add_done_callback(self._hear)
+
+    def learn(self, *, dropped: bool) -> None:
+        """Report to the limit how the request was answered, if it has a place."""
+        permit = self._permit()
+        if permit is not None:
+            permit.learn(dropped=dropped)
+
+    def release(self) -> None:
+        """Give the place back, or leave the line; once."""
+        permit, late = self._permit(), self._late
+        if permit is not None:
+            permit.release()
+        elif late is not None:
+            self._late = None
+            late.limit._queue.leave(self._number)
+            if loop_time() < self._until:
+                late.admit()
+            else:
+                late.refuse()
+
+    def _permit(self) -> Permit | None:
+        """Return the permit, if it has come."""
+        place = self._place
+        # It may have come in this turn of the loop.
+        return self._hear(place) if place.done() else None
+
+    def _hear(self, place: asyncio.Future[Permit | None]) -> Permit | None:
+        """Say what would have become of the request, once that is known."""
+        permit, late = place.result(), self._late
+        if late is not None:
+            self._late = None
+            if permit is None:
+                late.refuse()
+            else:
+                # Round trips count from when it was sent.
+                permit.begun = late.began
+                late.admit()
+        return permit
