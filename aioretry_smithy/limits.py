@@ -5,8 +5,8 @@ Needs the extra ``limits``.
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any, Literal, cast
+import math
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ._errors import bad_argument, is_plain_function
 from ._extras import missing_extra
@@ -16,18 +16,22 @@ try:
 except ModuleNotFoundError as _cause:
     raise missing_extra("limits", _cause) from _cause
 
-from limits.aio.storage import Storage
-from limits.errors import ConfigurationError
-from limits.storage import storage_from_string
-
+from ._limits.cost import check_function, cost_of
+from ._limits.errors import RateLimitError
 from ._limits.rate_limit import Admission, RateLimit
 from ._lru import BoundedMap
+from ._shared.made_storage import storage_of
 from ._shared.storage_probe import StorageProbe
-from ._shared.stored_rate import StoredRate, Turns
+from ._shared.stored_counter import StoredCounter
+from ._shared.stored_rate import StoredRate
+from ._shared.turns import Turns
 from ._text import encodable, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import aiohttp
+    from limits.aio.storage import Storage
 
     from ._context.context import ClientRequestContext
     from ._request.request import HttpRequest
@@ -36,8 +40,8 @@ __all__ = ["SharedRateLimit"]
 
 _CONSEQUENCES = {"allow": "requests go through", "refuse": "requests are refused"}
 
-_STORAGE = "an asynchronous storage, or the URI of one, such as async+redis://localhost"
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*(?=://)", re.ASCII | re.IGNORECASE)
+_OWN: Final = "storage", "rate", "key", "cost", "actual", "on_storage_error"
+_NO_REFUNDS: Final = "no storage takes back what it has counted"
 
 
 class SharedRateLimit(RateLimit):
@@ -50,7 +54,7 @@ class SharedRateLimit(RateLimit):
     In no stretch of the given time do more requests go out than the rate says; a whole
     number of them may go out at once. That is the moving window of the library
     ``limits``. A storage without one, such as Memcached, has a sliding window counter,
-    which is nearly as exact.
+    which is nearly as exact; with *cost* each storage counts so.
 
     Within a process requests take their turns in the order of arrival; among processes,
     in the order of their questions to the storage. Of each key one request at a time
@@ -71,6 +75,10 @@ class SharedRateLimit(RateLimit):
         key: What is limited, such as the name of a service; a string that is not empty.
             Or a function of the context and the request that returns one, such as the
             host. A process knows the 1024 keys used last.
+        cost: What a request costs of the rate, such as its tokens: a plain function of
+            the context and the request that returns a number, finite and >= 0. It is
+            rounded up; 0 passes at once. None: each request costs 1. All processes that
+            share a limit give it a *cost*, or none of them does.
         on_storage_error: While the storage is away, ``allow`` requests, or ``refuse``
             them with a :class:`~aioretry_smithy.RateLimitError`.
         storage_options: Passed on to the storage that the URI names, such as
@@ -78,7 +86,8 @@ class SharedRateLimit(RateLimit):
 
     Raises:
         ValueError: An argument is not as described; no storage is known for the URI, or
-            it cannot read it.
+            it cannot read it, or does not know one of the options. Also if *actual* is
+            given: no storage takes back what it has counted.
         limits.errors.ConfigurationError: The library that the storage needs is not
             installed, or one of its own settings is missing.
 
@@ -95,22 +104,27 @@ class SharedRateLimit(RateLimit):
         rate: limits.RateLimitItem | str,
         *,
         key: str | Callable[[ClientRequestContext, HttpRequest], str],
+        cost: Callable[[ClientRequestContext, HttpRequest], float] | None = None,
         on_storage_error: Literal["allow", "refuse"] = "allow",
         **storage_options: Any,
     ) -> None:
-        found = _storage_of(storage, storage_options)
+        if (actual := storage_options.pop("actual", None)) is not None:
+            raise bad_argument("actual", actual, f"None; {_NO_REFUNDS}")
+        found = storage_of(storage, storage_options, _OWN)
         item = _item_of(rate)
         if not (_is_key(key) or is_plain_function(key)):
             raise bad_argument("key", key, "a str that is not empty, or a function")
         if on_storage_error not in [*_CONSEQUENCES]:
             raise bad_argument("on_storage_error", on_storage_error, "allow or refuse")
+        check_function("cost", cost, "the context and the request")
         shown = repr(key) if isinstance(key, str) else name_of(key)
         kind = type(self).__name__
-        description = f"{kind}({type(found).__name__}, {str(rate)!r}, key={shown})"
-        self._description = description
-        self._key = key
+        costs = "" if cost is None else f", cost={name_of(cost)}"
+        settings = f"{type(found).__name__}, {str(rate)!r}, key={shown}{costs}"
+        self._description = description = f"{kind}({settings})"
+        self._key, self._cost, self._most = key, cost, item.amount
         probe = StorageProbe(description, _CONSEQUENCES[on_storage_error])
-        stored = StoredRate(found, item)
+        stored = (StoredRate if cost is None else StoredCounter)(found, item)
         allow = on_storage_error == "allow"
         self._turns: BoundedMap[Turns] = BoundedMap(
             lambda key: Turns(stored, key, probe, allow=allow)
@@ -121,6 +135,15 @@ class SharedRateLimit(RateLimit):
         """How many requests of this process wait for their turn."""
         return sum(map(len, self._turns.copy().values()))
 
+    def settle(self, response: aiohttp.ClientResponse, actual: float) -> None:
+        """Raise an error: no storage takes back what it has counted.
+
+        Raises:
+            ValueError: Always.
+        """
+        expected = f"a RateLimit of one process; {_NO_REFUNDS}"
+        raise bad_argument("limit", self, expected)
+
     async def _admit(
         self,
         ctx: ClientRequestContext,
@@ -128,43 +151,26 @@ class SharedRateLimit(RateLimit):
         latest: float,
         deadline: float,
     ) -> Admission:
+        cost = math.ceil(cost_of(self._cost, ctx, request))
+        if not cost:
+            return Admission(is_given=True, seconds=0.0)
+        if cost > self._most:
+            raise RateLimitError(self, math.inf, cost=cost, burst=self._most)
+        turns = self._turns.get(self._key_of(ctx, request))
+        return await turns.turn(latest, deadline, cost)
+
+    def _key_of(self, ctx: ClientRequestContext, request: HttpRequest) -> str:
         key = self._key
         if not isinstance(key, str):
             key = key(ctx, request)
             if not _is_key(key):
                 raise bad_argument("key", key, "returns a str that is not empty")
         # A key that no storage can encode would look like one that is away.
-        return await self._turns.get(encodable(key)).turn(latest, deadline)
+        return encodable(key)
 
 
 def _is_key(key: object) -> bool:
     return isinstance(key, str) and key != ""
-
-
-def _storage_of(storage: object, options: dict[str, Any]) -> Storage:
-    if isinstance(storage, Storage):
-        if options:
-            names = ", ".join(options)
-            raise bad_argument("storage_options", names, "none with a storage")
-        return storage
-    if isinstance(storage, str) and storage.startswith("async+"):
-        try:
-            return cast("Storage", storage_from_string(storage, **options))
-        except ValueError:
-            pass
-        except ConfigurationError as error:
-            if storage.removeprefix("async+") not in str(error):
-                raise
-    # Not by way of the error, which shows the whole URI, or a part of it.
-    raise bad_argument("storage", _shown(storage), _STORAGE)
-
-
-def _shown(storage: object) -> object:
-    """Return what is no secret of a URI, or of what was given in place of one."""
-    scheme = _SCHEME.match(storage) if isinstance(storage, str) else None
-    if scheme is not None:
-        return scheme[0]
-    return None if storage is None else type(storage)
 
 
 def _item_of(rate: limits.RateLimitItem | str) -> limits.RateLimitItem:

@@ -14,7 +14,7 @@ pytest.importorskip("limits.aio")  # "limits" is a folder of these tests too
 
 from aioretry_smithy._limits.rate_limit import Admission
 from aioretry_smithy._shared.storage_probe import StorageProbe
-from aioretry_smithy._shared.stored_rate import Turns
+from aioretry_smithy._shared.turns import Turns
 from aioretry_smithy.testing import VirtualTimeLoop
 
 AT_ONCE = Admission(is_given=True, seconds=0.0)
@@ -40,7 +40,7 @@ class Storage:
         self.store = StorageProbe("orders", "calls go on")
         self.turns = Turns(self, "orders", self.store, allow=allow)
 
-    async def take(self, key):
+    async def take(self, key, cost=1):
         self.asked.append(now())
         self.busy += 1
 
@@ -187,7 +187,7 @@ class Window:
         self.many = many
         self.taken = []
 
-    async def take(self, key):
+    async def take(self, key, cost=1):
         await asyncio.sleep(0.01)
         recent = [at for at in self.taken if at > now() - 1.0]
         if len(recent) < self.many:
