@@ -8,6 +8,7 @@ from typing import Any as _Any
 
 # First: what it shows from above needs its own modules.
 from . import smithy  # noqa: F401
+from ._backoff.backoff import Backoff
 from ._bodies.new_response import new_response
 from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener, FailFastError
 from ._breaker.client import CircuitBreakerClient
@@ -60,7 +61,6 @@ from ._logging.formatter import LogFormatter
 from ._request.endpoint import Endpoint
 from ._request.request import HttpRequest
 from ._request.rpc_request import RpcRequest
-from ._retry.backoff import Backoff
 from ._retry.budget import PerHostRetryBudget, RetryBudget, RetryBudgetListener
 from ._retry.client import RetryingClient
 from ._retry.config import RetryConfig

@@ -31,7 +31,7 @@ GROUND_FLOOR = {
 
 FLOORS = (
     {"ground floor"},
-    {"_failures", "_masking"},
+    {"_backoff", "_failures", "_masking"},
     {"_request"},
     {"_call"},
     {"_log"},

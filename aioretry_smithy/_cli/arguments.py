@@ -16,8 +16,8 @@ from yarl import URL
 import aioretry_smithy
 
 from .. import Backoff, RetryStrategy
+from .._backoff.spec import parse_spec
 from .._masking.mask import DEFAULT_MASK
-from .._retry.spec import parse_spec
 from .options import Commands, Parser, add_json, file_to_write, refused
 from .output import PROGRAM, ExitCode
 from .report_options import add_report

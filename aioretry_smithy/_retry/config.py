@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict, Unpack
 
+from .._backoff.backoff import Backoff
 from .._errors import bad_argument, is_finite, positive_integer
 from .._meant import call_it, check_unit, refuses_unknown_names
 from ..smithy.interfaces import METHODS, TokenSource, is_smithy_strategy
-from .backoff import Backoff
 from .budget import RetryBudget
 from .classify import DEFAULT_CLASSIFIERS
 from .content_strategy import (

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TypeAlias
 
+from .._backoff.backoff import Backoff
 from .._errors import bad_argument
-from .backoff import Backoff
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from .strategy import RetryStrategy, backoff_or_default
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .._backoff.backoff import Backoff
     from .._context.context import ClientRequestContext
-    from .backoff import Backoff
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

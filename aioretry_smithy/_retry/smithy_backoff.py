@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .._backoff.backoff import Backoff
 from .._errors import bad_argument
 from ..smithy.backoff import check_backoff_strategy, check_retry_attempt
 from ..smithy.errors import BackoffExhaustedError
-from .backoff import Backoff
 
 if TYPE_CHECKING:
     from ..smithy.interfaces import RetryBackoffStrategy

@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
+from .._backoff.backoff import Backoff
 from .._context.context import context_of, state_of
 from .._errors import bad_argument
 from .._failures.safety import SERVER_ERRORS, RetrySafety
 from .._meant import call_it
 from .._rules.conditions import Member, chained
-from .backoff import Backoff
 from .decision import RetryAnswer, first_answer
 from .given_up import safety_in
 

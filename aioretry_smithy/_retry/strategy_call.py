@@ -8,8 +8,8 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from .._backoff.backoff import Backoff
 from .._call.stop_reason import RetryStopReason
-from .backoff import Backoff
 from .content_strategy import RetryStrategyWithContent
 from .decision import RetryDecision, first_answer
 from .retried_call import RetriedCall

@@ -14,7 +14,7 @@ from .._retry.content_strategy import RetryStrategyWithContent
 from .._retry.decision import RetryDecision
 
 if TYPE_CHECKING:
-    from .._retry.backoff import Backoff
+    from .._backoff.backoff import Backoff
     from .._retry.strategy import RetryStrategy
 
 
