@@ -10,8 +10,9 @@ from typing import Any as _Any
 from . import smithy  # noqa: F401
 from ._backoff.backoff import Backoff
 from ._bodies.new_response import new_response
-from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener, FailFastError
+from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener
 from ._breaker.client import CircuitBreakerClient
+from ._breaker.errors import FailFastError
 from ._breaker.state import CircuitPermit, CircuitState
 from ._breaker.strategy import CircuitBreakerRule, CircuitBreakerStrategy
 from ._breaker.window import EventCount

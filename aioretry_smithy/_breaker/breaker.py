@@ -2,97 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Unpack
 
 from .._clock import loop_time
-from .._errors import (
-    RefusedRequestError,
-    bad_argument,
-    check_int,
-    checked_name,
-    is_finite,
-)
+from .._errors import bad_argument, checked_name
 from .._listeners import Listeners
+from .settings import CircuitBreakerChanges, CircuitBreakerSettings
 from .state import CircuitPermit, CircuitState, State
 from .window import EventCount, SlidingWindow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from .._backoff.backoff import Backoff
     from .._call.rounds import FailedAttempt
-
-
-class FailFastError(RefusedRequestError):
-    """The circuit breaker is open; the request was not sent.
-
-    Args:
-        circuit_breaker: The circuit breaker that refused.
-        retry_in: Seconds until it may grant a trial, or None when only
-            ``enter_state()`` will open the way again.
-    """
-
-    circuit_breaker: CircuitBreaker
-    """The circuit breaker that refused."""
-
-    retry_in: float | None
-    """Seconds until a trial may be granted, counted from the refusal, or None."""
-
-    is_of_endpoint: bool = False
-    """Whether the circuit is that of one endpoint, so that another may be asked."""
-
-    def __init__(
-        self, circuit_breaker: CircuitBreaker, retry_in: float | None = None
-    ) -> None:
-        super().__init__(circuit_breaker, retry_in)
-        self.circuit_breaker = circuit_breaker
-        self.retry_in = retry_in
-
-    def __str__(self) -> str:
-        when = "" if self.retry_in is None else f", next trial in {self.retry_in:.3f} s"
-        return f"circuit breaker {self.circuit_breaker.name!r} is open{when}"
-
-
-_SECONDS = (
-    "trial_request_interval",
-    "circuit_open_window",
-    "counter_sliding_window",
-    "counter_update_interval",
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CircuitBreakerSettings:
-    """The settings that :class:`CircuitBreaker` describes.
-
-    Raises:
-        ValueError: One of them is out of range.
-    """
-
-    failure_rate_threshold: float
-    minimum_request_threshold: int
-    trial_request_interval: float
-    circuit_open_window: float
-    counter_sliding_window: float
-    counter_update_interval: float
-
-    def __post_init__(self) -> None:
-        threshold = self.failure_rate_threshold
-        if not is_finite(threshold) or not 0 < threshold <= 1:
-            raise bad_argument("failure_rate_threshold", threshold, "> 0 and <= 1")
-        check_int("minimum_request_threshold", self.minimum_request_threshold, 0)
-        for name in _SECONDS:
-            seconds = getattr(self, name)
-            if not is_finite(seconds) or seconds <= 0:
-                raise bad_argument(name, seconds, "> 0 and finite")
-        window, interval = self.counter_sliding_window, self.counter_update_interval
-        if window <= interval:
-            expected = f"> counter_update_interval, {interval!r}"
-            raise bad_argument("counter_sliding_window", window, expected)
-
-    def __str__(self) -> str:
-        settings = ((field.name, getattr(self, field.name)) for field in fields(self))
-        return ", ".join(f"{name}={value!r}" for name, value in settings)
 
 
 _NONE = EventCount(success=0, failure=0)
@@ -127,15 +51,16 @@ class CircuitBreakerListener:
 
 
 class CircuitBreaker:
-    """Refuses requests while too many of them fail, then tries again with one.
+    """Refuses requests while too many of them fail, then tries again one by one.
 
     CLOSED counts successes and failures. A failure opens the circuit when the window
     holds at least *minimum_request_threshold* events, that failure included, and the
     failure rate is strictly above *failure_rate_threshold*. OPEN refuses everything.
     The first request after *circuit_open_window* turns it HALF_OPEN and is the one
-    trial: its success closes the circuit and its failure opens it again. Without an
-    answer, another trial follows after *trial_request_interval*, and the first answer
-    to any of them decides.
+    trial: its failure opens the circuit again, and its success closes it, or is the
+    first of *success_threshold*; the next trial then follows at once. Without an
+    answer, another trial follows after *trial_request_interval*, and the answers to all
+    of them count.
 
     A server that restarts cuts all connections at once, which is one failure: a broken
     connection whose request began before the last failure that was counted is not
@@ -154,8 +79,13 @@ class CircuitBreaker:
             <= 1. With 1 only :meth:`enter_state` opens the circuit.
         minimum_request_threshold: Events in the window that it takes to open the
             circuit, an int >= 0.
+        success_threshold: Trials that succeed before the circuit closes, an int >= 1.
         trial_request_interval: Seconds before another trial, > 0.
-        circuit_open_window: Seconds from opening to the first trial, > 0.
+        circuit_open_window: Seconds from opening to the first trial, > 0. Or a
+            :class:`Backoff`, such as ``Backoff.exponential(10.0, 120.0)
+            .with_jitter(0.2)``: it is asked for the first window, and for the next one
+            each time that trials have failed, until the circuit closes. Where it says
+            None or raises, which is logged, the last window stays (10 s before any).
         counter_sliding_window: Seconds that an event counts, > counter_update_interval.
         counter_update_interval: Seconds of events that are forgotten together, > 0.
         listeners: Called for each change, in this order.
@@ -178,8 +108,9 @@ class CircuitBreaker:
         *,
         failure_rate_threshold: float = 0.5,
         minimum_request_threshold: int = 10,
+        success_threshold: int = 1,
         trial_request_interval: float = 3.0,
-        circuit_open_window: float = 10.0,
+        circuit_open_window: float | Backoff = 10.0,
         counter_sliding_window: float = 20.0,
         counter_update_interval: float = 1.0,
         listeners: Iterable[CircuitBreakerListener] = (),
@@ -188,6 +119,7 @@ class CircuitBreaker:
         self._settings = CircuitBreakerSettings(
             failure_rate_threshold=failure_rate_threshold,
             minimum_request_threshold=minimum_request_threshold,
+            success_threshold=success_threshold,
             trial_request_interval=trial_request_interval,
             circuit_open_window=circuit_open_window,
             counter_sliding_window=counter_sliding_window,
@@ -201,7 +133,7 @@ class CircuitBreaker:
             f"circuit breaker {self._name!r}", listeners, CircuitBreakerListener
         )
         self._reported: FailedAttempt | None = None
-        self._state = self._fresh(CircuitState.CLOSED, generation=0)
+        self._state = self._closed(generation=0)
 
     @property
     def name(self) -> str:
@@ -256,7 +188,7 @@ class CircuitBreaker:
                 counts for the present state.
         """
         state = self._state
-        if permit is not state.permit and _is_outdated(permit, state):
+        if permit is not state.permit and state.is_after(permit):
             return
         if state.window is not None:
             now = self._clock()
@@ -264,7 +196,7 @@ class CircuitBreaker:
             if self._listeners.has_any:
                 self._notify_count(state.window.count(now))
         elif state.circuit is CircuitState.HALF_OPEN:
-            self.enter_state(CircuitState.CLOSED)
+            self._count_trial(state, permit)
 
     def on_failure(self, permit: CircuitPermit | None = None) -> None:
         """Report that a request failed.
@@ -273,7 +205,7 @@ class CircuitBreaker:
             permit: As for :meth:`on_success`.
         """
         state, failure = self._state, self._reported
-        if permit is not state.permit and _is_outdated(permit, state):
+        if permit is not state.permit and state.is_after(permit):
             return
         window, settings = state.window, self._settings
         if window is not None:
@@ -288,7 +220,7 @@ class CircuitBreaker:
             elif self._listeners.has_any:
                 self._notify_count(window.count(now))
         elif state.circuit is CircuitState.HALF_OPEN:
-            self.enter_state(CircuitState.OPEN)
+            self._fail_trial(state, permit)
 
     def on_ignored(self, permit: CircuitPermit) -> None:
         """Give a permit back: the request was cancelled, or its answer says nothing.
@@ -308,7 +240,8 @@ class CircuitBreaker:
 
         CLOSED begins with an empty count, OPEN with the whole open window, HALF_OPEN
         with a free place for a trial. Only this method enters and leaves FORCED_OPEN.
-        Permits given before no longer count.
+        Permits given before no longer count. Only failed trials let the open window
+        grow, and only CLOSED takes it back to its first.
 
         Args:
             state: The state to be in.
@@ -320,36 +253,95 @@ class CircuitBreaker:
             raise bad_argument("state", state, "a CircuitState")
         self._enter(state)
 
+    def update(self, **settings: Unpack[CircuitBreakerChanges]) -> None:
+        """Change settings while the circuit breaker works: all of these, or none.
+
+        They apply from the next opening, trial or outcome on. An open circuit stays
+        open for as long as it was to be, and what was counted stays counted.
+
+        Args:
+            settings: Arguments of :class:`CircuitBreaker`, without *name*, *listeners*
+                and *clock*.
+
+        Raises:
+            ValueError: One is not as described, or there is none of its name.
+
+        >>> breaker = CircuitBreaker("orders")
+        >>> breaker.update(minimum_request_threshold=50, success_threshold=3)
+        """
+        self._settings = changed = self._settings.changed(**settings)
+        if self._state.window is not None:
+            self._state.window.resize(
+                changed.counter_sliding_window, changed.counter_update_interval
+            )
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._name!r}, {self._settings})"
 
-    def _enter(self, state: CircuitState, trial_in: float | None = None) -> None:
+    def _fail_trial(self, state: State, permit: CircuitPermit | None) -> None:
+        """Open the circuit again, unless this trial has succeeded before."""
+        if not state.has_counted(permit):
+            if state.open_window is not None:
+                # Otherwise there was none that has to grow: half open by hand.
+                self._state = replace(state, failed=state.failed + 1)
+            self.enter_state(CircuitState.OPEN)
+
+    def _count_trial(self, state: State, permit: CircuitPermit | None) -> None:
+        """Count the success of a trial; close the circuit if these are enough."""
+        if state.has_counted(permit):
+            return
+        passed = (*state.passed, permit)
+        if len(passed) >= self._settings.success_threshold:
+            self.enter_state(CircuitState.CLOSED)
+        elif permit is not None and permit is state.permit:
+            now = self._clock()
+            self._state = replace(state, passed=passed, permit=None, trial_at=now)
+        else:
+            # A newer trial keeps its place.
+            self._state = replace(state, passed=passed)
+
+    def _enter(self, circuit: CircuitState, trial_in: float | None = None) -> None:
         """Enter a state; where OPEN has a time of its own, for so many seconds."""
+        if circuit is CircuitState.OPEN and trial_in is None:
+            trial_in = self._draw_open_window()
         left = self._state
-        self._state = self._fresh(state, left.generation + 1, trial_in)
+        generation, now = left.generation + 1, self._clock()
+        if circuit is CircuitState.CLOSED:
+            self._state = self._closed(generation)
+        else:
+            trial_at = now + (trial_in or 0.0)
+            is_forced = circuit is CircuitState.FORCED_OPEN
+            self._state = State(
+                circuit,
+                generation,
+                trial_at=None if is_forced else trial_at,
+                failed=left.failed,
+                open_window=left.open_window,
+            )
         events: list[Callable[[CircuitBreakerListener], None]] = []
-        if left.circuit is not state:
-            events.append(lambda listener: listener.on_state_changed(self, state))
+        if left.circuit is not circuit:
+            events.append(lambda listener: listener.on_state_changed(self, circuit))
         if left.circuit is CircuitState.CLOSED:
             events.append(lambda listener: listener.on_event_count_updated(self, _NONE))
         self._listeners.notify(*events)
 
-    def _fresh(
-        self, circuit: CircuitState, generation: int, trial_in: float | None = None
-    ) -> State:
+    def _closed(self, generation: int) -> State:
         settings = self._settings
-        if circuit is CircuitState.CLOSED:
-            window = SlidingWindow(
-                settings.counter_sliding_window, settings.counter_update_interval
-            )
-            permit = CircuitPermit(generation, is_trial=False)
-            return State(circuit, generation, window=window, permit=permit)
-        if circuit is CircuitState.FORCED_OPEN:
-            return State(circuit, generation)
-        if trial_in is None:
-            is_open = circuit is CircuitState.OPEN
-            trial_in = settings.circuit_open_window if is_open else 0.0
-        return State(circuit, generation, trial_at=self._clock() + trial_in)
+        window = SlidingWindow(
+            settings.counter_sliding_window, settings.counter_update_interval
+        )
+        permit = CircuitPermit(generation, is_trial=False)
+        return State(CircuitState.CLOSED, generation, window=window, permit=permit)
+
+    def _draw_open_window(self) -> float:
+        """Ask for the seconds of the next open window, and remember them."""
+        before = self._state
+        seconds = self._settings.open_window(
+            before.failed + 1, before.open_window, f"circuit breaker {self._name!r}"
+        )
+        # Not the state of before: a backoff of the user's own may do anything.
+        self._state = replace(self._state, open_window=seconds)
+        return seconds
 
     def _grant_trial(self, state: State, now: float) -> CircuitPermit:
         # All trials until the circuit opens or closes are of one generation, so that a
@@ -357,7 +349,7 @@ class CircuitBreaker:
         permit = CircuitPermit(state.generation, is_trial=True)
         trial_at = now + self._settings.trial_request_interval
         circuit = CircuitState.HALF_OPEN
-        self._state = State(circuit, state.generation, permit=permit, trial_at=trial_at)
+        self._state = replace(state, circuit=circuit, permit=permit, trial_at=trial_at)
         if state.circuit is not circuit:
             self._listeners.notify(
                 lambda listener: listener.on_state_changed(self, circuit)
@@ -370,9 +362,16 @@ class CircuitBreaker:
         )
 
 
-def _is_outdated(permit: CircuitPermit | None, state: State) -> bool:
-    """Say whether a permit was given in an earlier state."""
-    return permit is not None and permit.generation != state.generation
+def next_open_window(breaker: CircuitBreaker, failed: int) -> float:
+    """Return the seconds of the next open window, where others have tried the server.
+
+    Args:
+        breaker: The circuit breaker, which is about to open, or is open.
+        failed: How many generations of trials have failed there, since it was closed.
+    """
+    state = breaker._state
+    breaker._state = replace(state, failed=max(state.failed, failed))
+    return breaker._draw_open_window()
 
 
 def count_failure(

@@ -9,7 +9,8 @@ from .._call.hooks import PASS, WAIT, Answer, Hooks
 from .._call.recorder import record_failure
 from .._call.rounds import FailedAttempt
 from .._context.context import context_of
-from .breaker import FailFastError, count_failure
+from .breaker import count_failure
+from .errors import FailFastError
 from .strategy import checked_verdict
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ class CircuitState(StrEnum):
     """Nothing, until the open window has passed."""
 
     HALF_OPEN = "half_open"
-    """One trial at a time, whose answer decides."""
+    """One trial at a time, whose answers decide."""
 
     FORCED_OPEN = "forced_open"
     """Nothing, until another state is entered by hand."""
@@ -61,3 +61,20 @@ class State:
 
     rounds: Rounds = field(default_factory=Rounds)
     """In CLOSED: which broken connections are counted."""
+
+    passed: tuple[CircuitPermit | None, ...] = ()
+    """In HALF_OPEN: the trials that succeeded; None for what came without a permit."""
+
+    failed: int = 0
+    """How many generations of trials have failed since the circuit was closed."""
+
+    open_window: float | None = None
+    """The seconds of the last open window since then; None before the first."""
+
+    def is_after(self, permit: CircuitPermit | None) -> bool:
+        """Say whether a permit was given in an earlier state."""
+        return permit is not None and permit.generation != self.generation
+
+    def has_counted(self, permit: CircuitPermit | None) -> bool:
+        """Say whether this trial has succeeded before."""
+        return permit is not None and permit in self.passed

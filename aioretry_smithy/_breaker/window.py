@@ -99,6 +99,11 @@ class SlidingWindow:
         self._forget_before(now - self._window)
         return EventCount(self._success + self._newest.success, self._failure)
 
+    def resize(self, window: float, interval: float) -> None:
+        """Count by other settings from now on; what is too old for them goes."""
+        self._window, self._interval = window, interval
+        self._until = -math.inf
+
     def newest(self, now: float) -> EventCount:
         """Return what the newest bucket holds; nothing after two intervals."""
         newest = self._newest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .._breaker.breaker import FailFastError
+from .._breaker.errors import FailFastError
 from .._call.rounds import asked_for
 from .._failures.safety import is_unprocessed, peel
 from .ejection import CIRCUIT_OPEN, RETRY_AFTER, note_failure, note_success, set_aside

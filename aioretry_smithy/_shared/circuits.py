@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from .._breaker.breaker import CircuitBreaker, CircuitBreakerListener
+from .._breaker.breaker import (
+    CircuitBreaker,
+    CircuitBreakerListener,
+    next_open_window,
+)
 from .._breaker.state import CircuitState
 from .._clock import loop_time
 from .._errors import bad_argument, is_plain_function
@@ -62,6 +66,8 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
       up to one trial interval more, at random. The first one to try tells the others,
       which then wait for its answer. A success closes the circuit everywhere; after a
       failure all wait again.
+    - A ``circuit_open_window`` that is a :class:`Backoff` grows in all of them
+      together, and where a circuit needs several trials, one process makes them.
     - Each process decides by its own circuit breaker. While Redis is away it decides
       alone: nothing waits for Redis, and a warning is logged once a minute.
 
@@ -138,7 +144,12 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
         self._rounds.setdefault(circuit_breaker, None)
         is_news = not self._is_following and state is not CircuitState.FORCED_OPEN
         if is_news and self._listening is not None:
-            news = {"process": self._id, "name": circuit_breaker.name, "state": state}
+            news = {
+                "process": self._id,
+                "name": circuit_breaker.name,
+                "state": state,
+                "failed": circuit_breaker._state.failed,
+            }
             publish = partial(self._redis.publish, self._channel, json.dumps(news))
             self._storage.send(publish)
 
@@ -180,21 +191,24 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
         try:
             news = json.loads(data)
             process, name = str(news["process"]), news["name"]
-            state = CircuitState(news["state"])
+            state, failed = CircuitState(news["state"]), news.get("failed")
         except (KeyError, TypeError, ValueError):
             return  # an answer to a ping, or a foreign message
         self._is_following = True
         try:
             for breaker in [*self._rounds]:
                 if breaker.name == name:
-                    self._follow(breaker, process, state)
+                    self._follow(breaker, process, state, _count_of(failed))
         finally:
             self._is_following = False
 
     def _follow(
-        self, breaker: CircuitBreaker, process: str, state: CircuitState
+        self, breaker: CircuitBreaker, process: str, state: CircuitState, failed: int
     ) -> None:
-        """Do as another process did, or go on with the present round."""
+        """Do as another process did, or go on with the present round.
+
+        That was after so many generations of trials that have *failed* there.
+        """
         last, now = self._rounds[breaker], loop_time()
         is_open = breaker.state is CircuitState.OPEN
         if state is CircuitState.CLOSED:
@@ -203,23 +217,31 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
                 breaker.enter_state(state)
         elif state is CircuitState.HALF_OPEN:
             if breaker.state in _REFUSING:
-                self._begin_round(breaker, now, process)
+                self._begin_round(breaker, now, failed, process)
         elif last is not None and now < last.until and last.tried_by != process:
             # The news of that process is older than the round here.
             if is_open:
                 breaker._enter(CircuitState.OPEN, last.until - now)
         elif is_open or _is_shaky(breaker):
-            self._begin_round(breaker, now)
+            self._begin_round(breaker, now, failed)
 
     def _begin_round(
-        self, breaker: CircuitBreaker, now: float, tried_by: str | None = None
+        self,
+        breaker: CircuitBreaker,
+        now: float,
+        failed: int,
+        tried_by: str | None = None,
     ) -> None:
-        settings = breaker._settings
-        wait = settings.trial_request_interval * self._random()
-        seconds = settings.circuit_open_window + wait
+        wait = breaker._settings.trial_request_interval * self._random()
+        seconds = next_open_window(breaker, failed) + wait
         self._rounds[breaker] = _Round(now + seconds, tried_by)
         if breaker.state is not CircuitState.HALF_OPEN:
             breaker._enter(CircuitState.OPEN, seconds)
+
+
+def _count_of(failed: object) -> int:
+    """Return what a process says has failed there; older versions say nothing."""
+    return failed if type(failed) is int and failed >= 0 else 0
 
 
 def _is_shaky(breaker: CircuitBreaker) -> bool:

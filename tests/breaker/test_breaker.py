@@ -8,7 +8,12 @@ import time
 import pytest
 from chains import Clock
 
-from aioretry_smithy import CircuitBreaker, CircuitBreakerListener, CircuitState
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerListener,
+    CircuitState,
+)
 from aioretry_smithy._breaker.window import EventCount
 
 CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
@@ -597,6 +602,7 @@ class TestClock:
         assert breaker.try_request().is_trial
 
 
+CALL_IT = "; call it: Backoff.of_default()"
 NO_TIMES = [0, -1.0, math.nan, math.inf, 10**400, True, "3", None]
 NO_SHARES = [0, -0.1, 1.1, math.nan, math.inf, True, "0.5", None]
 REFUSED = {
@@ -604,7 +610,11 @@ REFUSED = {
     ("failure_rate_threshold", "> 0 and <= 1"): NO_SHARES,
     ("minimum_request_threshold", "an int >= 0"): [-1, 2.0, math.nan, True, "9", None],
     ("trial_request_interval", "> 0 and finite"): NO_TIMES,
-    ("circuit_open_window", "> 0 and finite"): NO_TIMES,
+    ("success_threshold", "an int >= 1"): [0, -1, 1.0, math.inf, True, "1", None],
+    ("circuit_open_window", "> 0 and finite, or a Backoff"): NO_TIMES,
+    ("circuit_open_window", f"> 0 and finite, or a Backoff{CALL_IT}"): [
+        Backoff.of_default
+    ],
     ("counter_sliding_window", "> 0 and finite"): NO_TIMES,
     ("counter_update_interval", "> 0 and finite"): NO_TIMES,
     ("counter_sliding_window", "> counter_update_interval, 1.0"): [0.5, 1.0],
@@ -637,7 +647,8 @@ class TestArguments:
 
         assert (
             "CircuitBreaker('orders', failure_rate_threshold=0.5, "
-            "minimum_request_threshold=10, trial_request_interval=3.0, "
+            "minimum_request_threshold=10, success_threshold=1, "
+            "trial_request_interval=3.0, "
             "circuit_open_window=30.0, counter_sliding_window=20.0, "
             "counter_update_interval=1.0)"
         ) == repr(breaker)

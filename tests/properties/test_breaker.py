@@ -1,6 +1,7 @@
 """The circuit breaker against a naive one: a list of events and plain ifs."""
 
 import hypothesis
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -13,6 +14,7 @@ from hypothesis.stateful import (
 )
 
 from aioretry_smithy import (
+    Backoff,
     CircuitBreaker,
     CircuitBreakerListener,
     CircuitState,
@@ -27,7 +29,9 @@ TICK = 1 / 8
 class NaiveBreaker:
     """A circuit breaker without care for cost.
 
-    A token is the period in which it was given and, for a trial, its number.
+    A token is the period in which it was given and, for a trial, its number. The open
+    window is looked up in a list of what a backoff says; the last entry goes for all
+    further ones.
     """
 
     def __init__(self, settings, now):
@@ -35,6 +39,9 @@ class NaiveBreaker:
         self.news = []
         self.period = -1
         self.trials = 0
+        self.failed = 0
+        self.window = None
+        self.passed = []
         self.state = CLOSED
         self.enter(CLOSED, now)
         self.news.clear()
@@ -44,14 +51,29 @@ class NaiveBreaker:
         before, self.state = self.state, state
         self.period += 1
         self.events = []
+        self.passed = []
         self.newest_trial = None
         self.next_trial = now
+        if state is CLOSED:
+            self.failed, self.window = 0, None
         if state is OPEN:
-            self.next_trial = now + self.settings["circuit_open_window"]
+            self.next_trial = now + self.open_window()
         if state is not before:
             self.news.append(state)
         if before is CLOSED:
             self.news.append(EventCount(0, 0))
+
+    def open_window(self):
+        """Return how long to be open this time."""
+        window = self.settings["circuit_open_window"]
+        if isinstance(window, Listed):
+            said = window.said[: self.failed + 1][-1]
+            if said is None:
+                window = 10.0 if self.window is None else self.window
+            else:
+                window = said
+        self.window = window
+        return window
 
     def try_request(self, now):
         """Return a token, or None."""
@@ -61,7 +83,8 @@ class NaiveBreaker:
             self.news.append("rejected")
             return None
         if self.state is OPEN:
-            self.enter(HALF_OPEN, now)
+            self.news.append(HALF_OPEN)
+        self.state = HALF_OPEN
         self.trials += 1
         self.newest_trial = self.trials
         self.next_trial = now + self.settings["trial_request_interval"]
@@ -72,9 +95,23 @@ class NaiveBreaker:
         if token is not None and token[0] != self.period:
             return
         if self.state is HALF_OPEN:
-            self.enter(CLOSED if success else OPEN, now)
+            self.answer_trial(token, success, now)
         elif self.state is CLOSED:
             self.count(success, now)
+
+    def answer_trial(self, token, success, now):
+        """Take the answer of a trial that has not succeeded before."""
+        if token is not None and token in self.passed:
+            return
+        if not success:
+            self.failed += self.window is not None
+            self.enter(OPEN, now)
+            return
+        self.passed.append(token)
+        if len(self.passed) >= self.settings["success_threshold"]:
+            self.enter(CLOSED, now)
+        elif token is not None:
+            self.ignore(token, now)
 
     def count(self, success, now):
         """Add an event, and judge it."""
@@ -101,9 +138,10 @@ class NaiveBreaker:
             self.next_trial = now
 
     def event_count(self, now):
-        """Count what is not older than the window."""
+        """Count what is not older than the window; forget the rest."""
         since = now - self.settings["counter_sliding_window"]
-        recent = [success for bucket, _, success in self.events if bucket >= since]
+        self.events = [event for event in self.events if event[0] >= since]
+        recent = [success for _, _, success in self.events]
         return EventCount(recent.count(True), recent.count(False))
 
     def retry_in(self, now):
@@ -111,6 +149,16 @@ class NaiveBreaker:
         if self.state is FORCED_OPEN:
             return None
         return 0.0 if self.state is CLOSED else max(0.0, self.next_trial - now)
+
+
+class Listed(Backoff):
+    """A backoff that says what is in a list, and then the last of it again."""
+
+    def __init__(self, said):
+        self.said = said
+
+    def next_delay(self, num_attempts_so_far):
+        return self.said[:num_attempts_so_far][-1]
 
 
 class Reporter(CircuitBreakerListener):
@@ -134,6 +182,7 @@ class Reporter(CircuitBreakerListener):
 
 
 ticks = st.integers(1, 80).map(lambda number: number * TICK)
+windows = ticks | st.lists(st.none() | ticks | st.just(0.0), min_size=1).map(Listed)
 around = st.sampled_from([-TICK, 0.0, TICK])
 
 
@@ -145,16 +194,20 @@ class BreakerMachine(RuleBasedStateMachine):
     @initialize(
         threshold=st.sampled_from([0.1, 0.25, 1 / 3, 0.5, 0.75, 1.0]),
         minimum=st.integers(0, 6),
+        trials=st.integers(1, 4),
         trial_interval=ticks,
-        open_window=ticks,
+        open_window=windows,
         interval=ticks,
         more=ticks,
     )
-    def make(self, threshold, minimum, trial_interval, open_window, interval, more):
+    def make(
+        self, threshold, minimum, trials, trial_interval, open_window, interval, more
+    ):
         """Make both circuit breakers with the same settings."""
         settings = {
             "failure_rate_threshold": threshold,
             "minimum_request_threshold": minimum,
+            "success_threshold": trials,
             "trial_request_interval": trial_interval,
             "circuit_open_window": open_window,
             "counter_sliding_window": interval + more,
@@ -162,8 +215,9 @@ class BreakerMachine(RuleBasedStateMachine):
         }
         self.now = 1000.0
         self.newest = None
+        self.is_updated = False
         self.reporter = Reporter()
-        self.naive = NaiveBreaker(settings, self.now)
+        self.naive = NaiveBreaker({**settings}, self.now)
         self.breaker = CircuitBreaker(
             **settings, clock=lambda: self.now, listeners=[self.reporter]
         )
@@ -231,6 +285,31 @@ class BreakerMachine(RuleBasedStateMachine):
         self.breaker.enter_state(state)
         self.naive.enter(state, self.now)
 
+    @rule(
+        changes=st.fixed_dictionaries(
+            {},
+            optional={
+                "failure_rate_threshold": st.sampled_from([0.1, 0.5, 1.0]),
+                "minimum_request_threshold": st.integers(0, 6),
+                "success_threshold": st.integers(1, 4),
+                "trial_request_interval": ticks,
+                "circuit_open_window": windows,
+                "counter_sliding_window": ticks,
+                "counter_update_interval": ticks,
+            },
+        )
+    )
+    def update(self, changes):
+        """Change settings; those that do not fit together change nothing."""
+        settings = self.naive.settings | changes
+        if settings["counter_sliding_window"] > settings["counter_update_interval"]:
+            self.breaker.update(**changes)
+            self.naive.settings = settings
+            self.is_updated = True
+        else:
+            with pytest.raises(ValueError):
+                self.breaker.update(**changes)
+
     @rule(ticks=st.integers(0, 200))
     def wait(self, ticks):
         """Let any time pass."""
@@ -276,6 +355,7 @@ class BreakerMachine(RuleBasedStateMachine):
         assert self.naive.retry_in(self.now) == self.breaker.retry_in
         assert self.naive.news == self.reporter.news
 
+    @precondition(lambda self: not self.is_updated)
     @invariant()
     def events_count_as_long_as_promised(self):
         """An event counts for the window less one interval, never beyond the window."""

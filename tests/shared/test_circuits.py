@@ -13,7 +13,12 @@ import pytest
 from chains import now
 from fake_redis import FakeRedis, WaitingRedis
 
-from aioretry_smithy import CircuitBreaker, CircuitBreakerListener, CircuitState
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerListener,
+    CircuitState,
+)
 from aioretry_smithy.redis import SharedCircuitBreakers
 
 CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
@@ -69,9 +74,12 @@ async def processes(*all_of_them):
 
 
 @contextlib.asynccontextmanager
-async def two_open(redis, *shares):
+async def two_open(redis, *shares, **settings):
     """Run two processes; the circuit of the first has opened, and tells the other."""
-    async with processes(*(Process(redis, share) for share in shares)) as (one, other):
+    async with processes(*(Process(redis, share, **settings) for share in shares)) as (
+        one,
+        other,
+    ):
         other.report(False)
         one.report(False, False)
         yield one, other
@@ -230,6 +238,87 @@ class TestTrials:
 
             assert 2 == len(redis.messages)
             assert 10.6 == round(other.breaker.retry_in, 1)
+
+    async def test_the_open_window_grows_in_all_of_them(self, redis):
+        """The one that tries tells how many trials have failed; a success ends it."""
+        async with two_open(
+            redis, 0.1, 0.2, circuit_open_window=Backoff.exponential(8.0, 60.0)
+        ) as (one, other):
+            windows = []
+            for _ in range(3):
+                await heard()
+                windows.append(
+                    [round(each.breaker.retry_in, 1) for each in (one, other)]
+                )
+                await asyncio.sleep(one.breaker.retry_in)
+                one.report(False)
+            await asyncio.sleep(one.breaker.retry_in + 1.0)
+            one.report(True)
+            await heard()
+            one.report(False, False)
+            await heard()
+
+            assert [[8.3, 8.6], [16.3, 16.6], [32.3, 32.6]] == windows
+            assert 8.6 == round(other.breaker.retry_in, 1)
+
+    async def test_two_that_fail_at_once_let_it_grow_once(self, redis):
+        """Each has tried the server in the same round."""
+        async with two_open(
+            redis, 0.1, 0.1, circuit_open_window=Backoff.exponential(8.0, 60.0)
+        ) as (one, other):
+            await asyncio.sleep(8.5)
+            permits = [each.breaker.try_request() for each in (one, other)]
+            await heard()
+            for each, permit in zip((one, other), permits, strict=True):
+                each.breaker.on_failure(permit)
+            await heard()
+
+            assert [16.3, 16.3] == [
+                round(each.breaker.retry_in, 1) for each in (one, other)
+            ]
+
+    async def test_who_opens_because_of_others_begins_where_they_are(self, redis):
+        """The server has been down for as long as they have known."""
+        async with two_open(
+            redis, 0.1, 0.2, circuit_open_window=Backoff.exponential(8.0, 60.0)
+        ) as (one, _):
+            await asyncio.sleep(8.5)
+            late = Process(
+                redis, 0.3, circuit_open_window=Backoff.exponential(8.0, 60.0)
+            )
+            async with late:
+                late.report(False)
+                one.report(False)
+                await heard()
+
+                assert 16.9 == round(late.breaker.retry_in, 1)
+
+    @pytest.mark.parametrize("failed", [None, "1", -1, True, 2.0, [1]])
+    async def test_what_does_not_say_how_many_have_failed_lets_nothing_grow(
+        self, redis, failed
+    ):
+        """Such as a process with an older version."""
+        async with processes(
+            Process(redis, 0.2, circuit_open_window=Backoff.exponential(8.0, 60.0))
+        ) as (one,):
+            one.report(False)
+            news = {"process": "x", "name": "orders", "state": "open", "failed": failed}
+            await redis.publish(CHANNEL, json.dumps(news))
+            await heard()
+
+            assert 8.6 == round(one.breaker.retry_in, 1)
+
+    async def test_several_trials_are_made_by_one_process(self, redis):
+        """The others wait for the last of them, and close with it."""
+        async with two_open(redis, 0.1, 0.9, success_threshold=3) as (one, other):
+            await asyncio.sleep(10.5)
+            states = []
+            for _ in range(3):
+                one.report(True)
+                await heard()
+                states.append([one.state, other.state])
+
+            assert [[HALF_OPEN, OPEN], [HALF_OPEN, OPEN], [CLOSED, CLOSED]] == states
 
     @pytest.mark.parametrize("order", [1, -1])
     async def test_a_trial_goes_on_whatever_the_others_say(self, redis, order):

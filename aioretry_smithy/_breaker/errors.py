@@ -1,0 +1,40 @@
+"""The error of a request that an open circuit refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._errors import RefusedRequestError
+
+if TYPE_CHECKING:
+    from .breaker import CircuitBreaker
+
+
+class FailFastError(RefusedRequestError):
+    """The circuit breaker is open; the request was not sent.
+
+    Args:
+        circuit_breaker: The circuit breaker that refused.
+        retry_in: Seconds until it may grant a trial, or None when only
+            ``enter_state()`` will open the way again.
+    """
+
+    circuit_breaker: CircuitBreaker
+    """The circuit breaker that refused."""
+
+    retry_in: float | None
+    """Seconds until a trial may be granted, counted from the refusal, or None."""
+
+    is_of_endpoint: bool = False
+    """Whether the circuit is that of one endpoint, so that another may be asked."""
+
+    def __init__(
+        self, circuit_breaker: CircuitBreaker, retry_in: float | None = None
+    ) -> None:
+        super().__init__(circuit_breaker, retry_in)
+        self.circuit_breaker = circuit_breaker
+        self.retry_in = retry_in
+
+    def __str__(self) -> str:
+        when = "" if self.retry_in is None else f", next trial in {self.retry_in:.3f} s"
+        return f"circuit breaker {self.circuit_breaker.name!r} is open{when}"
