@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from .._context.client import ClientT, DecoratingClient, HttpClient
+from .._dry_run import DryRun
 from .._errors import bad_argument, unqualified
 from .._request.keys import OneForAll, other_host_key
 from .._text import name_of
@@ -30,6 +31,7 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         circuit_breakers: Finds the one to ask.
         strategy: Judges outcomes.
         fallback: Called in place of what is refused.
+        dry_run: Logs what would be refused, where nothing is.
     """
 
     @unqualified
@@ -39,13 +41,17 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         circuit_breakers: CircuitBreakers,
         strategy: CircuitBreakerStrategy,
         fallback: Callable[[ClientRequestContext, Any], Any] | None,
+        dry_run: DryRun | None = None,
     ) -> None:
         super().__init__(delegate)
         self._circuit_breakers = circuit_breakers
         self._strategy = strategy
         self._fallback = fallback
         verdicts = strategy._verdicts if self._serves == "sessions" else {}
-        self._hooks = BreakerHooks(circuit_breakers, strategy, fallback, verdicts)
+        self._dry_run = dry_run
+        self._hooks = BreakerHooks(
+            circuit_breakers, strategy, fallback, verdicts, dry_run
+        )
 
     @classmethod
     @unqualified
@@ -55,6 +61,7 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         strategy: CircuitBreakerStrategy | None = None,
         *,
         fallback: Callable[[ClientRequestContext, Any], Any] | None = None,
+        enforce: bool = True,
     ) -> Callable[[ClientT], ClientT]:
         """Return a decorator with one circuit breaker for all requests.
 
@@ -68,6 +75,9 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
                 of a request that the circuit breaker refused. While it runs,
                 ``ctx.log.response_cause`` is the :class:`FailFastError`; what it
                 raises goes to the caller.
+            enforce: False: count, decide and tell listeners as ever, but refuse
+                nothing, also in FORCED_OPEN, and call no *fallback*. What would have
+                been refused is logged, and its outcome is not counted.
 
         Returns:
             The decorator.
@@ -81,7 +91,10 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         if not isinstance(circuit_breaker, CircuitBreaker):
             raise bad_argument("circuit_breaker", circuit_breaker, "a CircuitBreaker")
         return cls._decorator(
-            OneForAll(circuit_breaker.name, circuit_breaker), strategy, fallback
+            OneForAll(circuit_breaker.name, circuit_breaker),
+            strategy,
+            fallback,
+            enforce=enforce,
         )
 
     @classmethod
@@ -90,6 +103,8 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         circuit_breakers: CircuitBreakers,
         strategy: CircuitBreakerStrategy | None,
         fallback: Callable[[ClientRequestContext, Any], Any] | None,
+        *,
+        enforce: bool = True,
     ) -> Callable[[ClientT], ClientT]:
         if strategy is None:
             strategy = CircuitBreakerStrategy.on_server_error_status()
@@ -97,9 +112,12 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
             raise bad_argument("strategy", strategy, "a CircuitBreakerStrategy")
         if fallback is not None and not callable(fallback):
             raise bad_argument("fallback", fallback, "(ctx, request) -> response")
+        if not isinstance(enforce, bool):
+            raise bad_argument("enforce", enforce, "True or False")
+        dry_run = None if enforce else DryRun(_owner(circuit_breakers))
 
         def decorator(delegate: ClientT) -> Any:
-            return cls(delegate, circuit_breakers, strategy, fallback)
+            return cls(delegate, circuit_breakers, strategy, fallback, dry_run)
 
         return decorator
 
@@ -122,8 +140,16 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         fallback = "" if given is None else f", fallback={name_of(given)}"
         asked = self._circuit_breakers
         label = "circuit_breaker=" if isinstance(asked, OneForAll) else ""
-        settings = f"{label}{asked!r}, strategy={self._strategy!r}{fallback}"
+        enforce = "" if self._dry_run is None else ", enforce=False"
+        settings = f"{label}{asked!r}, strategy={self._strategy!r}{fallback}{enforce}"
         return f"{type(self).__name__}({settings})"
+
+
+def _owner(circuit_breakers: CircuitBreakers) -> str:
+    """Return what decides, in the words of a warning."""
+    if isinstance(circuit_breakers, OneForAll):
+        return f"circuit breaker {circuit_breakers.key!r}"
+    return f"circuit breaker ({circuit_breakers!r})"
 
 
 class CircuitBreakerClient(CommonCircuitBreakerClient[HttpClient], PerKeyDecorators):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .._call.hooks import Scope
     from .._call.kinds import Request, Result
     from .._context.context import ClientRequestContext
+    from .._dry_run import DryRun
     from .breaker import CircuitBreaker
     from .per_key_decorators import CircuitBreakers
     from .state import CircuitPermit
@@ -34,9 +35,11 @@ class BreakerHooks(Hooks):
         strategy: Judges outcomes.
         fallback: Called in place of what is refused.
         verdicts: What the strategy says of the responses with some statuses.
+        dry_run: Logs what would be refused, where nothing is.
     """
 
     __slots__ = (
+        "_dry_run",
         "_fallback",
         "_find",
         "_judge",
@@ -51,12 +54,14 @@ class BreakerHooks(Hooks):
         strategy: CircuitBreakerStrategy,
         fallback: Callable[[ClientRequestContext, Any], Any] | None,
         verdicts: Mapping[int, bool],
+        dry_run: DryRun | None = None,
     ) -> None:
         self._find = circuit_breakers.of
         self.is_of_endpoint = circuit_breakers.is_per_server
         self._judge = strategy._judge
         self._verdicts = verdicts
         self._fallback = fallback
+        self._dry_run = dry_run
         self.needs_attempt = not strategy._verdicts or fallback is not None
 
     def enter(self, call: Call, scope: Scope, request: Request) -> Any:
@@ -70,8 +75,13 @@ class BreakerHooks(Hooks):
             if record.was_refused:
                 record.was_refused = False
             return circuit_breaker, permit
-        record.was_refused = True
         error = FailFastError(circuit_breaker, circuit_breaker.retry_in)
+        if self._dry_run is not None:
+            self._dry_run.refused(request, error)
+            record.was_refused = False
+            # Without a permit there is nothing to report.
+            return PASS
+        record.was_refused = True
         error.is_of_endpoint = self.is_of_endpoint and request.route is not None
         if self._fallback is not None:
             record_failure(call, record, error)

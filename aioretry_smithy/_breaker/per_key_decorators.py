@@ -57,6 +57,7 @@ class PerKeyDecorators(ABC):
         strategy: CircuitBreakerStrategy | None = None,
         *,
         fallback: Fallback | None = None,
+        enforce: bool = True,
     ) -> Decorator:
         """Return a decorator with a circuit breaker for each host and port.
 
@@ -68,6 +69,7 @@ class PerKeyDecorators(ABC):
                 by default ``CircuitBreaker(key)``.
             strategy: As for :meth:`CircuitBreakerClient.new_decorator`.
             fallback: As for :meth:`CircuitBreakerClient.new_decorator`.
+            enforce: As for :meth:`CircuitBreakerClient.new_decorator`.
 
         Returns:
             The decorator.
@@ -80,7 +82,10 @@ class PerKeyDecorators(ABC):
         >>> decorator = CircuitBreakerClient.new_per_host_decorator(breaker)
         """
         return cls._decorator(
-            circuit_breakers_per("host", host_key, factory), strategy, fallback
+            circuit_breakers_per("host", host_key, factory),
+            strategy,
+            fallback,
+            enforce=enforce,
         )
 
     @classmethod
@@ -91,6 +96,7 @@ class PerKeyDecorators(ABC):
         strategy: CircuitBreakerStrategy | None = None,
         *,
         fallback: Fallback | None = None,
+        enforce: bool = True,
     ) -> Decorator:
         """Return a decorator with a circuit breaker for each method.
 
@@ -99,7 +105,7 @@ class PerKeyDecorators(ABC):
         >>> decorator = CircuitBreakerClient.new_per_method_decorator()
         """
         per_key = circuit_breakers_per("method", method_key, factory)
-        return cls._decorator(per_key, strategy, fallback)
+        return cls._decorator(per_key, strategy, fallback, enforce=enforce)
 
     @classmethod
     @unqualified
@@ -109,6 +115,7 @@ class PerKeyDecorators(ABC):
         strategy: CircuitBreakerStrategy | None = None,
         *,
         fallback: Fallback | None = None,
+        enforce: bool = True,
     ) -> Decorator:
         """Return a decorator with a circuit breaker for each host, port and method.
 
@@ -117,7 +124,7 @@ class PerKeyDecorators(ABC):
         >>> decorator = CircuitBreakerClient.new_per_host_and_method_decorator()
         """
         per_key = circuit_breakers_per("host and method", host_and_method_key, factory)
-        return cls._decorator(per_key, strategy, fallback)
+        return cls._decorator(per_key, strategy, fallback, enforce=enforce)
 
     @classmethod
     @unqualified
@@ -127,6 +134,7 @@ class PerKeyDecorators(ABC):
         strategy: CircuitBreakerStrategy | None = None,
         *,
         fallback: Fallback | None = None,
+        enforce: bool = True,
     ) -> Decorator:
         """Return a decorator with a circuit breaker for each host, port and path.
 
@@ -140,7 +148,7 @@ class PerKeyDecorators(ABC):
         >>> decorator = CircuitBreakerClient.new_per_path_decorator()
         """
         per_key = circuit_breakers_per("host and path", host_and_path_key, factory)
-        return cls._decorator(per_key, strategy, fallback)
+        return cls._decorator(per_key, strategy, fallback, enforce=enforce)
 
     @classmethod
     @abstractmethod
@@ -149,5 +157,7 @@ class PerKeyDecorators(ABC):
         circuit_breakers: CircuitBreakers,
         strategy: CircuitBreakerStrategy | None,
         fallback: Fallback | None,
+        *,
+        enforce: bool = True,
     ) -> Decorator:
         """Return a decorator that asks *circuit_breakers*."""

@@ -34,7 +34,7 @@ def breaker(clock):
 
 
 def test_the_circuit_closes_after_so_many_good_trials(breaker):
-    """Not before, and listeners hear of the two changes alone."""
+    """Not before."""
     states = []
     for _ in range(3):
         breaker.on_success(breaker.try_request())
