@@ -166,10 +166,10 @@ def record_body_failure(
     length = getattr(response.content, "total_bytes", 0)
     note_length(record.outcome, length)
     fail_body(call, record.outcome, cause)
-    # The outcome was settled as an answer; now it is a failure.
-    record.is_settled = False
+    # The outcome may be settled as an answer; now it is a failure.
+    was_settled, record.is_settled = record.is_settled, False
     record_failure(call, record, cause)
-    record.is_settled = True
+    record.is_settled = was_settled
     response.close()
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, TypeVar
 
 from .._bodies import response_content as _content
+from .._bodies.attempt_body import read_within
 from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import is_spent
 from .._call.awaited_body import forget_body, tell_of_body
-from .._call.time_limits import IN_BODY, passed_limit
 from .._failures.hints import retry_after
 from .._request.keys import service_key
 
@@ -126,19 +125,9 @@ class HttpAdapter(CallAdapter):
             Exception: The body failed; so the attempt has failed, also in its log.
         """
         try:
-            try:
-                # For bodies that are not from aiohttp, which has its own timer.
-                async with asyncio.timeout_at(call.deadline_of(attempt.record)):
-                    if whole:
-                        await _content.buffer(response)
-                    looked = None if look is None else await look(response)
-            except TimeoutError as cut:
-                if (passed := passed_limit(call, attempt, cut, IN_BODY)) is None:
-                    raise
-                raise passed() from cut
-        except Exception as cause:
+            looked = await read_within(call, attempt, response, look, whole=whole)
+        except Exception:
             forget_body(call)
-            _content.record_body_failure(call, attempt.record, response, cause)
             raise
         if call.awaiting_body:
             tell_of_body(call, response, _content.whole_body(response))

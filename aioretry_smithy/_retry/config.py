@@ -11,15 +11,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict, Unpack
 from .._backoff.backoff import Backoff
 from .._errors import bad_argument, is_finite, positive_integer
 from .._meant import call_it, check_unit, refuses_unknown_names
+from .._rules.content_conditions import checked_length
 from ..smithy.interfaces import METHODS, TokenSource, is_smithy_strategy
 from .budget import RetryBudget
 from .classify import DEFAULT_CLASSIFIERS
-from .content_strategy import (
-    AnyStrategy,
-    RetryStrategyWithContent,
-    checked_length,
-    strategies_of,
-)
+from .content_strategy import AnyStrategy, RetryStrategyWithContent, strategies_of
 from .limiter import RetryLimiter
 from .strategy import RetryStrategy
 from .strategy_tokens import TokenScope, holds_up_the_loop, names_scope
@@ -271,7 +267,7 @@ def _strategies(strategy: object) -> tuple[AnyStrategy, ...]:
         strategies = strategies_of(strategy)
         for each in strategies:
             if isinstance(each, RetryStrategyWithContent):
-                checked_length(each)
+                checked_length(each.max_content_length)
         return strategies
     if not is_smithy_strategy(strategy):
         kinds = "a RetryStrategy, a RetryStrategyWithContent or a Smithy strategy"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from .._errors import bad_argument
+from .._rules.content_conditions import MAX_CONTENT_LENGTH, checked_length
 from .decision import RetryAnswer, first_answer
 from .strategy import RetryStrategy, StrategyChain, join
 
@@ -14,10 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator
 
     from .._context.context import ClientRequestContext
-
-
-Content: TypeAlias = Any
-"""The beginning of a body, as bytes, or None; or what a function of rpc returned."""
+    from .._rules.content_conditions import Content
 
 
 class RetryStrategyWithContent(ABC):
@@ -42,7 +39,7 @@ class RetryStrategyWithContent(ABC):
     ...         return self.backoff if content and b"locked" in content else None
     """
 
-    max_content_length: int = 1024 * 1024
+    max_content_length: int = MAX_CONTENT_LENGTH
     """Bytes of each body to look at, >= 1."""
 
     _ignores_success = False
@@ -109,7 +106,7 @@ class StrategyChainWithContent(RetryStrategyWithContent):
 
     def __post_init__(self) -> None:
         lengths = [
-            checked_length(member)
+            checked_length(member.max_content_length)
             for member in self.members
             if isinstance(member, RetryStrategyWithContent)
         ]
@@ -144,18 +141,6 @@ def strategies_of(strategy: AnyStrategy) -> tuple[AnyStrategy, ...]:
     if isinstance(strategy, StrategyChain | StrategyChainWithContent):
         return strategy.members
     return (strategy,)
-
-
-def checked_length(strategy: RetryStrategyWithContent) -> int:
-    """Return the number of bytes of a body that a strategy looks at.
-
-    Raises:
-        ValueError: It is not a positive integer.
-    """
-    length: object = strategy.max_content_length
-    if type(length) is int and length >= 1:
-        return length
-    raise bad_argument("max_content_length", length, "an integer >= 1")
 
 
 def _chain(members: tuple[AnyStrategy, ...]) -> RetryStrategyWithContent:

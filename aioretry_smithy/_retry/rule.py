@@ -7,22 +7,17 @@ from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from .._errors import bad_argument
 from .._failures.safety import RetrySafety, forbids_retry
-from .._rules.conditions import (
-    Conditions,
-    RuleConditions,
-    check_function,
-    checked_answer,
-)
-from .content_strategy import Content, RetryStrategyWithContent, checked_length
+from .._rules.conditions import Conditions, RuleConditions
+from .._rules.content_conditions import ContentConditions
+from .content_strategy import RetryStrategyWithContent
 from .decision import RetryAnswer, RetryDecision
 from .given_up import safety_in
 from .strategy import RetryStrategy, backoff_or_default
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .._backoff.backoff import Backoff
     from .._context.context import ClientRequestContext
+    from .._rules.content_conditions import Content, ContentRuleConditions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -128,15 +123,10 @@ class _NoRetryRule(RetryRule):
     _forbids = True
 
 
-class ContentRuleConditions(RuleConditions, total=False):
-    """The keyword arguments of :meth:`RetryRuleWithContent.no_retry`."""
-
-    on_content: Callable[[Content], bool] | None
-    max_content_length: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class RetryRuleWithContent(RetryConditions, RetryStrategyWithContent):
+class RetryRuleWithContent(
+    ContentConditions, RetryConditions, RetryStrategyWithContent
+):
     """Retries outcomes that meet one of its conditions, also one on the body.
 
     It is a :class:`RetryRule` with one more condition. It waits for the beginning of a
@@ -163,17 +153,11 @@ class RetryRuleWithContent(RetryConditions, RetryStrategyWithContent):
     True
     """
 
-    on_content: Callable[[Content], bool] | None = None
-    max_content_length: int = RetryStrategyWithContent.max_content_length
-
     _made_by: ClassVar[str] = "RetryRuleWithContent"
-
-    _conditions: ClassVar[tuple[str, ...]] = (*Conditions._conditions, "on_content")
 
     def __post_init__(self) -> None:
         RetryConditions.__post_init__(self)
-        check_function("on_content", self.on_content, "bytes or None")
-        checked_length(self)
+        self._check_content()
 
     @staticmethod
     def no_retry(**conditions: Unpack[ContentRuleConditions]) -> RetryRuleWithContent:
@@ -196,28 +180,9 @@ class RetryRuleWithContent(RetryConditions, RetryStrategyWithContent):
         self, ctx: ClientRequestContext, cause: Exception | None, content: Content
     ) -> RetryAnswer:
         """Return the backoff, or no_retry, if a condition is met; else None."""
-        if not self._is_about(ctx.request):
-            return None
-        if self._is_met(ctx, cause) or self._is_met_by_content(ctx, cause, content):
+        if self._applies_with(ctx, cause, content):
             return self._answer(cause)
         return None
-
-    def _looks_at(self, ctx: ClientRequestContext) -> bool:
-        # Without the user's functions, which are called once only.
-        return (
-            self.on_content is not None
-            and self._has_method(ctx.request)
-            and not self._has_status(ctx.log.response_status)
-        )
-
-    def _is_met_by_content(
-        self, ctx: ClientRequestContext, cause: Exception | None, content: Content
-    ) -> bool:
-        if self.on_content is None:
-            return False
-        if cause is not None and safety_in(ctx, cause) is RetrySafety.NO:
-            return False
-        return checked_answer("on_content", self.on_content(content))
 
 
 class _NoRetryRuleWithContent(RetryRuleWithContent):

@@ -1,0 +1,60 @@
+"""Read a body within its attempt, which has failed where the body does."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from .._call.time_limits import IN_BODY, passed_limit
+from .response_content import buffer, read_head, record_body_failure
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    import aiohttp
+
+    from .._call.call import Call
+    from .._call.hooks import Scope
+
+_T = TypeVar("_T")
+
+
+async def read_within(
+    call: Call,
+    scope: Scope,
+    response: aiohttp.ClientResponse,
+    look: Callable[[aiohttp.ClientResponse], Awaitable[_T]] | None,
+    *,
+    whole: bool = False,
+) -> _T | None:
+    """Read a body within the time of its attempt or call: whole, by *look*, or both.
+
+    Raises:
+        Exception: The body failed; so the attempt has failed, also in its log.
+    """
+    try:
+        try:
+            # For bodies that are not from aiohttp, which has its own timer.
+            async with asyncio.timeout_at(call.deadline_of(scope.record)):
+                if whole:
+                    await buffer(response)
+                return None if look is None else await look(response)
+        except TimeoutError as cut:
+            if (passed := passed_limit(call, scope, cut, IN_BODY)) is None:
+                raise
+            raise passed() from cut
+    except Exception as cause:
+        record_body_failure(call, scope.record, response, cause)
+        raise
+
+
+async def read_head_of(
+    call: Call, scope: Scope, response: aiohttp.ClientResponse, limit: int
+) -> bytes | None:
+    """Return the first *limit* bytes of a body likewise; the response stays readable.
+
+    Raises:
+        Exception: The body failed.
+    """
+    return await read_within(call, scope, response, partial(read_head, limit=limit))
