@@ -69,6 +69,7 @@ from ._retry.config_mapping import RetryConfigMapping
 from ._retry.content_strategy import RetryStrategyWithContent
 from ._retry.decision import RetryDecision
 from ._retry.limiter import RetryLimiter
+from ._retry.listener import RetryListener
 from ._retry.rule import RetryRule, RetryRuleWithContent
 from ._retry.strategy import IDEMPOTENT_METHODS, RetryStrategy
 from ._rpc.clients import CircuitBreakerRpcClient, LoggingRpcClient, RetryingRpcClient
@@ -135,6 +136,7 @@ __all__ = [
     "RetryConfigMapping",
     "RetryDecision",
     "RetryLimiter",
+    "RetryListener",
     "RetryRule",
     "RetryRuleWithContent",
     "RetrySafety",

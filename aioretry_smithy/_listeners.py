@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Generic, TypeVar
 
 from ._errors import bad_argument
@@ -55,6 +55,24 @@ class Listeners(Generic[L]):
                 event(listener)
             except Exception:
                 _logger.warning("%s: %r raised", self._owner, listener, exc_info=True)
+
+
+async def tell(
+    owner: str,
+    listeners: Iterable[L],
+    event: Callable[[L], Awaitable[None] | None],
+) -> None:
+    """Deliver an event to listeners that may take their time, one after the other.
+
+    What they raise is logged, as :class:`Listeners` does. A cancellation goes through.
+    """
+    for listener in listeners:
+        try:
+            pending = event(listener)
+            if isinstance(pending, Awaitable):
+                await pending
+        except Exception:
+            _logger.warning("%s: %r raised", owner, listener, exc_info=True)
 
 
 def checked(listeners: Iterable[L], kind: type[L]) -> tuple[L, ...]:

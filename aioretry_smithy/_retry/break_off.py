@@ -46,18 +46,32 @@ def record_stop(
         call.outcome = record.outcome
 
 
-def record_break(call: Call, error: BaseException, refusal: Exception | None) -> None:
+def record_break(
+    call: Call,
+    error: BaseException,
+    cause: BaseException | None,
+    refusal: Exception | None,
+    *,
+    is_first: bool,
+) -> None:
     """Record that a call ended because *error* broke into it.
 
     Args:
         call: The call.
-        error: The error, or what cancelled it.
+        error: The error, or what cancelled it; an error then says what went before.
+        cause: The failure of the attempt before, if that has failed.
         refusal: The error with which a Smithy strategy refused another attempt.
+        is_first: Whether no attempt had begun.
     """
-    record_failure(call, call, error)
     raised = isinstance(error, Exception)
-    call.retry_error = refusal
-    call.stop_reason = RetryStopReason.ERROR if raised else RetryStopReason.CANCELLED
+    # Otherwise another pass has answered meanwhile.
+    if not call.is_settled and (call.outcome.ended is None or is_first):
+        record_failure(call, call, error)
+        call.retry_error = refusal
+        reason = RetryStopReason.ERROR if raised else RetryStopReason.CANCELLED
+        call.stop_reason = reason
+    if raised:
+        keep_as_context(error, cause)
 
 
 def deadline_passed(

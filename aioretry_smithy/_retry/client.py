@@ -88,6 +88,8 @@ class CommonRetryingClient(DecoratingClient[ClientT]):
             for setting in fields(config)
             if setting.repr
         }
+        if config.listeners:
+            shown["listeners"] = repr(config.listeners)
         if config.uses_tokens:
             shown["classifiers"] = f"({', '.join(map(_name, config.classifiers))})"
             shown["raise_retry_error"] = repr(config.raise_retry_error)

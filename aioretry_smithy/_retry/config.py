@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict, Unpack
 
 from .._backoff.backoff import Backoff
 from .._errors import bad_argument, is_finite, positive_integer
+from .._listeners import checked
 from .._meant import call_it, check_unit, refuses_unknown_names
 from .._rules.content_conditions import checked_length
 from ..smithy.interfaces import METHODS, TokenSource, is_smithy_strategy
@@ -17,6 +18,7 @@ from .budget import RetryBudget
 from .classify import DEFAULT_CLASSIFIERS
 from .content_strategy import AnyStrategy, RetryStrategyWithContent, strategies_of
 from .limiter import RetryLimiter
+from .listener import RetryListener
 from .strategy import RetryStrategy
 from .strategy_tokens import TokenScope, holds_up_the_loop, names_scope
 
@@ -37,6 +39,7 @@ class SharedSettings(TypedDict, total=False):
     """The named arguments of :class:`RetryConfig` that concern calls of any kind."""
 
     limiter: RetryLimiter | None
+    listeners: Sequence[RetryListener]
     use_retry_after: bool
     max_retry_after: float | None
     classifiers: Sequence[Classifier]
@@ -95,6 +98,8 @@ class RetryConfig:
             :class:`RuntimeWarning`, because milliseconds would be: write ``200.0``.
         limiter: Limits the retries of all calls together, such as
             :class:`RetryBudget`. None: no such limit.
+        listeners: :class:`RetryListener` objects, told before each retry, in this
+            order.
         use_retry_after: Whether to wait at least as long as the server asks for in
             ``Retry-After`` or ``x-amz-retry-after``, or as the ``retry_after`` of an
             exception says, in seconds.
@@ -130,6 +135,7 @@ class RetryConfig:
     max_total_attempts: int = field(default_factory=default_max_total_attempts)
     attempt_timeout: float | None = None
     limiter: RetryLimiter | None = field(default=None, kw_only=True)
+    listeners: Sequence[RetryListener] = field(default=(), kw_only=True, repr=False)
     use_retry_after: bool = field(default=True, kw_only=True)
     max_retry_after: float | None = field(default=60.0, kw_only=True)
     buffer_response: bool = field(default=False, kw_only=True)
@@ -156,6 +162,7 @@ class RetryConfig:
                 raise bad_argument(name, value, f"{expected}{hint}")
         if self.attempt_timeout is not None:
             check_unit("attempt_timeout", self.attempt_timeout)
+        object.__setattr__(self, "listeners", checked(self.listeners, RetryListener))
         object.__setattr__(self, "classifiers", _classifiers(self.classifiers))
         strategies = _strategies(self.strategy)
         for name, default in _FOR_SMITHY.items() if strategies else ():

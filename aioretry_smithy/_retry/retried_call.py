@@ -19,7 +19,8 @@ from .._context.loop import Ending
 from .._failures.kept_cause import drop_frames
 from .._failures.retry_info import RetryInfo
 from .._failures.safety import peel, ran_out
-from .break_off import deadline_passed, keep_as_context, record_break, record_stop
+from .._listeners import tell
+from .break_off import deadline_passed, record_break, record_stop
 from .elsewhere import ELSEWHERE, overrules, without_wait
 from .limiter import acquired, notify, report
 from .wait import AT_ONCE, LATER, SUCCEEDED, Stop, plan_wait
@@ -310,36 +311,49 @@ class RetriedCall(Ending):
         """Wait for the next attempt; return why there is none after all."""
         call: Call = self.call
         record: Record = self.attempt.record
-        if record is call and call.sent:
-            # Before its own first attempt a second pass waits after the last one's.
-            record = call.sent[-1]
-        clock, delay, started = call.loop.time, wait.delay, call.loop.time()
-        record.delay, record.delay_source = delay, wait.source
+        # Before its own first attempt a second pass waits after the last one's.
+        record = call.sent[-1] if record is call and call.sent else record
+        clock, started = call.loop.time, call.loop.time()
+        whole = rest = wait.delay
+        record.delay, record.delay_source = whole, wait.source
         if wait is ELSEWHERE:
             call.switches += 1
         try:
             if self.result is not NOTHING:
                 record.outcome.is_unwanted = True
-                releasing = self.adapter.release(self.result, delay)
+                releasing = self.adapter.release(self.result, whole)
                 if releasing is not None:
                     await releasing
-                    delay -= clock() - started
+                    rest -= clock() - started
+            if self.config.listeners and self.attempts_made:
+                await self._tell(whole)
+                passed = clock() - started
+                rest, whole = whole - passed, max(whole, passed)
+                record.delay = whole
             if self.cause is not None:
                 drop_frames(self.cause)
                 self._earlier_cause = self.cause
             self.result, self.cause = NOTHING, None
-            await asyncio.sleep(delay)
+            await asyncio.sleep(rest)
             if self.may_have_to_wait and (held_up := await self.admit()) != 0.0:
                 record.delay, record.delay_source = clock() - started, "rate_limit"
                 if held_up is None:
                     return self.time_out()
-                record.delay = wait.delay + held_up
+                record.delay = whole + held_up
         except BaseException:
             record.delay = clock() - started
             raise
         if self.attempts_made and self.time_left() <= 0:
             return self.time_out()
         return None
+
+    async def _tell(self, delay: float) -> None:
+        """Tell the listeners of a retry; frames that a report has keep no failure."""
+        await tell(
+            "retrying client",
+            self.config.listeners,
+            lambda listener: listener.on_retry(self.ctx, self.cause, delay),
+        )
 
     def _end(self, reason: RetryStopReason | None) -> None:
         """Write the outcome into the record of the call."""
@@ -351,7 +365,12 @@ class RetriedCall(Ending):
     async def break_off(self, error: BaseException) -> None:
         """Leave nothing behind when *error* breaks into the call."""
         forget_body(self.call)
-        self._record_break(error)
+        if self.result is not NOTHING:
+            self.adapter.close(self.result)
+        is_first = self.attempt is self.scope
+        record_break(self.call, error, self.cause, self.refusal, is_first=is_first)
+        self.result, self.cause = NOTHING, None
+        self.forget_earlier()
         await (self.refund() if self._owes_refund else self._end_retry())
 
     async def _ask_limiter(
@@ -377,18 +396,3 @@ class RetriedCall(Ending):
         if limiter is not None and permitted is not None:
             ctx = context_of(self.call, permitted)
             await notify(limiter, limiter.on_retry_end, ctx)
-
-    def _record_break(self, error: BaseException) -> None:
-        call, cause = self.call, self.cause
-        # Otherwise another pass has answered meanwhile.
-        is_open = not call.is_settled and (
-            call.outcome.ended is None or self.attempt is self.scope
-        )
-        if self.result is not NOTHING:
-            self.adapter.close(self.result)
-        if is_open:
-            record_break(call, error, self.refusal)
-        if isinstance(error, Exception):
-            keep_as_context(error, cause)
-        self.result, self.cause = NOTHING, None
-        self.forget_earlier()

@@ -94,6 +94,9 @@ class TokenCall(RetriedCall):
         limiter = self._rate_limiter
         if limiter is None or not self._tokens.waits_for_rate:
             return 0.0
+        if self.attempts_made and self.time_left() <= 0:
+            # Listeners took all of it: no turn is to be spent on no attempt.
+            return 0.0
         if not limiter.try_acquire():
             return 0.0
         clock = asyncio.get_running_loop().time

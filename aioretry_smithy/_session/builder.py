@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .._context.client import Decorator, HttpClient
     from .._retry.config import Strategy
     from .._retry.limiter import RetryLimiter
+    from .._retry.listener import RetryListener
     from .session_arguments import SessionArguments
     from .standard_limits import Concurrency, Rate
 
@@ -90,6 +91,7 @@ class SessionBuilder:
         max_total_attempts: int | Literal[Unset.UNSET] = UNSET,
         strategy: Strategy | Literal[Unset.UNSET] = UNSET,
         limiter: RetryLimiter | Literal[Unset.UNSET] | None = UNSET,
+        listeners: Iterable[RetryListener] | Literal[Unset.UNSET] = UNSET,
         logging: Decorator | Literal[Unset.UNSET] | None = UNSET,
         retrying: Retrying | Literal[Unset.UNSET] | None = UNSET,
         circuit_breaker: Decorator | Literal[Unset.UNSET] | None = UNSET,
@@ -121,9 +123,10 @@ class SessionBuilder:
                 ``Backoff.exponential(0.1, 20.0, 2.0).with_full_jitter()``.
             limiter: Limits the retries of all calls, or None;
                 :meth:`RetryBudget.per_host` unless given.
+            listeners: :class:`RetryListener` objects, told before each retry.
             logging: A decorator to log with, or None to leave it out.
             retrying: A :class:`RetryConfig`, a :class:`RetryConfigMapping` or a
-                decorator to retry with, or None to leave it out. It replaces the four
+                decorator to retry with, or None to leave it out. It replaces the five
                 settings above, which are then arguments of
                 :meth:`RetryConfig.standard`.
             circuit_breaker: A decorator to break circuits with, or None to leave it
@@ -155,6 +158,7 @@ class SessionBuilder:
             max_total_attempts=max_total_attempts,
             strategy=strategy,
             limiter=limiter,
+            listeners=listeners,
             logging=logging,
             retrying=retrying,
             circuit_breaker=circuit_breaker,

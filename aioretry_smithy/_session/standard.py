@@ -21,6 +21,7 @@ from .standard_limits import limit_decorators
 if TYPE_CHECKING:
     from .._context.client import Decorator
     from .._retry.limiter import RetryLimiter
+    from .._retry.listener import RetryListener
     from .standard_limits import Concurrency, Rate
 
 _CONFIGS = (RetryConfig, RetryConfigMapping)
@@ -37,6 +38,7 @@ def standard_decorators(
     max_total_attempts: int | Literal[Unset.UNSET],
     strategy: Strategy | Literal[Unset.UNSET],
     limiter: RetryLimiter | Literal[Unset.UNSET] | None,
+    listeners: Iterable[RetryListener] | Literal[Unset.UNSET],
     logging: Decorator | Literal[Unset.UNSET] | None,
     retrying: Retrying | Literal[Unset.UNSET] | None,
     circuit_breaker: Decorator | Literal[Unset.UNSET] | None,
@@ -59,6 +61,7 @@ def standard_decorators(
         "max_total_attempts": max_total_attempts,
         "strategy": strategy,
         "limiter": limiter,
+        "listeners": listeners,
     }
     how = _how_to_retry(retrying, settings)
     yield from inside

@@ -43,6 +43,7 @@ def test_defaults(monkeypatch):
         "max_total_attempts": 10,
         "attempt_timeout": None,
         "limiter": None,
+        "listeners": (),
         "use_retry_after": True,
         "max_retry_after": 60.0,
         "buffer_response": False,

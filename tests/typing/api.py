@@ -44,7 +44,9 @@ from aioretry_smithy import (
     RetryConfigMapping,
     RetryDecision,
     RetryingClient,
+    RetryingRpcClient,
     RetryLimiter,
+    RetryListener,
     RetryRule,
     RetryRuleWithContent,
     RetryStopReason,
@@ -200,6 +202,24 @@ class Printing(CircuitBreakerListener):
         assert_type(circuit_breaker.name, str)
 
 
+class Summing(RetryListener):
+    """A listener of retries that is plain."""
+
+    def on_retry(
+        self, ctx: ClientRequestContext, cause: Exception | None, delay: float
+    ) -> None:
+        ctx.attributes["waited"] = ctx.attributes.get("waited", 0.0) + delay
+
+
+class Leasing(RetryListener):
+    """One that is not."""
+
+    async def on_retry(
+        self, ctx: ClientRequestContext, cause: Exception | None, delay: float
+    ) -> None:
+        await asyncio.sleep(0.1)
+
+
 class Short(LogFormatter):
     """A formatter of one's own."""
 
@@ -238,6 +258,15 @@ class Sampler:
     def is_sampled(self, log: RequestLog) -> bool:
         """Pick what took long."""
         return (log.duration or 0.0) > 1.0
+
+
+def hear_of_retries() -> None:
+    """Give listeners to whatever retries."""
+    listeners = [Summing(), Leasing(), RetryListener()]
+    RetryConfig.standard(listeners=listeners)
+    RetryingClient.new_decorator(RetryStrategy.failsafe(), listeners=listeners)
+    RetryingRpcClient.new_decorator(RetryStrategy.failsafe(), listeners=listeners)
+    SessionBuilder.standard(listeners=listeners)
 
 
 async def use() -> None:
