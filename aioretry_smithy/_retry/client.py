@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
 from .._context.client import ClientT, DecoratingClient, HttpClient
 from .._context.options import UNSET, Unset
 from .._errors import bad_argument, unqualified
+from .._meant import call_it
 from .call_adapter import HTTP
 from .config import RetryConfig
 from .config_mapping import RetryConfigMapping
@@ -30,7 +31,12 @@ class CommonRetryingClient(DecoratingClient[ClientT]):
     """
 
     config: RetryConfig | RetryConfigMapping
-    """The settings of all calls, or a mapping that finds those of each."""
+    """The settings of all calls, or a mapping that finds those of each.
+
+    Other ones may be put here at any time, from any thread: they hold from the next
+    call on, for the one session that this client is part of. Calls under way keep
+    theirs. Anything else is a :class:`ValueError`, and changes nothing.
+    """
 
     _retries = _sends_again = True
 
@@ -43,6 +49,19 @@ class CommonRetryingClient(DecoratingClient[ClientT]):
     ) -> None:
         super().__init__(delegate)
         self.config = config
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "config":
+            self._check_config(name, value)
+        super().__setattr__(name, value)
+
+    @classmethod
+    def _check_config(cls, name: str, config: object) -> None:
+        """Refuse settings of another kind than its calls can have."""
+        if not isinstance(config, RetryConfig | RetryConfigMapping):
+            expected = "a RetryConfig or a RetryConfigMapping"
+            expected += call_it(config, RetryConfig, RetryConfigMapping)
+            raise bad_argument(name, config, expected)
 
     @property
     def _retrier(self) -> Retrier:

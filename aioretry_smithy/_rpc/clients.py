@@ -72,6 +72,16 @@ class RetryingRpcClient(CommonRetryingClient[RpcClient]):
     _around_attempts = (FunctionAttempts(),)
 
     @classmethod
+    def _check_config(cls, name: str, config: object) -> None:
+        """Refuse settings that concern HTTP alone, too."""
+        super()._check_config(name, config)
+        if isinstance(config, RetryConfigMapping):
+            _check_key(name, config)
+        elif isinstance(config, RetryConfig) and config.buffer_response:
+            expected = "one without buffer_response, which is only for sessions"
+            raise bad_argument(name, config, expected)
+
+    @classmethod
     def new_decorator(
         cls,
         strategy: Strategy | RetryConfig | RetryConfigMapping,
@@ -106,11 +116,8 @@ class RetryingRpcClient(CommonRetryingClient[RpcClient]):
         for name in ("buffer_response", "retry_count_header"):
             if name in given:
                 raise bad_argument(name, given[name], "only for sessions")
-        if isinstance(strategy, RetryConfig) and strategy.buffer_response:
-            expected = "one without buffer_response, which is only for sessions"
-            raise bad_argument("strategy", strategy, expected)
-        if isinstance(strategy, RetryConfigMapping):
-            _check_key("strategy", strategy)
+        if isinstance(strategy, RetryConfig | RetryConfigMapping):
+            cls._check_config("strategy", strategy)
         return cls._new_decorator(
             strategy, max_total_attempts, attempt_timeout, settings
         )
