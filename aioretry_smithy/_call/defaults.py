@@ -20,9 +20,10 @@ class CallDefaults:
     Args:
         mask: What their views hide.
         headers: A copy of the session's headers; None of a function.
+        no_retries: Whether each makes one attempt, whatever its settings say.
     """
 
-    __slots__ = ("headers", "mask", "version")
+    __slots__ = ("headers", "mask", "no_retries", "version")
 
     mask: Mask
     """What the views of a call hide."""
@@ -30,14 +31,22 @@ class CallDefaults:
     headers: Mapping[str, str] | None
     """A copy of the session's headers; None of a function."""
 
+    no_retries: bool
+    """Whether each makes one attempt, whatever its settings say."""
+
     version: int
     """The version of the session's headers; -1 where nobody knows."""
 
     def __init__(
-        self, mask: Mask = DEFAULT_MASK, headers: Mapping[str, str] | None = None
+        self,
+        mask: Mask = DEFAULT_MASK,
+        headers: Mapping[str, str] | None = None,
+        *,
+        no_retries: bool = False,
     ) -> None:
         self.mask = mask
         self.headers = headers
+        self.no_retries = no_retries
         self.version = -1
 
 

@@ -45,6 +45,8 @@ def _may_be_sent_again(call: Call, request: HttpRequest) -> bool:
 
 def _may_retry(call: Call) -> bool:
     """Say whether there may be another attempt."""
+    if call.defaults.no_retries:
+        return False
     own = None if call.options is None else call.options.retry
     config = own or call.retry_config
     return config is None or config.max_total_attempts > 1

@@ -18,6 +18,7 @@ from .._failures.pool_queue import IN_POOL, was_in_pool
 from .._failures.safety import sibling_timed_out, stands_for
 from .._meant import call_it
 from .._retry.limiter import RetryLimiter
+from .._retry.no_retries import hedges_are_off
 from .._retry.strategy import is_idempotent
 from .delay import HedgingDelay
 from .hedged_request import HedgedRequest, is_good
@@ -55,6 +56,7 @@ class HedgingClient(DecoratingClient[HttpClient]):
       the connection.
     - A good answer that was not sent, such as that of a fallback, ends hedging, and is
       returned if the requests under way bring no good one.
+    - Nothing is hedged in a block whose :class:`RetryConfig` allows one attempt.
 
     Each request has a log: ``is_hedge`` and ``superseded`` say whether it is a hedge
     and whether it lost. A hedge has the retry count header, as a retry has. After
@@ -166,7 +168,7 @@ class HedgingClient(DecoratingClient[HttpClient]):
         times = self._delays.of(request) if may_be_hedged else None
         if times is None:
             return await self.delegate.execute(ctx, request)
-        delay = times.delay()
+        delay = None if hedges_are_off(state_of(ctx)[0]) else times.delay()
         if delay is not None:
             hedged = HedgedRequest(
                 self.delegate,

@@ -106,6 +106,11 @@ class LogFacts(NeverCopied):
         return self._call.stop_reason if self._is_root else None
 
     @property
+    def no_retries(self) -> bool:
+        """Whether retries were off (on the root): ``AIORETRY_SMITHY_NO_RETRIES``."""
+        return self._is_root and self._call.defaults.no_retries
+
+    @property
     def retry_error(self) -> Exception | None:
         """The error with which a Smithy strategy refused an attempt (on the root)."""
         error = self._call.retry_error if self._is_root else None
@@ -252,10 +257,7 @@ class LogFacts(NeverCopied):
 
     @property
     def request_length(self) -> int | None:
-        """Bytes of the body that were sent so far, before any compression.
-
-        0 without a body; None where nobody counted, as with a mock.
-        """
+        """Bytes of the body sent so far, uncompressed; None where nobody counted."""
         return self._first.upload.length
 
     @property
@@ -266,10 +268,7 @@ class LogFacts(NeverCopied):
 
     @property
     def request_content_preview(self) -> str | None:
-        """The first characters of a text that was sent.
-
-        None without a :class:`ContentPreviewingClient`. Credentials are in it.
-        """
+        """The beginning of a text that was sent, with credentials, where it is kept."""
         return self._first.request_preview or self._record.request_preview
 
     @property
@@ -326,10 +325,7 @@ class LogFacts(NeverCopied):
 
     @property
     def response_content_preview(self) -> str | None:
-        """The first characters of a text that was received, so far.
-
-        None without a :class:`ContentPreviewingClient`.
-        """
+        """The beginning of a text that was received, so far, where it is kept."""
         start = self._record.outcome.preview
         return None if start is None else start.text()
 

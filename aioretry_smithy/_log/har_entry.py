@@ -29,7 +29,9 @@ _TEXTS: Final = (
 ).split()
 _NUMBERS: Final = "attempt total_attempts".split()
 _SECONDS: Final = "delay response_timeout duration total_duration".split()
-_FLAGS: Final = "is_success sent injected is_hedge superseded is_complete".split()
+_FLAGS: Final = (
+    "is_success sent injected is_hedge superseded is_complete no_retries"
+).split()
 
 _NOT_WHOLE: Final = "only the beginning, credentials hidden"
 

@@ -156,6 +156,7 @@ class SavedLog(LogFacts):
     response_timeout = _fact("response_timeout")
     sent_method = _fact("sent_method")
     sent_url = _fact("sent_url")
+    no_retries = _fact("no_retries", False)
     stop_reason = _fact("stop_reason", show=printable)
     total_attempts = _fact("total_attempts")
     total_duration = _fact("total_duration")

@@ -29,7 +29,7 @@ _NUMBERS: Final = (
     "response_status attempt total_attempts request_length response_length"
 ).split()
 _SECONDS: Final = "delay response_timeout".split()
-_FLAGS: Final = "is_success sent injected is_hedge superseded".split()
+_FLAGS: Final = "is_success sent injected is_hedge superseded no_retries".split()
 
 
 class Kind(StrEnum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 from unicodedata import east_asian_width
 
 import aiohttp
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from .facts import LogFacts
 
 _T = TypeVar("_T")
+
+RETRIES_OFF: Final = "retries are off (AIORETRY_SMITHY_NO_RETRIES)"
+"""What is said of a call that was not to be retried, whatever its settings."""
 
 _NO_TIME = "0.000 s"
 # What our own strategies say when they refuse, where the stop reason says it too.
@@ -137,6 +140,8 @@ def headline(log: LogFacts, attempts: Sequence[LogFacts]) -> Headline:
     stop = describe_stop(log)
     if stop is not None:
         parts.append(f", stopped: {stop}")
+    if log.no_retries:
+        parts.append(f", {RETRIES_OFF}")
     return Headline(printable(log._described()), outcome, "".join(parts))
 
 
@@ -348,6 +353,8 @@ def to_dict(log: LogFacts) -> dict[str, object]:
         "retry_error": log.retry_error and describe_error(log.retry_error, mask),
         "children": [to_dict(child) for child in log.children],
     }
+    if log.no_retries:
+        values["no_retries"] = True
     if log.request_method is None:
         # Of a function.
         values["calls"] = [to_dict(call) for call in log.calls]

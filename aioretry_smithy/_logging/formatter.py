@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .._errors import bad_argument
 from .._log.error_text import describe_cause
-from .._log.tree import content_preview, describe_stop
+from .._log.tree import RETRIES_OFF, content_preview, describe_stop
 from .._text import printable
 from .json_line import json_line
 from .sampling import share_of_lines
@@ -29,7 +29,7 @@ _RESPONSE_KEYS = (
     "id endpoint sent is_success injected connection response_status response_reason"
     " response_headers response_cause response_cause_type response_length"
     " response_content_preview duration total_duration is_complete attempt superseded"
-    " total_attempts stop_reason retry_error"
+    " total_attempts stop_reason retry_error no_retries"
 ).split()
 
 
@@ -184,6 +184,8 @@ class _TextFormatter(LogFormatter):
         stop = describe_stop(log)
         if stop is not None:
             line += f", stopped: {stop}"
+        if log.no_retries:
+            line += f", {RETRIES_OFF}"
         return printable(line)
 
     def __repr__(self) -> str:
@@ -202,7 +204,8 @@ class _JsonFormatter(LogFormatter):
 
     def _line(self, kind: str, log: RequestLog, keys: Iterable[str]) -> str:
         values = log.to_dict()
-        shown = {key: values[key] for key in keys}
+        # One key is there only where it says something.
+        shown = {key: values[key] for key in keys if key in values}
         return json_line(kind, shown, omit_empty=self._omit_empty)
 
     def __repr__(self) -> str:

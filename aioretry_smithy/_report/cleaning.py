@@ -31,7 +31,9 @@ _NUMBERS: Final = (
 ).split()
 _LENGTHS: Final = "request_length response_length".split()
 _INTEGERS: Final = "response_status attempt total_attempts dropped_calls".split()
-_FLAGS: Final = "sent injected is_complete is_success is_hedge superseded".split()
+_FLAGS: Final = (
+    "sent injected is_complete is_success is_hedge superseded no_retries"
+).split()
 _HEADERS: Final = "request_headers response_headers".split()
 
 

@@ -9,6 +9,7 @@ from .._call.recorder import record_failure
 from .._call.stop_reason import RetryStopReason
 from .._context.context import context_of
 from .config import RetryConfig
+from .no_retries import in_one_attempt
 from .strategy_call import StrategyCall
 from .token_call import TokenCall
 
@@ -108,9 +109,11 @@ class Retrier:
                 call.stop_reason = RetryStopReason.ERROR
                 record_failure(call, scope.record, cause)
                 raise
-        call.retry_config = config
         is_own = config is self._config
         is_plain = self._is_plain if is_own else _ignores_success(config)
+        if call.defaults.no_retries:
+            config = in_one_attempt(config)
+        call.retry_config = config
         kind = TokenCall if config.uses_tokens else StrategyCall
         state, adapter = (sender, call, scope, request), self._adapter
         return kind(*state, config, adapter, is_plain, self.is_looked_at)

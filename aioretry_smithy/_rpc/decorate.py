@@ -21,6 +21,7 @@ from .._meant import warn_caller
 from .._request.rpc_request import RpcRequest
 from .._retry.config import RetryConfig
 from .._retry.given_up import call_inside, is_given_up
+from .._retry.no_retries import retries_are_off
 from .._retry.strategy import asks_for_idempotence
 from .attempt import FunctionAttempts, FunctionClient
 
@@ -165,7 +166,7 @@ class _Calls(Chain):
         check_attempt_timeout(client, lambda: _seconds(options))
         retrying = retrying_client(client)
         super().__init__(_Attempt(client) if retrying is None else client, _end)
-        self._defaults = CallDefaults(mask_of(client))
+        self._defaults = CallDefaults(mask_of(client), no_retries=retries_are_off())
         self._config: object = getattr(retrying, "config", None)
         self._options = options
         self._request = RpcRequest(name or _name_of(function))

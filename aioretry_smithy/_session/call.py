@@ -22,6 +22,7 @@ from .._log.capture import collecting
 from .._log.notes import annotate
 from .._request.copied_arguments import MUTABLE_ARGUMENTS, copy_arguments
 from .._request.request import HttpRequest
+from .._retry.no_retries import retries_are_off
 from .aiohttp_transport import refuse_as_closed
 from .deadline import SessionDefaults, response_timeout, version_of
 
@@ -66,7 +67,8 @@ class SessionChain(Chain):
         service: Service | None = None,
     ) -> None:
         super().__init__(client, _end)
-        self.defaults = SessionDefaults(session, mask, service)
+        off = retries_are_off()
+        self.defaults = SessionDefaults(session, mask, service, no_retries=off)
 
     def begin(self, given: Given) -> Begun:
         """Begin a call, with the options of the blocks around it."""
@@ -81,9 +83,7 @@ class SessionChain(Chain):
             defaults.version != version_of(session._default_headers)
             or defaults.timeout is not session._timeout
         ):
-            before = defaults
-            defaults = SessionDefaults(session, before.mask, before.service)
-            self.defaults = defaults
+            self.defaults = defaults = defaults.of_now(session)
         base, timeout = defaults.base_url, defaults.limit
         if around is None and _WANT_CARE.isdisjoint(options):
             request = HttpRequest.of_arguments(method, target, options, options, base)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from aiohttp import ClientSession, ClientTimeout
 from aiohttp.helpers import sentinel
@@ -38,6 +38,7 @@ class SessionDefaults(CallDefaults):
         session: The session.
         mask: What the views of its calls hide.
         service: What relative URLs are joined to in place of its base URL, if anything.
+        no_retries: Whether each of its calls makes one attempt.
     """
 
     __slots__ = ("base_url", "limit", "service", "timeout")
@@ -52,15 +53,25 @@ class SessionDefaults(CallDefaults):
     """The timeout that has this limit."""
 
     def __init__(
-        self, session: ClientSession, mask: Mask, service: Service | None
+        self,
+        session: ClientSession,
+        mask: Mask,
+        service: Service | None,
+        *,
+        no_retries: bool,
     ) -> None:
         headers = session._default_headers
         self.service = service
         self.base_url = session._base_url if service is None else service
-        super().__init__(mask, headers.copy())
+        super().__init__(mask, headers.copy(), no_retries=no_retries)
         self.version = version_of(headers)
         self.timeout = session.timeout
         self.limit = limit_of(self.timeout.total)
+
+    def of_now(self, session: ClientSession) -> Self:
+        """Return them anew, as the headers or the limit of the session have changed."""
+        off = self.no_retries
+        return type(self)(session, self.mask, self.service, no_retries=off)
 
 
 # A limit this close to aiohttp's own needs no timer of ours.

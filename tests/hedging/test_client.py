@@ -20,6 +20,7 @@ from aioretry_smithy import (
     RequestLog,
     RetryBudget,
     RetryConfig,
+    RetryStrategy,
     SessionBuilder,
     client_decorator,
     new_response,
@@ -81,12 +82,14 @@ class TestWhatIsHedged:
 
         assert (2, 1) == (post, get)
 
-    async def test_settings_of_retries_do_not_count(self):
-        """A hedge is no retry: a block without retries has hedges."""
+    async def test_block_of_one_attempt_has_no_hedges(self):
+        """One attempt is then one request; with two there are hedges as ever."""
         with request_options(retry=RetryConfig.no_retry()):
-            requests = await requests_of("GET")
+            one = await requests_of("GET")
+        with request_options(retry=RetryConfig(RetryStrategy.never(), 2)):
+            two = await requests_of("GET")
 
-        assert 2 == requests
+        assert (1, 2) == (one, two)
 
     @pytest.mark.parametrize(
         "body",

@@ -86,6 +86,17 @@ async def test_request_is_sent_again_in_a_block_without_retries(make):
     assert 2 == len(server.to("/x"))
 
 
+@each(CHAINS)
+async def test_request_is_sent_again_where_retries_are_off(make, monkeypatch):
+    """No call of a suite is lost either that bare aiohttp would have saved."""
+    monkeypatch.setenv("AIORETRY_SMITHY_NO_RETRIES", "1")
+    async with stale_pool(make) as (server, session):
+        status = await status_of(session.get("/x"))
+
+    assert 200 == status
+    assert 2 == len(server.to("/x"))
+
+
 # How often
 
 
