@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict, Unpack
@@ -12,6 +11,7 @@ from .._backoff.backoff import Backoff
 from .._errors import bad_argument, is_finite, positive_integer
 from .._listeners import checked
 from .._meant import call_it, check_unit, refuses_unknown_names
+from .._request.header_text import is_header_name
 from .._rules.content_conditions import checked_length
 from ..smithy.interfaces import METHODS, TokenSource, is_smithy_strategy
 from .budget import RetryBudget
@@ -32,7 +32,6 @@ RETRY_COUNT_HEADER: Final = "armeria-retry-count"
 """The header that tells a server how many attempts came before, unless told."""
 
 _ENVIRONMENT_VARIABLE = "AIORETRY_SMITHY_DEFAULT_MAX_TOTAL_ATTEMPTS"
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 class SharedSettings(TypedDict, total=False):
@@ -232,9 +231,7 @@ def _is_limiter(value: object) -> bool:
 
 
 def _is_header_name(value: object) -> bool:
-    if isinstance(value, str):
-        return _HEADER_NAME.fullmatch(value) is not None
-    return value is None
+    return value is None or is_header_name(value)
 
 
 def _is_bool(value: object) -> bool:
