@@ -77,8 +77,9 @@ def assemble(
         serves: What the chain is for.
 
     Raises:
-        ValueError: A decorator returns no client, hides the one it wraps or is for the
-            other kind of chain, or two clients retry.
+        ValueError: A decorator returns no client, hides the one it wraps, is for the
+            other kind of chain or stands inside a client that retries and may not, or
+            two clients retry.
     """
     client, may_be_hidden = transport, True
     for decorator in map(checked_decorator, decorators):
@@ -103,6 +104,10 @@ def assemble(
     if len(retrying) > 1:
         expected = f"at most one {type(retrying[0]).__name__}"
         raise bad_argument("decorators", len(retrying), expected)
+    for link in chain_of(retrying[0])[1:] if retrying else ():
+        if isinstance(link, DecoratingClient) and link._stays_outside:
+            expected = f"a place around {type(retrying[0]).__name__}, not inside of it"
+            raise bad_argument("decorator", type(link).__name__, expected)
     return client
 
 
@@ -149,6 +154,22 @@ def check_attempt_timeout(
     if limit is not None and attempt is not None and attempt > limit:
         expected = f"<= response_timeout, {limit}"
         raise bad_argument("attempt_timeout", attempt, expected)
+
+
+def check_origin(client: Client, base: object) -> None:
+    """Refuse a chain that acts on the session's own origin where there is none.
+
+    Args:
+        client: The outermost client.
+        base: What relative URLs are joined to; None where there is nothing.
+    """
+    for link in chain_of(client) if base is None else ():
+        if isinstance(link, DecoratingClient) and link._needs_origin:
+            expected = (
+                f"the hosts that {type(link).__name__} acts on, since the session has"
+                " neither base_url nor a group"
+            )
+            raise bad_argument("hosts", None, expected)
 
 
 def mask_of(client: Client) -> Mask:

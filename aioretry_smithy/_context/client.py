@@ -167,6 +167,13 @@ class DecoratingClient(ForOneKind, Generic[ClientT]):
     _sends_again: ClassVar[bool] = False
     """Whether it may send a request more than once, each with a log of its own."""
 
+    _stays_outside: ClassVar[bool] = False
+    """Whether it has no place inside of a client that retries."""
+
+    _needs_origin: bool = False
+    """Whether it acts on the session's own origin or group, so that there must be one.
+    """
+
     mask: Mask | None = None
     """Names to hide in logs, besides the usual secrets."""
 
