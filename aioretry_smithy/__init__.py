@@ -50,6 +50,7 @@ from ._failures.safety import (
 )
 from ._hedging.client import HedgingClient
 from ._hedging.delay import HedgingDelay
+from ._idempotency.client import IdempotencyKeyClient
 from ._limits.client import ConcurrencyLimitingClient
 from ._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
 from ._limits.errors import ConcurrencyLimitError, RateLimitError
@@ -59,6 +60,7 @@ from ._log.capture import capture_logs
 from ._log.request_log import RequestLog
 from ._logging.client import LoggingClient
 from ._logging.formatter import LogFormatter
+from ._refreshing.client import RefreshingClient
 from ._request.endpoint import Endpoint
 from ._request.request import HttpRequest
 from ._request.rpc_request import RpcRequest
@@ -117,6 +119,7 @@ __all__ = [
     "HedgingDelay",
     "HttpClient",
     "HttpRequest",
+    "IdempotencyKeyClient",
     "LoadBalancingClient",
     "LogFormatter",
     "LoggingClient",
@@ -126,6 +129,7 @@ __all__ = [
     "RateLimit",
     "RateLimitError",
     "RateLimitingClient",
+    "RefreshingClient",
     "Report",
     "RequestLog",
     "ResponseTimeoutError",

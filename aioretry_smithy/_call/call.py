@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .defaults import CallDefaults, Care
     from .kinds import Request
     from .record import DelaySource
+    from .stamps import IdempotencyKey
 
 
 class Call(Rarely, Record):
@@ -152,6 +153,11 @@ class Call(Rarely, Record):
     def record(self) -> Record:
         """The call itself, where nothing makes attempts."""
         return self
+
+    @property
+    def key(self) -> IdempotencyKey | None:
+        """The key by which a server recognises its request; None if nobody made one."""
+        return None if self.resources is None else self.resources.key
 
     @property
     def requests(self) -> Sequence[Sent]:

@@ -9,8 +9,11 @@ from .._masking.mask import DEFAULT_MASK
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from yarl import URL
+
     from .._failures.kept_cause import KeptCause
     from .._masking.mask import Mask
+    from .._request.service import Service
     from .stop_reason import RetryStopReason
 
 
@@ -24,6 +27,9 @@ class CallDefaults:
     """
 
     __slots__ = ("headers", "mask", "no_retries", "version")
+
+    base_url: URL | Service | None = None
+    """What relative URLs are joined to; None of a function."""
 
     mask: Mask
     """What the views of a call hide."""

@@ -69,8 +69,14 @@ DelaySource: TypeAlias = Literal[
     "endpoint",
     "next_endpoint",
     "stale_connection",
+    "token",
 ]
 """The reason for a wait."""
+
+SENT_AGAIN: Final[frozenset[DelaySource | None]] = frozenset(
+    {"stale_connection", "token"}
+)
+"""The reasons of those that the same attempt goes on after."""
 
 
 class _Rarely(NeverCopied):
@@ -191,9 +197,9 @@ class Record(_Rarely):
         return self.started if self.began is None else self.began
 
     @property
-    def was_stale(self) -> bool:
-        """Whether its connection of the pool was broken, so that it was sent again."""
-        return bool(self.delay_source == "stale_connection")
+    def was_sent_again(self) -> bool:
+        """Whether another request followed in its attempt: no retry of it, no hedge."""
+        return self.delay_source in SENT_AGAIN
 
     @property
     def is_hedge(self) -> bool:

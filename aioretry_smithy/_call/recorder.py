@@ -219,8 +219,23 @@ def _waited_after(requests: Sequence[Sent]) -> Sent:
 
 def follow_stale(call: Call, stale: Record) -> Sent:
     """Begin the request that is sent in place of one with a broken connection."""
-    stale.delay, stale.delay_source, stale.is_settled = 0.0, "stale_connection", True
     drop_frames(cause_of(stale))
+    return _follow(call, stale, 0.0, "stale_connection")
+
+
+def follow_rejected(call: Call, rejected: Record, waited: float) -> Sent:
+    """Begin the request that is sent with another token, which was waited for."""
+    return _follow(call, rejected, waited, "token")
+
+
+def _follow(
+    call: Call,
+    stale: Record,
+    delay: float,
+    source: Literal["stale_connection", "token"],
+) -> Sent:
+    """Begin another request in the same attempt."""
+    stale.delay, stale.delay_source, stale.is_settled = delay, source, True
     sent = call.begin_request(stale.begun_request)
     sent.began, sent.deadline = stale.attempt_started, stale.deadline
     sent.request_preview = stale.request_preview

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import aiohttp
 
     from .record import Record
+    from .stamps import BoundHeader, IdempotencyKey
     from .upload import SerializedJson
+
+
+NONE_BOUND: Final[Mapping[str, BoundHeader]] = MappingProxyType({})
 
 
 class ReplayableBody(Protocol):
@@ -35,6 +40,12 @@ class CallResources:
 
     json: list[SerializedJson]
     """The values of ``json=``, each with the text that its first body had."""
+
+    bound_headers: Mapping[str, BoundHeader] = NONE_BOUND
+    """The headers that go to certain servers alone, by their names in lower case."""
+
+    key: IdempotencyKey | None = None
+    """The key by which a server recognises the request of the call."""
 
     _responses: Sequence[tuple[aiohttp.ClientResponse, Record | None]] = ()
     _used: Sequence[object] = ()
@@ -66,6 +77,10 @@ class CallResources:
         for response, owner in self._responses:
             if record is None or record is owner:
                 response.close()
+
+    def bind(self, header: BoundHeader) -> None:
+        """Let a header go to certain servers alone from now on."""
+        self.bound_headers = {**self.bound_headers, header.name.lower(): header}
 
     def use_once(self, used: object) -> bool:
         """Mark an object as used; return False if it was used in this call before."""

@@ -40,7 +40,7 @@ def may_try(
 def _may_be_sent_again(call: Call, request: HttpRequest) -> bool:
     data = request.arguments.get("data")
     is_whole = data is None or bytes_in_memory(data) is not None
-    return is_whole and may_be_repeated(call.options, request)
+    return is_whole and may_be_repeated(call, request)
 
 
 def _may_retry(call: Call) -> bool:

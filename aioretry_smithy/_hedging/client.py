@@ -19,7 +19,7 @@ from .._failures.safety import sibling_timed_out, stands_for
 from .._meant import call_it
 from .._retry.limiter import RetryLimiter
 from .._retry.no_retries import hedges_are_off
-from .._retry.strategy import is_idempotent
+from .._retry.strategy import may_be_hedged
 from .delay import HedgingDelay
 from .hedged_request import HedgedRequest, is_good
 from .sent_request import came_from_server
@@ -162,10 +162,10 @@ class HedgingClient(DecoratingClient[HttpClient]):
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         data = request.arguments.get("data")
-        may_be_hedged = is_idempotent(ctx, request) and (
+        is_hedged = may_be_hedged(ctx, request) and (
             data is None or can_be_sent_at_once(data)
         )
-        times = self._delays.of(request) if may_be_hedged else None
+        times = self._delays.of(request) if is_hedged else None
         if times is None:
             return await self.delegate.execute(ctx, request)
         delay = None if hedges_are_off(state_of(ctx)[0]) else times.delay()

@@ -16,6 +16,7 @@ ROUNDED: Final = 1e-5
 
 _MOST_LEVELS: Final = 20
 _STALE: Final = "stale_connection"
+_SENT_AGAIN: Final = frozenset({_STALE, "token"})
 
 
 class TooDeepError(ValueError):
@@ -139,15 +140,16 @@ class SeenCall:
 
     def _attempts(self, children: list[Line], level: int) -> tuple[SeenAttempt, ...]:
         attempts: list[SeenAttempt] = []
-        last, was_stale, rounds = _last_of_its_own(children), False, 0
+        last, was_resent, rounds = _last_of_its_own(children), False, 0
         for position, child in enumerate(children):
-            is_hedge, is_stale = _is_hedge(child), _is_stale(child)
+            is_hedge, source = _is_hedge(child), text(child, "delay_source")
+            is_resent = source in _SENT_AGAIN
             if not is_hedge:
-                rounds += not was_stale
-                was_stale = is_stale
-            self.hedges += is_hedge and not is_stale
-            self.resends += is_stale
-            if not is_stale:
+                rounds += not was_resent
+                was_resent = is_resent
+            self.hedges += is_hedge and not is_resent
+            self.resends += is_resent
+            if source != _STALE:
                 self.waited += number(child, "delay") or 0.0
             is_retried = position < last
             attempts.append(
@@ -227,7 +229,3 @@ def _last_of_its_own(children: list[Line]) -> int:
 
 def _is_hedge(values: Line) -> bool:
     return bool(values.get("is_hedge"))
-
-
-def _is_stale(values: Line) -> bool:
-    return text(values, "delay_source") == _STALE

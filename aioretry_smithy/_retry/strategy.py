@@ -280,7 +280,7 @@ class _Failsafe(_OnFailure):
         self, call: Call, attempt: Scope, status: int | None
     ) -> bool:
         may_pass = status in SERVER_ERRORS or status in _THROTTLED
-        return may_pass and may_be_repeated(call.options, attempt.to_send)
+        return may_pass and may_be_repeated(call, attempt.to_send)
 
 
 def asks_for_idempotence(strategies: Collection[object]) -> bool:
@@ -345,11 +345,32 @@ def is_idempotent(
         ctx: The context of the request.
         request: What is sent, where a decorator may have changed it.
     """
-    return may_be_repeated(ctx.options, request or ctx.request)
+    call, _ = state_of(ctx)
+    return _may_be_repeated(ctx.options, call, request or ctx.request)
 
 
-def may_be_repeated(options: Options | None, request: HttpRequest) -> bool:
+def may_be_hedged(ctx: ClientRequestContext, request: HttpRequest) -> bool:
+    """Say whether the server may see a request twice at the same time.
+
+    Not one with a key that was made for it: while one is in work, servers refuse
+    another with its key, or carry it out too. A caller who brings a key knows better.
+    """
+    call, _ = state_of(ctx)
+    options, key = ctx.options, call.key
+    if key is not None and key.was_made_for(request):
+        return options is not None and options.idempotent is True
+    return _may_be_repeated(options, call, request)
+
+
+def may_be_repeated(call: Call, request: HttpRequest) -> bool:
     """Say whether the server may see a request twice, by the options around it too."""
+    return _may_be_repeated(call.options, call, request)
+
+
+def _may_be_repeated(options: Options | None, call: Call, request: HttpRequest) -> bool:
     if options is not None and options.idempotent is not None:
         return options.idempotent
-    return request.method in IDEMPOTENT_METHODS or "Idempotency-Key" in request.headers
+    if request.method in IDEMPOTENT_METHODS or "Idempotency-Key" in request.headers:
+        return True
+    key = call.key
+    return key is not None and key.header in request.headers

@@ -14,6 +14,7 @@ from .._failures.safety import mark_reached_server
 from .._request.copied_arguments import is_unchanged
 from .._request.request import with_header
 from .._request.routed import RoutedRequest
+from .bound_headers import with_bound
 from .deadline import CLOSE_ENOUGH, attempt_timeout, version_of
 from .json_once import with_serialized
 from .resend import (
@@ -180,6 +181,9 @@ def _prepared(
         arguments = with_serialized(arguments, call.resources.json)
     if request.route is not None:
         arguments = with_route(request, request.route, session, arguments)
+    if call.resources is not None and call.resources.bound_headers:
+        bound, base = call.resources.bound_headers, call.defaults.base_url
+        arguments = with_bound(arguments, bound, base, session)
     return arguments
 
 

@@ -11,6 +11,7 @@ from aiohttp import ClientSession, ClientTimeout
 from .._context.chain import (
     assemble,
     check_attempt_timeout,
+    check_origin,
     checked_decorator,
     describe_client,
     mask_of,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import StrOrURL
 
     from .._context.client import Decorator, HttpClient
+    from .._request.service import Service
     from .._retry.config import Strategy
     from .._retry.limiter import RetryLimiter
     from .._retry.listener import RetryListener
@@ -274,6 +276,7 @@ class SessionBuilder:
         check_attempt_timeout(client, self._total)
         group = self._group
         base_url = self._base_url if group is None else group.placeholder
+        check_origin(client, base_url or _service_of(client))
         session = new_session(base_url, arguments)
         if self._keeps_limit:
             keep_session_limit(session)
@@ -307,6 +310,12 @@ def _balances(client: object, group: EndpointGroup) -> bool:
     return isinstance(client, LoadBalancingClient) and client.group is group
 
 
+def _service_of(client: HttpClient) -> Service | None:
+    """Return what tells the requests of a chain's group from others, if it has one."""
+    balancing = find_client(client, LoadBalancingClient)
+    return None if balancing is None else balancing.service
+
+
 def decorate(session: ClientSession, *decorators: Decorator) -> ClientSession:
     """Put decorators on an existing session, in place.
 
@@ -327,6 +336,7 @@ def decorate(session: ClientSession, *decorators: Decorator) -> ClientSession:
     transport = AiohttpTransport()
     client = assemble(transport, decorators, "sessions")
     check_attempt_timeout(client, lambda: limit_of(session.timeout.total))
+    check_origin(client, session._base_url or _service_of(client))
     return _install(session, transport, client)
 
 
@@ -364,13 +374,12 @@ def _install(
 ) -> ClientSession:
     # Even one that never retries: a block of code may tell it to.
     resend = not any(map(sends_again, chain_of(client)))
-    balancing = find_client(client, LoadBalancingClient)
     installing.install(
         session,
         transport,
         client,
         mask=mask_of(client),
         resend=resend,
-        service=None if balancing is None else balancing.service,
+        service=_service_of(client),
     )
     return session

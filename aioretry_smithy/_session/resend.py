@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 MAX_RESENDS: Final = 3
 """How often a pass through the transport sends again, at most."""
 
+_STALE: Final = "stale_connection"
+
 _is_tracked: ContextVar[bool] = ContextVar("aioretry_smithy_tracked", default=False)
 
 
@@ -48,11 +50,11 @@ def request_to_resend(
     if broken is None or raised_by_caller(cause):
         return None
     # Where nobody can know, the first of a call is taken for a reused one.
-    is_first = call.resends == 0
+    is_first = all(each.delay_source != _STALE for each in call.sent)
     if broken.was_reused is False or (broken.was_reused is None and not is_first):
         return None
     if (
-        not may_be_repeated(call.options, request)
+        not may_be_repeated(call, request)
         or is_tracked(request)
         or is_spent(call, request)
         or time_left(call, record) <= 0

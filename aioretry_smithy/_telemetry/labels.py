@@ -204,7 +204,7 @@ class HedgeCount:
     def since(self, call: Call) -> dict[str, int]:
         """Return how many there were, by the names of :data:`HEDGES`."""
         sent = call.sent[self._before :]
-        hedges = [each for each in sent if each.is_hedge and not each.was_stale]
+        hedges = [each for each in sent if each.is_hedge and not each.was_sent_again]
         return {
             "sent": len(hedges),
             "won": sum(map(_has_won, hedges)),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from opentelemetry.trace import Span, SpanKind, Tracer
 
+from .._call.record import SENT_AGAIN
 from .._call.recorder import cause_of
 from .._context.client import ClientT
 from .._context.context import record_of
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.record import Record
     from .._context.context import ClientRequestContext
-    from .._log.request_log import RequestLog
     from .instruments import TrafficInstruments
     from .labels import Subject
 
@@ -182,7 +182,7 @@ class TracedCall(Traced):
 
     def _add_events(self, span: Span, ctx: ClientRequestContext) -> None:
         requests = ctx.log.children[self._attempts_before :]
-        resends = sum(map(_was_stale, requests))
+        resends = sum(each.delay_source in SENT_AGAIN for each in requests)
         # Where nothing retries, nobody gives the attempt a log of its own.
         number = len(requests) - resends if requests or self._is_retried else 1
         span.set_attribute("aioretry_smithy.attempts", number)
@@ -195,7 +195,7 @@ class TracedCall(Traced):
                 continue
             attributes: Attributes = {"aioretry_smithy.attempt": log.attempt or 0}
             name = "aioretry_smithy.resend"
-            if not _was_stale(log):
+            if log.delay_source != "stale_connection":
                 name = "aioretry_smithy.wait"
                 attributes["aioretry_smithy.delay"] = log.delay
                 attributes["aioretry_smithy.delay_source"] = log.delay_source
@@ -207,10 +207,6 @@ class TracedCall(Traced):
         self, instruments: TrafficInstruments, seconds: float, attributes: Attributes
     ) -> None:
         instruments.call_duration.record(seconds, attributes, self._context)
-
-
-def _was_stale(log: RequestLog) -> bool:
-    return log.delay_source == "stale_connection"
 
 
 def trace_body(tracer: Tracer, context: Context, call: Call, record: Record) -> None:

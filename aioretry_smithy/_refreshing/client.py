@@ -1,0 +1,266 @@
+"""Send a token with each request, and fetch another one when it is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import TYPE_CHECKING, Final
+
+from .._bodies.request_body import is_spent
+from .._bodies.response_content import discard
+from .._call.call import Attempt
+from .._call.recorder import follow_rejected, record_failure
+from .._call.stamps import BoundHeader
+from .._call.time_limits import TimeLimits
+from .._context.client import DecoratingClient, HttpClient
+from .._context.context import state_of
+from .._errors import bad_argument
+from .._failures.safety import mark_queued, mark_reached_server
+from .._masking.mask import Mask
+from .._request.endpoint import origin_key
+from .._request.header_text import check_header_name, is_header_name
+from .._request.own_hosts import OwnHosts, is_for_base
+from .._rules.conditions import integers_of
+from .tokens import Tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import aiohttp
+
+    from .._call.call import Call
+    from .._call.hooks import Scope
+    from .._context.client import Decorator
+    from .._context.context import ClientRequestContext
+    from .._request.request import HttpRequest
+    from .tokens import Fetch, Token
+
+_IN_FETCH: Final = ", and waited for a token"
+
+
+class RefreshingClient(DecoratingClient[HttpClient]):
+    """Sends a token with each request, and another one after a 401, once.
+
+    The token is fetched before the first request that needs one, and when a server has
+    refused it; once for all requests that need it at the same time, also in several
+    sessions that were built with the decorator. Each waits within its own deadline.
+
+    - A request with ``Authorization`` or ``auth=`` of the caller's own is left alone,
+      as is one of a session, or to a URL, that has credentials.
+    - Strangers get no token: requests to other servers than the session's own, and
+      those that a redirect leads to another origin. Their 401 fetches none.
+    - A request whose body cannot be sent twice gets its 401.
+    - The fetch may use the same session: its requests go out without a token.
+
+    >>> async def fetch_token():
+    ...     return "a token"
+    >>> builder = SessionBuilder("https://api.example.com").decorator(
+    ...     RefreshingClient.new_decorator(fetch_token)
+    ... )
+    """
+
+    _serves = "sessions"
+
+    def __init__(
+        self,
+        delegate: HttpClient,
+        tokens: Tokens,
+        statuses: frozenset[int],
+        header: str,
+        scheme: str | None,
+        hosts: OwnHosts,
+    ) -> None:
+        super().__init__(delegate)
+        self._tokens = tokens
+        self._statuses = statuses
+        self._header = header
+        self._scheme = scheme
+        self._hosts = hosts
+        self._needs_origin = not hosts.are_given
+        self._is_authorization = header.lower() == "authorization"
+        if not self._is_authorization:
+            self.mask = Mask([header])
+
+    @classmethod
+    def new_decorator(
+        cls,
+        fetch: Fetch,
+        *,
+        on: Iterable[int] = (401,),
+        header: str = "Authorization",
+        scheme: str | None = "Bearer",
+        hosts: Iterable[str] | None = None,
+    ) -> Decorator:
+        """Return a decorator for a session builder.
+
+        Args:
+            fetch: An async function without arguments that returns a new token. It runs
+                in a task of its own, without the options and the deadline of the call
+                that needs it first.
+            on: The statuses by which a server refuses a token, each from 400 to 599.
+            header: The header that carries it.
+            scheme: The word before it, or None for the bare token.
+            hosts: The servers that get it: hosts, with a port or not, or whole origins
+                such as ``https://api.example.com:8443``; no subdomains. A bare host
+                means ``https``, or the session's own scheme. None: the origin of the
+                session's base URL, or its group.
+
+        Returns:
+            The decorator. Inside of the retrying client, as usual, each request has a
+            log of its own, and no retry is counted for it.
+
+        Raises:
+            ValueError: An argument is not as described; or, when the session is built,
+                there are no *hosts* and it has neither a base URL nor a group.
+
+        >>> decorator = RefreshingClient.new_decorator(
+        ...     fetch_token, hosts=["api.example.com", "files.example.com:8443"]
+        ... )
+        """
+        _check_fetch(fetch)
+        check_header_name("header", header)
+        if not (scheme is None or is_header_name(scheme)):
+            raise bad_argument("scheme", scheme, "a word such as 'Bearer', or None")
+        statuses = integers_of("on", on, 400, 599)
+        if not statuses:
+            raise bad_argument("on", on, "at least one status")
+        tokens, own = Tokens(fetch), OwnHosts(hosts)
+
+        def decorator(delegate: HttpClient) -> HttpClient:
+            return cls(delegate, tokens, statuses, header, scheme, own)
+
+        return decorator
+
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Send *request* with a token, and once more where that is refused."""
+        call, scope = state_of(ctx)
+        if not self._wants_token(call, request):
+            return await self.delegate.execute(ctx, request)
+        token = self._tokens.known or await self._newest(call, scope)
+        with_token = self._with(call, request, token)
+        response = await self.delegate.execute(ctx, with_token)
+        if response.status not in self._statuses or not self._is_answer(call, response):
+            return response
+        self._tokens.reject(token)
+        if is_spent(call, request):
+            return response
+        # Its connection may be the one that the fetch needs.
+        await discard(response)
+        del response
+        token = await self._another(call, scope)
+        with_token = self._with(call, request, token)
+        try:
+            return await self.delegate.execute(ctx, with_token)
+        except Exception as cause:
+            mark_reached_server(cause)
+            raise
+
+    def _wants_token(self, call: Call, request: HttpRequest) -> bool:
+        """Say whether a request goes to a server of ours, with nothing of its own."""
+        if not self._hosts.have(request, call.defaults.base_url):
+            return False
+        if self._tokens.are_being_fetched_here:
+            return False
+        if self._header in request.merged_headers(call.default_headers):
+            return False
+        return not (self._is_authorization and _has_credentials(call, request))
+
+    def _is_answer(self, call: Call, response: aiohttp.ClientResponse) -> bool:
+        """Say whether one of our servers has answered, which had the token."""
+        url = response.url
+        if not self._hosts.allow(url, call.defaults.base_url):
+            return False
+        origin = origin_key(url)
+        return all(origin_key(each.url) == origin for each in response.history)
+
+    def _with(self, call: Call, request: HttpRequest, token: Token) -> HttpRequest:
+        """Return a request with a token that goes nowhere else."""
+        call.needs_care().bind(BoundHeader(self._header, self._hosts))
+        scheme = "" if self._scheme is None else f"{self._scheme} "
+        return request.with_header(self._header, f"{scheme}{token.text}")
+
+    async def _another(self, call: Call, scope: Scope) -> Token:
+        """Wait for another token; the request that it is for has a log of its own."""
+        started = call.loop.time()
+        try:
+            return await self._newest(call, scope, started)
+        except Exception as cause:
+            mark_reached_server(cause)
+            raise
+
+    async def _newest(
+        self, call: Call, scope: Scope, rejected_at: float | None = None
+    ) -> Token:
+        """Return the newest token, fetched in the time that the request has.
+
+        Raises:
+            Exception: There is none in time, or the fetch has failed.
+        """
+        limit = asyncio.timeout_at(call.deadline_of(scope.record))
+        failure: Exception | None = None
+        try:
+            async with limit:
+                token = await self._tokens.newest()
+        except Exception as cause:
+            passed = None
+            if limit.expired():
+                passed = TimeLimits.of(call, scope).passed(_IN_FETCH)
+            failure = cause if passed is None else passed()
+            _follow(call, scope, rejected_at)
+            # The server had no part in it.
+            mark_queued(failure, "token")
+            record_failure(call, scope.record, failure)
+            if failure is cause:
+                raise
+            raise failure from cause
+        finally:
+            # It has this frame, which must not have it.
+            failure = None
+        _follow(call, scope, rejected_at)
+        return token
+
+    def describe(self) -> str:
+        """Return the name and the settings of this client."""
+        hosts = "" if self._hosts.shown is None else f", hosts={self._hosts.shown!r}"
+        return (
+            f"{type(self).__name__}(fetch={self._tokens.name},"
+            f" on={sorted(self._statuses)!r}, header={self._header!r},"
+            f" scheme={self._scheme!r}{hosts})"
+        )
+
+
+def _follow(call: Call, scope: Scope, rejected_at: float | None) -> None:
+    """Begin the log of another request, where each has one."""
+    if rejected_at is not None and isinstance(scope, Attempt):
+        waited = call.loop.time() - rejected_at
+        scope.record = follow_rejected(call, scope.record, waited)
+
+
+def _check_fetch(fetch: object) -> None:
+    """Refuse what cannot be called without arguments; the rest shows when it is."""
+    if inspect.iscoroutine(fetch):
+        fetch.close()  # it will not run, and need not warn of that too
+    is_meant = callable(fetch)
+    try:
+        if callable(fetch):
+            inspect.signature(fetch).bind()
+    except TypeError:
+        is_meant = False
+    except ValueError:
+        # Some that are written in C do not tell.
+        pass
+    if not is_meant:
+        raise bad_argument("fetch", fetch, "an async function without arguments")
+
+
+def _has_credentials(call: Call, request: HttpRequest) -> bool:
+    """Say whether aiohttp sends credentials, which it refuses beside the header."""
+    if request.arguments.get("auth") is not None or request.url.raw_user is not None:
+        return True
+    base, session = call.defaults.base_url, call.session
+    if session is None or session.auth is None:
+        return False
+    # Those of a session go to its own origin alone, if it has one.
+    return base is None or is_for_base(request, base)

@@ -1,0 +1,217 @@
+"""Fetch a token once for all who need it at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from contextvars import Context, ContextVar
+from typing import TYPE_CHECKING, Final, TypeAlias
+from weakref import WeakKeyDictionary
+
+from .._errors import UnprocessedRequestError
+from .._failures.kept_cause import without_frames
+from .._failures.safety import mark_raised_by_caller
+from .._request.header_text import is_header_value
+from .._text import name_of
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Task
+    from collections.abc import Awaitable, Callable
+
+    Fetch: TypeAlias = Callable[[], Awaitable[str]]
+
+_fetching: ContextVar[tuple[Flight, ...]] = ContextVar(
+    "aioretry_smithy_fetching", default=()
+)
+"""The fetches that the code is part of; a task that outlives one is part no longer."""
+
+
+class Token:
+    """A token that was fetched. Two of them may have the same text."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+class Flight:
+    """One fetch, and those who wait for it."""
+
+    __slots__ = ("failure_given", "is_over", "task", "tokens", "waiting")
+
+    task: Task[Token]
+    """The task that fetches."""
+
+    is_over: bool
+    """Whether what its code began goes on without it."""
+
+    tokens: Tokens
+    """Those of which this is one."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self.tokens = tokens
+        self.is_over = self.failure_given = False
+        self.waiting = 0
+
+    async def landed(self) -> Token:
+        """Wait for the token; the last one to give up ends the fetch.
+
+        Raises:
+            Exception: What the fetch has raised, another object for each who waits.
+        """
+        task, failure = self.task, None
+        self.waiting += 1
+        try:
+            await asyncio.wait([task])
+            if task.cancelled():
+                message = "the fetch of the token was cancelled"
+                raise UnprocessedRequestError(message)
+            failure = task.exception()
+            if failure is None:
+                return task.result()
+            raise self._own(failure)
+        finally:
+            self.waiting -= 1
+            if not self.waiting:
+                self._end()
+            # What is raised has this frame, which must not have it.
+            del task, failure
+
+    def _end(self) -> None:
+        """Give up the fetch, if it is not over: nobody waits for it any more."""
+        self.tokens.forget(self)
+        self.task.cancel()
+        del self.task  # it has the failure, whose frames have this object
+
+    def _own(self, failure: BaseException) -> BaseException:
+        """Return the failure for the first one, and copies for the others.
+
+        A call notes on its failure what became of it.
+        """
+        if self.failure_given:
+            return without_frames(failure).with_traceback(failure.__traceback__)
+        self.failure_given = True
+        return failure
+
+
+class _InLoop:
+    """The newest token, and the fetch under way, of one event loop."""
+
+    __slots__ = ("flight", "token")
+
+    def __init__(self) -> None:
+        self.token: Token | None = None
+        self.flight: Flight | None = None
+
+
+class Tokens:
+    """Has the newest token of each event loop, and fetches one where there is none.
+
+    Args:
+        fetch: The user's function.
+    """
+
+    __slots__ = ("__weakref__", "_fetch", "_in_loops")
+
+    def __init__(self, fetch: Fetch) -> None:
+        self._fetch: Final = fetch
+        # A task, and so a fetch, belongs to one loop.
+        self._in_loops: WeakKeyDictionary[AbstractEventLoop, _InLoop]
+        self._in_loops = WeakKeyDictionary()
+
+    @property
+    def name(self) -> str:
+        """What describes the user's function."""
+        return name_of(self._fetch)
+
+    @property
+    def known(self) -> Token | None:
+        """The newest token; None where one has to be fetched."""
+        return self._here().token
+
+    @property
+    def are_being_fetched_here(self) -> bool:
+        """Whether the running code is part of a fetch, which must not wait for it."""
+        return any(each.tokens is self and not each.is_over for each in _fetching.get())
+
+    async def newest(self) -> Token:
+        """Return the newest token; fetch one where there is none.
+
+        Raises:
+            Exception: The fetch has failed.
+        """
+        here = self._here()
+        if here.token is not None:
+            return here.token
+        if here.flight is None:
+            here.flight = self._take_off()
+        return await here.flight.landed()
+
+    def reject(self, token: Token) -> None:
+        """Note that a server refuses a token; a newer one stays."""
+        here = self._here()
+        if here.token is token:
+            here.token = None
+
+    def forget(self, flight: Flight) -> None:
+        """Let the next one who needs a token begin anew."""
+        here = self._here()
+        if here.flight is flight:
+            here.flight = None
+
+    def _here(self) -> _InLoop:
+        loop = asyncio.get_running_loop()
+        here = self._in_loops.get(loop)
+        if here is None:
+            here = self._in_loops[loop] = _InLoop()
+        return here
+
+    def _take_off(self) -> Flight:
+        """Begin to fetch, for whoever waits.
+
+        In a task without the options, the deadline and the other context variables of
+        the first caller: it is for all of them.
+        """
+        flight, context = Flight(self), Context()
+        context.run(_fetching.set, (*_fetching.get(), flight))
+        loop = asyncio.get_running_loop()
+        flight.task = loop.create_task(self._fetched(flight), context=context)
+        flight.task.add_done_callback(_look_at)
+        return flight
+
+    async def _fetched(self, flight: Flight) -> Token:
+        try:
+            token = Token(await self._text())
+        finally:
+            here, flight.is_over = self._here(), True
+            is_wanted = here.flight is flight
+            self.forget(flight)
+        if is_wanted:
+            here.token = token
+        return token
+
+    async def _text(self) -> str:
+        fetching = self._fetch()
+        if not inspect.isawaitable(fetching):
+            raise self._wrong(fetching, "an async function")
+        text = await fetching
+        if not is_header_value(text):
+            raise self._wrong(text, "a text that a header may carry, without line ends")
+        return text
+
+    def _wrong(self, returned: object, expected: str) -> TypeError:
+        """Make the error for what is no token; it does not show what may be secret."""
+        what = "a text" if isinstance(returned, str) else type(returned).__name__
+        if returned == "":
+            what = "an empty text"
+        error = TypeError(f"fetch: {self.name} gave {what} (expected: {expected})")
+        # No retry would mend it.
+        mark_raised_by_caller(error)
+        return error
+
+
+def _look_at(task: Task[Token]) -> None:
+    """Look at the failure of a task, lest asyncio says that nobody has."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,472 @@
+"""The client that gives calls a key: which, when, where it stands."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from chains import (
+    NOW,
+    SAFELY,
+    after,
+    bad_argument,
+    chain,
+    decorated,
+    log_of,
+    pass_on,
+    retrying,
+    session,
+    twice,
+)
+
+from aioretry_smithy import (
+    DecoratingClient,
+    EndpointGroup,
+    HedgingClient,
+    HttpRequest,
+    IdempotencyKeyClient,
+    LoadBalancingClient,
+    RefreshingClient,
+    RetryStrategy,
+    SessionBuilder,
+    client_decorator,
+    decorate,
+    request_options,
+    rpc,
+    unwrap,
+)
+from aioretry_smithy.testing import ScriptedTransport
+
+BASE = "https://api.example.com"
+HEADER = "Idempotency-Key"
+CHAINS = pytest.mark.parametrize("between", [(), (pass_on,)], ids=["own", "foreign"])
+
+
+def keyed(**settings):
+    return IdempotencyKeyClient.new_decorator(**settings)
+
+
+def keys(transport, header=HEADER):
+    return [each.headers.get(header) for each in transport.requests]
+
+
+async def sent(method="POST", url="/orders", answers=None, decorators=(), **options):
+    """Make a call with retries; return the keys that were sent."""
+    settings = {"base_url": BASE, "client": keyed(), **options.pop("settings", {})}
+    client = settings.pop("client")
+    transport = ScriptedTransport(answers or [503, 503, 200])
+    row = (*decorators, retrying(SAFELY), client)
+    async with session(transport, *row, **settings) as opened:
+        await opened.request(method, url, **options)
+    return keys(transport, options.pop("header", HEADER))
+
+
+class TestKeys:
+    """One for each call, which makes retries possible."""
+
+    @CHAINS
+    async def test_all_attempts_have_the_same_key(self, between):
+        """A POST is retried with it; the next call has another."""
+        transport = ScriptedTransport([503, 503, 200, 200])
+        row = (*between, retrying(SAFELY), *between, keyed(), *between)
+        async with session(transport, *row, base_url=BASE) as opened:
+            await opened.post("/orders")
+            await opened.post("/orders")
+        first, second, third, other = keys(transport)
+
+        assert first == second == third != other
+        assert 36 == len(first)
+
+    async def test_retry_after_a_failure_asks_for_it_too(self):
+        """Not only after a status."""
+        first, second = await sent(answers=[TimeoutError(), 200])
+
+        assert first == second != None  # noqa: E711
+
+    @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"])
+    async def test_other_methods_get_none(self, method):
+        """They may be repeated anyway."""
+        assert {None} == {*await sent(method)}
+
+    async def test_methods_are_those_named(self):
+        """In any case."""
+        settings = {"client": keyed(methods=["put"])}
+
+        assert None not in await sent("PUT", settings=settings)
+        assert [None] == await sent("PATCH", settings=settings)
+
+    async def test_own_key_stays(self):
+        """A caller may repeat a call of an earlier day, in any case of letters."""
+        own = await sent(headers={"idempotency-key": "mine"})
+
+        assert ["mine"] * 3 == own
+
+    async def test_key_of_the_session_stays(self):
+        """Nothing is added beside it."""
+        settings = {"headers": {HEADER: "mine"}}
+
+        assert [None] == await sent(settings=settings, answers=[503, 200])
+
+    async def test_key_is_that_of_the_function(self):
+        """It sees the context and the request; None is no key, so no retry."""
+
+        def key(ctx, request):
+            return ctx.attributes.get("order")
+
+        settings = {"client": keyed(key=key)}
+        with request_options(attributes={"order": "7"}):
+            assert ["7", "7", "7"] == await sent(settings=settings)
+        assert [None] == await sent(settings=settings)
+
+    async def test_header_may_have_another_name(self):
+        """A request with it may be retried, also where the caller brings the key."""
+        client = keyed(header="X-Order-Key", key=lambda ctx, request: "k")
+        transport = ScriptedTransport([503, 200, 503, 200, 503])
+        row = (retrying(SAFELY), client)
+        async with session(transport, *row, base_url=BASE) as opened:
+            await opened.post("/orders")
+            await opened.post("/orders", headers={"x-order-key": "mine"})
+            await opened.post("https://other.example/orders")
+
+        assert ["k", "k", "mine", "mine", None] == keys(transport, "X-Order-Key")
+
+    async def test_block_without_idempotence_wins(self):
+        """Then the key is sent, and nothing is repeated."""
+        with request_options(idempotent=False):
+            assert 1 == len(await sent())
+
+    async def test_two_clients_with_one_header_make_one_key(self):
+        """The one further in leaves it at that."""
+        transport = ScriptedTransport([503, 200])
+        row = (retrying(SAFELY), keyed(key=lambda ctx, request: "inner"), keyed())
+        async with session(transport, *row, base_url=BASE) as opened:
+            await opened.post("/orders")
+        first, second = keys(transport)
+
+        assert first == second != "inner"
+
+    async def test_log_shows_the_key(self):
+        """It is no secret."""
+        transport = ScriptedTransport([200])
+        row = (retrying(SAFELY), keyed(key=lambda ctx, request: "k-1"))
+        log = await log_of(session(transport, *row, base_url=BASE), "/", method="POST")
+
+        assert "k-1" == log.children[0].request_headers[HEADER]
+        assert "k-1" in str(log.to_dict())
+
+    async def test_works_alone(self):
+        """Where nothing retries, callers may do so."""
+        transport = ScriptedTransport([503])
+        async with session(transport, keyed(), base_url=BASE) as opened:
+            await opened.post("/orders", data=b"tea")
+
+        assert None not in keys(transport)
+
+
+class TestRepetitions:
+    """A decorator outside that sends a call more than once."""
+
+    async def test_same_request_keeps_its_key(self):
+        """As after a refused token: it may have been carried out."""
+        transport = ScriptedTransport([200, 200])
+        row = (retrying(SAFELY), keyed(), twice)
+        async with session(transport, *row, base_url=BASE) as opened:
+            await opened.post("/orders", json={"tea": 1})
+        first, second = keys(transport)
+
+        assert first == second
+
+    async def test_other_request_gets_another(self):
+        """By method, URL and body."""
+
+        @client_decorator
+        async def several(delegate, ctx, request):
+            (await delegate.execute(ctx, request)).close()
+            for changes in (
+                {"url": f"{BASE}/other"},
+                {"method": "PATCH"},
+                {"json": {}},
+                {"params": {"a": "1"}},
+            ):
+                await delegate.execute(ctx, request.replace(**changes))
+            return await delegate.execute(ctx, request)
+
+        transport = ScriptedTransport([200] * 6)
+        row = (retrying(SAFELY), keyed(), several)
+        async with session(transport, *row, base_url=BASE) as opened:
+            await opened.post("/orders", json={"tea": 1})
+
+        assert 6 == len({*keys(transport)})
+
+    async def test_token_that_expires_between_attempts_does_not_change_it(self):
+        """Or an order that was carried out would be so twice."""
+
+        async def fetch():
+            return "t"
+
+        transport = ScriptedTransport([TimeoutError(), 401, 200])
+        row = (retrying(SAFELY), keyed(), RefreshingClient.new_decorator(fetch))
+        async with session(transport, *row, base_url=BASE) as opened:
+            await opened.post("/orders")
+
+        assert 1 == len({*keys(transport)})
+
+
+class TestHedges:
+    """No two requests with one key at the same time."""
+
+    async def requests(self, *decorators, method="POST", options=None, **settings):
+        transport = ScriptedTransport([after(1.0, 200)] * 2)
+        row = (*decorators, keyed(**settings))
+        async with session(transport, *row, base_url=BASE) as opened:
+            await opened.request(method, "/orders", headers=options)
+            await asyncio.sleep(2.0)
+        return len(transport.requests)
+
+    @CHAINS
+    async def test_request_with_a_key_of_ours_is_not_hedged(self, between):
+        """Servers refuse the second one, or carry it out."""
+        row = (HedgingClient.new_decorator(0.1), *between, retrying(SAFELY), *between)
+
+        assert 1 == await self.requests(*row)
+        assert 1 == await self.requests(*row, method="PUT", methods=["PUT"])
+
+    async def test_one_with_a_key_of_the_caller_s_is(self):
+        """Who says that the server may see it twice, under the usual name or not."""
+        row = HedgingClient.new_decorator(0.1), retrying(SAFELY)
+        own = {"X-Key": "mine"}
+
+        assert 2 == await self.requests(*row, options={HEADER: "mine"})
+        assert 2 == await self.requests(*row, options=own, header="X-Key")
+        assert 2 == await self.requests(*row, method="GET")
+
+    async def test_block_that_says_so_wins(self):
+        """It is meant for hedges too."""
+        row = HedgingClient.new_decorator(0.1), retrying(SAFELY)
+
+        with request_options(idempotent=True):
+            assert 2 == await self.requests(*row)
+        with request_options(attributes={"a": 1}):
+            assert 1 == await self.requests(*row)
+
+
+class TestStrangers:
+    """Servers that are not the session's own get no key."""
+
+    async def test_other_origin_gets_none(self):
+        """So nothing is retried that may not be."""
+        assert [None] == await sent(url="http://other.example/orders")
+        assert [None] == await sent(url="http://api.example.com/orders")
+
+    async def test_named_hosts_replace_the_own_origin(self):
+        """Whatever the base URL is."""
+        settings = {"client": keyed(hosts=["other.example"])}
+
+        assert [None] == await sent(settings=settings)
+        assert None not in await sent(url="https://other.example/", settings=settings)
+        settings["base_url"] = None
+        assert None not in await sent(url="https://other.example/", settings=settings)
+
+    async def test_group_gets_keys(self):
+        """Each attempt the same one, at each endpoint."""
+        group = EndpointGroup.of("http://a.example", "http://b.example")
+        sent_keys = await sent(settings={"base_url": group})
+
+        assert 3 == len(sent_keys)
+        assert {None} != {*sent_keys}
+        assert 1 == len({*sent_keys})
+
+    async def test_group_around_it_is_known_by_its_endpoint(self):
+        """Where nothing retries, the balancing client stands outside."""
+        group = EndpointGroup.of("http://a.example", "http://b.example")
+        transport = ScriptedTransport([200, 200])
+        async with session(transport, keyed(), base_url=group) as opened:
+            await opened.post("/orders")
+            await opened.post("http://c.example/orders")
+        own, strange = keys(transport)
+
+        assert None is not own
+        assert None is strange
+
+    async def test_group_of_a_library_s_session_is_its_own(self):
+        """``decorate()`` finds it in the chain."""
+        group = EndpointGroup.of("http://a.example")
+        balancing = LoadBalancingClient.new_decorator(
+            group, service="https://lib.example/v1"
+        )
+        transport = ScriptedTransport([200])
+        async with SessionBuilder().build() as plain:
+            pass
+        opened = plain.__class__()
+        async with decorate(opened, transport, balancing, keyed()):
+            await opened.post("https://lib.example/v1/orders")
+
+        assert None not in keys(transport)
+
+
+class TestPlace:
+    """It stands outside of what retries, in sessions that have an origin."""
+
+    def test_inside_a_retrying_client_it_is_refused(self):
+        """Each attempt would be another order."""
+        expected = "a place around RetryingClient, not inside of it"
+        for between in ((), (pass_on,)):
+            builder = chain([], keyed(), *between, retrying(), base_url=BASE)
+            with bad_argument("decorator", "IdempotencyKeyClient", expected):
+                builder.describe()
+
+    EXPECTED = (
+        "the hosts that IdempotencyKeyClient acts on, since the session has neither"
+        " base_url nor a group"
+    )
+
+    async def test_without_an_origin_hosts_are_needed(self):
+        """Or nobody would know who is a stranger."""
+        with bad_argument("hosts", None, self.EXPECTED):
+            decorated(SessionBuilder(), keyed()).build()
+        await decorated(SessionBuilder(), keyed(hosts=["a.example"])).build().close()
+
+    async def test_without_an_origin_none_is_decorated(self):
+        """A session of somebody else's neither; it stays as it was."""
+        async with SessionBuilder().build() as built:
+            opened = type(built)()
+        async with opened:
+            with bad_argument("hosts", None, self.EXPECTED):
+                decorate(opened, keyed())
+            assert unwrap(opened, DecoratingClient) is None
+
+    def test_functions_are_refused(self):
+        """They have no headers."""
+        with bad_argument(
+            "decorator", "IdempotencyKeyClient", "a decorator for functions"
+        ):
+            rpc(keyed())(later)
+
+    async def test_it_is_found_and_described(self):
+        """With its settings."""
+        client = keyed(header="X-Key", methods=["post"], key=named, hosts=["a.example"])
+        async with session([], client) as opened:
+            found = unwrap(opened, IdempotencyKeyClient)
+
+        assert (
+            "IdempotencyKeyClient(header='X-Key', methods=['POST'], key=named,"
+            " hosts=('a.example',))"
+        ) == found.describe()
+        assert (
+            "IdempotencyKeyClient(header='Idempotency-Key', methods=['PATCH', 'POST'])"
+            in (chain([], keyed(), base_url=BASE).describe())
+        )
+
+
+def named(ctx, request):
+    return "k"
+
+
+async def later(ctx=None, request=None):
+    """Take its time."""
+
+
+class TestMistakes:
+    """Bad arguments, and functions that make no key."""
+
+    @pytest.mark.parametrize("header", ["", "X Key", "X\r\nY", None, 7])
+    def test_header_is_the_name_of_one(self, header):
+        """No blank and no line end."""
+        with bad_argument("header", header, "a header name"):
+            keyed(header=header)
+
+    @pytest.mark.parametrize("methods", ["POST", [], ["PO ST"], [7], 7])
+    def test_methods_are_a_collection(self, methods):
+        """A text is none."""
+        with bad_argument("methods", methods, 'a collection such as ["GET"], or None'):
+            keyed(methods=methods)
+
+    def test_methods_are_named(self):
+        """None would promise too much."""
+        with bad_argument("methods", None, 'a collection such as ["POST"]'):
+            keyed(methods=None)
+
+    def test_key_is_a_plain_function(self):
+        """Neither a key nor an async function."""
+        for key in ("k", later):
+            expected = "a plain function of the context and the request, or None"
+            with bad_argument("key", key, expected):
+                keyed(key=key)
+
+    @pytest.mark.parametrize(
+        ("made", "what"),
+        [
+            ("", "a text"),
+            ("S3CRET\r\nX: 1", "a text"),
+            (7, "a int"),
+        ],
+    )
+    async def test_function_that_makes_no_key_is_the_caller_s_mistake(self, made, what):
+        """One attempt; the message does not show the key."""
+        transport = ScriptedTransport([200])
+        client = keyed(key=lambda ctx, request: made)
+        row = (retrying(SAFELY), client)
+        async with session(transport, *row, base_url=BASE) as opened:
+            with pytest.raises(TypeError) as caught:
+                await opened.post("/orders")
+
+        assert [] == transport.requests
+        assert what in str(caught.value)
+        assert "S3CRET" not in str(caught.value)
+
+    async def test_coroutine_of_a_lambda_is_closed(self):
+        """Nobody warns that it was never awaited."""
+        client = keyed(key=lambda ctx, request: later())
+        async with session([], client, base_url=BASE) as opened:
+            with pytest.raises(TypeError, match="returned a coroutine"):
+                await opened.post("/orders")
+
+    async def test_what_the_function_raises_is_raised(self):
+        """As it is."""
+        client = keyed(key=lambda ctx, request: 1 / 0)
+        async with session([], client, base_url=BASE) as opened:
+            with pytest.raises(ZeroDivisionError):
+                await opened.post("/orders")
+
+
+async def test_cancelled_call_leaves_nothing_behind():
+    """The next call has a key of its own."""
+    transport = ScriptedTransport([after(9.0, 200), 200])
+    row = (retrying(RetryStrategy.failsafe(NOW)), keyed())
+    async with session(transport, *row, base_url=BASE) as opened:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1.0):
+                await opened.post("/orders")
+        await opened.post("/orders")
+
+    assert 2 == len({*keys(transport)})
+
+
+async def test_one_decorator_serves_two_sessions():
+    """Each with the origin of its own."""
+    client = keyed()
+    for base in ("http://a.example", "http://b.example"):
+        transport = ScriptedTransport([200, 200])
+        async with session(transport, client, base_url=base) as opened:
+            await opened.post("/")
+            await opened.post("http://a.example/")
+        own, other = keys(transport)
+
+        assert own is not None
+        assert (base == "http://a.example") == (other is not None)
+
+
+async def test_request_made_by_hand_gets_a_key():
+    """A decorator further out may replace it."""
+
+    @client_decorator
+    async def by_hand(delegate, ctx, request):
+        return await delegate.execute(ctx, HttpRequest("POST", f"{BASE}/other"))
+
+    transport = ScriptedTransport([503, 200])
+    row = (retrying(SAFELY), keyed(), by_hand)
+    async with session(transport, *row, base_url=BASE) as opened:
+        await opened.get("/orders")
+    first, second = keys(transport)
+
+    assert first == second != None  # noqa: E711
