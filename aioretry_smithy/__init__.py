@@ -64,6 +64,7 @@ from ._refreshing.client import RefreshingClient
 from ._request.endpoint import Endpoint
 from ._request.request import HttpRequest
 from ._request.rpc_request import RpcRequest
+from ._resuming.client import ResumingClient
 from ._retry.budget import PerHostRetryBudget, RetryBudget, RetryBudgetListener
 from ._retry.client import RetryingClient
 from ._retry.config import RetryConfig
@@ -134,6 +135,7 @@ __all__ = [
     "RequestLog",
     "ResponseTimeoutError",
     "ResponseTimeoutMode",
+    "ResumingClient",
     "RetryBudget",
     "RetryBudgetListener",
     "RetryConfig",

@@ -27,6 +27,9 @@ class TruncatedBody(aiohttp.StreamReader):
         record: Called with the failure as soon as it is certain.
     """
 
+    whole: aiohttp.StreamReader
+    """The body as the server sends it."""
+
     def __init__(
         self,
         response: aiohttp.ClientResponse,
@@ -36,24 +39,24 @@ class TruncatedBody(aiohttp.StreamReader):
         loop = asyncio.get_running_loop()
         # There is no transport to pause.
         super().__init__(ResponseHandler(loop), limit=sys.maxsize // 2, loop=loop)
-        self._whole = response.content
+        self.whole = response.content
         self._connection = response.connection
         self._after = after
         self._record = record
         self._failure = aiohttp.ClientPayloadError(
             f"Response payload is not completed: cut off after {after} bytes"
         )
-        self._whole.on_eof(self._look_at_end)
+        self.whole.on_eof(self._look_at_end)
 
     def _look_at_end(self) -> None:
         # The log has just noted that the body came whole.
-        if self._whole.total_bytes > self._after:
+        if self.whole.total_bytes > self._after:
             self._record(self._failure)
 
     async def _wait(self, func_name: str) -> None:
         """Wait for bytes when all that were here are read."""
         left = self._after - self.total_bytes
-        piece = await self._whole.read(min(max(left, 1), _PIECE))
+        piece = await self.whole.read(min(max(left, 1), _PIECE))
         if not piece:
             self.feed_eof()
         elif left > 0:
@@ -62,10 +65,10 @@ class TruncatedBody(aiohttp.StreamReader):
             await self._truncate()
 
     async def _truncate(self) -> None:
-        self._whole.set_exception(self._failure)
+        self.whole.set_exception(self._failure)
         # Before its end is noticed, which is looked at once.
         self._record(self._failure)
         if self._connection is not None:
             self._connection.close()
         # It raises, and with its frames RequestLog.of() finds the log.
-        await self._whole.read(1)
+        await self.whole.read(1)

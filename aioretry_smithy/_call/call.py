@@ -176,7 +176,11 @@ class Call(Rarely, Record):
     @property
     def attempts_made(self) -> int:
         """How many attempts there were: requests, without those sent again."""
-        return len(self.sent) - self.resends
+        return len(self.sent) + self.dropped_requests - self.resends
+
+    def sent_after(self, number: int | None) -> list[Sent]:
+        """Return the requests after the one of that number; all for None."""
+        return [each for each in self.sent if each.number > (number or 0)]
 
     @property
     def was_sent_at_all(self) -> bool:
@@ -203,14 +207,19 @@ class Call(Rarely, Record):
 
     def begin_request(self, request: Request, timeout: float | None = None) -> Sent:
         """Begin another request, without a body here, with a time limit of its own."""
-        started, before = self.loop.time(), self.sent
+        started, sent, number = self.loop.time(), self.sent, 1
         deadline = None if timeout is None else started + timeout
-        record = Sent(request, started, deadline, len(before) + 1)
+        if sent:
+            # Some before it may not be kept.
+            number = sent[-1].number + 1
+        else:
+            sent = self.sent = []
+        record = Sent(request, started, deadline, number)
         if not self.is_settled:
             # A decorator outside may begin anew after what looked like the end.
             self.outcome = PENDING
-        self.care, self.sent = OF_ALL, before or []
-        self.sent.append(record)
+        self.care = OF_ALL
+        sent.append(record)
         return record
 
     def begin_first_request(self, began: float) -> Sent:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from .._failures.kept_cause import KeptCause
     from .._masking.mask import Mask
+    from .._request.endpoint import Endpoint
     from .._request.service import Service
     from .stop_reason import RetryStopReason
 
@@ -94,6 +95,9 @@ class Rarely:
     cut: Any = None
     """What cuts a function at its deadline, where nothing retries."""
 
+    dropped_requests: int = 0
+    """How many requests there were of which nothing is kept, between those that are."""
+
     gave_up_inside: bool = False
     """Whether it failed with an error that a call made inside has given up on."""
 
@@ -133,8 +137,14 @@ class Rarely:
     switches: int = 0
     """How often it went to the next endpoint without a wait."""
 
+    stays_at: Endpoint | None = None
+    """The server of the part before, which the next one is asked of if it is well."""
+
     stop_reason: RetryStopReason | None = None
     """Why there was no further attempt; None after a success."""
+
+    tries_before: int = 0
+    """The number of the last request that was for another part of the body."""
 
     waiters: Sequence[Callable[[], object]] = ()
     """Functions to call, once, when something of the call has ended."""

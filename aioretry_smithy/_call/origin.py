@@ -84,7 +84,7 @@ def _was_sent(call: Call, record: Record, cause: BaseException) -> bool:
     if number is None and call.sent:
         # Each attempt was judged by itself.
         return False
-    inner = call.sent[number:]
+    inner = call.sent_after(number)
     if call.brings_response:
         return record.was_sent or any(each.was_sent for each in inner)
     # That the function ran says nothing: it may be what refused.

@@ -48,6 +48,9 @@ class Outcome:
     is_unwanted: bool = False
     """Whether a strategy wanted another attempt because of it, made or not."""
 
+    part: Outcome | None = None
+    """That of the last part, of a body that came in several."""
+
     preview: BodyHead | None = None
     """Where the first bytes of the body gather."""
 

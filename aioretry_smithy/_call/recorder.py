@@ -204,7 +204,9 @@ def begin_after_wait(
         if record.is_hedge:
             return
         if record.number > 1:
-            before = _waited_after(call.sent[: record.number - 1])
+            before = _waited_after(
+                [each for each in call.sent if each.number < record.number]
+            )
     before.delay = (before.delay or 0.0) + waited
     before.delay_source = source
 

@@ -15,10 +15,14 @@ if TYPE_CHECKING:
 
 
 def tries_of(call: Call, record: Record | None = None) -> dict[Endpoint, int]:
-    """Count how often a call has tried endpoints, apart from one request."""
+    """Count how often a call has tried endpoints, apart from one request.
+
+    For a further part of the body all of them are new.
+    """
     tries: dict[Endpoint, int] = {}
     for sent in call.sent:
-        if sent is not record and sent.route is not None:
+        is_of_part = sent.number > call.tries_before
+        if is_of_part and sent is not record and sent.route is not None:
             endpoint = sent.route.endpoint
             tries[endpoint] = tries.get(endpoint, 0) + 1
     return tries
@@ -27,8 +31,8 @@ def tries_of(call: Call, record: Record | None = None) -> dict[Endpoint, int]:
 def route_of(call: Call, record: Record) -> Route | None:
     """Return where a request went; of a call, where its answer came from."""
     if record is call and call.sent:
-        sent = reversed(call.sent)
-        record = next((each for each in sent if each.outcome is call.outcome), record)
+        last, sent = call.outcome.part or call.outcome, reversed(call.sent)
+        record = next((each for each in sent if each.outcome is last), record)
         return None if record is call else record.route
     return record.route
 
@@ -37,7 +41,8 @@ def last_of(call: Call, record: Record) -> Record:
     """Return the request that a call has ended with, or its last; another as it is."""
     if record is not call or not call.sent:
         return record
-    sent = [each for each in call.sent if each.outcome is call.outcome]
+    last = call.outcome.part or call.outcome
+    sent = [each for each in call.sent if each.outcome is last]
     return (sent or call.sent)[-1]
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import TYPE_CHECKING
 
 import aiohttp
-from aiohttp.helpers import BaseTimerContext
+from aiohttp.helpers import BaseTimerContext, TimeoutHandle
 
 from .._call.recorder import attach, note_length, record_failed_body
 from .._call.time_limits import IN_BODY
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 
 def fail_body(call: Call, outcome: Outcome, cause: BaseException) -> None:
     """Record that reading a body failed; after the call, say so on the failure too."""
-    if record_failed_body(call, outcome, cause) and call.is_over:
+    is_last = record_failed_body(call, outcome, cause) and call.is_over
+    # A part of a body may be followed by another: the caller gets no error then.
+    if is_last and (outcome is call.outcome or call.outcome.part is None):
         annotate(call, cause)
 
 
@@ -43,6 +46,31 @@ def watch_body(
         attach(call, timer)
 
 
+def outlast_attempt(
+    call: Call, response: aiohttp.ClientResponse, content: aiohttp.StreamReader
+) -> None:
+    """Let reading a body take longer than its attempt: till the deadline of the call.
+
+    Args:
+        call: The call.
+        response: The response, whose connection is open.
+        content: Its body, as it is watched.
+    """
+    timer, connection = content._timer, response.connection
+    if not isinstance(timer, _BodyTimer) or connection is None:
+        return
+    if timer.is_of_attempt():
+        left = call.remaining(call)
+        # To aiohttp 0 would mean that there is no limit.
+        limit = TimeoutHandle(
+            call.loop, None if left == math.inf else max(left, 1e-6), math.inf
+        )
+        timer.replace(limit.timer())
+        handle = limit.start()
+        if handle is not None:
+            connection.add_callback(handle.cancel)
+
+
 class _BodyTimer(BaseTimerContext):
     """aiohttp's timer of a response, which is entered for each wait for the body.
 
@@ -60,6 +88,16 @@ class _BodyTimer(BaseTimerContext):
         self._limits = limits
         self._call = call
         self._outcome = outcome
+
+    def is_of_attempt(self) -> bool:
+        """Say whether the attempt has less time than the call."""
+        limits = self._limits
+        return limits.attempt_deadline != limits.call_deadline
+
+    def replace(self, timer: BaseTimerContext) -> None:
+        """Watch another timer of aiohttp, which has the time of the call."""
+        self._timer = timer
+        self._limits = self._limits._replace(attempt_deadline=None)
 
     def fail(self, cause: BaseException) -> None:
         """Record that reading the body failed."""

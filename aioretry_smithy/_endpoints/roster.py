@@ -354,10 +354,15 @@ class Roster:
     def _least_tried(
         self, call: Call, record: Record, well: Sequence[EndpointState]
     ) -> Sequence[EndpointState]:
-        """Return those that a call has not tried, or tried less often than others."""
+        """Return those that a call has not tried, or tried less often than others.
+
+        For a further part of a body that which has served the one before, if it is.
+        """
         tries = tries_of(call, record)
         if not tries:
-            return well
+            stays_at = call.stays_at
+            there = [each for each in well if each.endpoint == stays_at]
+            return [each for each in there if not each.is_out] or well
         fewest = min(tries.get(each.endpoint, 0) for each in well)
         return [each for each in well if tries.get(each.endpoint, 0) == fewest]
 

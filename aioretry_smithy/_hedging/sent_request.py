@@ -161,7 +161,7 @@ def came_from_server(
         return False
     return _met_server(record) or any(
         _met_server(each) and each.outcome.headers is response.headers
-        for each in call.sent[record.number :]
+        for each in call.sent_after(record.number)
     )
 
 

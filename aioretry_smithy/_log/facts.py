@@ -147,7 +147,8 @@ class LogFacts(NeverCopied):
     @property
     def total_attempts(self) -> int | None:
         """The attempts made so far (on the root; 1 where nothing retries)."""
-        return max(1, len(self._call.requests)) if self._is_root else None
+        made = len(self._call.requests) + self._call.dropped_requests
+        return max(1, made) if self._is_root else None
 
     @property
     def calls(self) -> tuple[Self, ...]:

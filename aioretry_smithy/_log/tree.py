@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 from unicodedata import east_asian_width
 
@@ -65,12 +66,21 @@ def tree(log: LogFacts, attempts: Sequence[LogFacts]) -> str:
 
 
 def _call(log: LogFacts, attempts: Sequence[LogFacts]) -> Node[str]:
-    rows = (
+    rows = [
         Node(["".join(row).rstrip(), *preview_lines(attempt, "<")], _calls(attempt))
         for attempt, row in zip(attempts, aligned_rows(attempts), strict=True)
-    )
+    ]
+    for place, dropped in enumerate(_gaps(attempts), 1):
+        if dropped:
+            rows.insert(place, Node([f"and {_count(dropped, 'more attempt')}"], []))
     lines = [str(headline(log, attempts)), *previews_of_call(log, attempts)]
     return Node(lines, [*_calls(log), *rows])
+
+
+def _gaps(attempts: Sequence[LogFacts]) -> list[int]:
+    """Return how many attempts were not kept after each but the last."""
+    numbers = pairwise(log.attempt or 0 for log in attempts)
+    return [max(0, after - before - 1) for before, after in numbers]
 
 
 def _calls(log: LogFacts) -> list[Node[str]]:
@@ -126,7 +136,8 @@ def headline(log: LogFacts, attempts: Sequence[LogFacts]) -> Headline:
     else:
         parts.append(_time(log, outcome, "  in ", "  after "))
         if attempts:
-            parts.append(f", {_count(len(attempts), 'attempt')}")
+            number = len(attempts) + sum(_gaps(attempts))
+            parts.append(f", {_count(number, 'attempt')}")
     waited = "" if attempts else describe_connection(log)
     if waited:
         parts.append(f", {waited}")

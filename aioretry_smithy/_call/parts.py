@@ -1,0 +1,58 @@
+"""Let a call send requests after its caller has the response: for parts of a body."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from .call import Call
+
+_KEPT: Final = 50
+"""So many requests are kept of the beginning, and of the end."""
+
+
+class PartsToCome:
+    """Keeps what the requests for further parts need, which a call gives up at its end.
+
+    Args:
+        call: The call, before its end.
+    """
+
+    __slots__ = ("_attributes", "_call", "_options", "_session")
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._session = call.session
+        self._options, self._attributes = call.options, call.attributes
+
+    def begin(self) -> None:
+        """Begin a part: tries count from here."""
+        call = self._call
+        drop_middle(call)
+        for last in call.sent[-1:]:
+            call.tries_before = last.number
+            call.stays_at = None if last.route is None else last.route.endpoint
+        call.session = self._session
+        call.options, call.attributes = self._options, self._attributes
+
+    def end(self) -> None:
+        """Let go of it again, where the call is over."""
+        call = self._call
+        if self._session is not None:
+            self._attributes = call.attributes
+        if call.is_over:
+            call.session = call.options = call.attributes = call.resources = None
+        drop_middle(call)
+
+    def let_go(self) -> None:
+        """Keep it no longer: no further part is asked for."""
+        self._session = self._options = self._attributes = None
+
+
+def drop_middle(call: Call) -> None:
+    """Keep the first and the last requests of a call, and count the others."""
+    sent = call.sent
+    dropped = len(sent) - 2 * _KEPT
+    if dropped > 0 and isinstance(sent, list):
+        del sent[_KEPT : _KEPT + dropped]
+        call.dropped_requests += dropped

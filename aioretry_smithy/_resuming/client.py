@@ -1,0 +1,197 @@
+"""Continue downloads that break, so that the caller reads one stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import aiohttp
+
+from .._call.origin import judge_attempt
+from .._call.recorder import record_failure
+from .._context.chain import retrying_client
+from .._context.client import DecoratingClient, HttpClient
+from .._context.context import record_of, state_of
+from .._errors import bad_argument, check_int, is_plain_function
+from .._rules.conditions import checked_answer
+from .._text import name_of
+from .download import Download
+from .part import Part, is_chunked
+from .resumed_body import ResumedBody
+from .version import Version
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._call.call import Call
+    from .._context.client import Decorator
+    from .._context.context import ClientRequestContext
+    from .._request.request import HttpRequest
+
+_OWN_HEADERS: Final = ("Range", "Upgrade", "Accept-Encoding")
+_OWN_ARGUMENTS: Final = ("data", "json", "upload_tracker")
+
+
+class ResumingClient(DecoratingClient[HttpClient]):
+    """Continues a download whose connection breaks where it broke.
+
+    The caller reads one stream, and notices nothing. The rest is asked for with
+    ``Range`` and ``If-Range``; it is taken only where the headers say that it is of the
+    same version and fits to the byte. Otherwise the stream ends with an
+    :class:`aiohttp.ClientPayloadError`, and what came before is the beginning of the
+    first version.
+
+    - Taken up is a GET without a body, and without a ``Range``, an ``Upgrade`` or an
+      ``Accept-Encoding`` of the caller's or the session's own. It gets
+      ``Accept-Encoding: identity``: there is no place to continue a compressed body at.
+    - An answer can be continued if it has a strong ``ETag``, or a ``Last-Modified`` of
+      a minute before its ``Date`` at least.
+    - Each part is an attempt in the log, with the retries, limits and circuit breakers
+      inside this client. After one that brought something the rest is asked for at
+      once; no budget pays for that.
+    - An ``attempt_timeout`` ends at the headers; the deadline of the call holds for the
+      whole stream. Give ``ClientTimeout(sock_read=...)`` against silence.
+
+    >>> builder = SessionBuilder.standard("https://files.example.com").decorator(
+    ...     ResumingClient.new_decorator()
+    ... )
+    """
+
+    _serves = "sessions"
+    _sends_again = _stays_outside = True
+
+    def __init__(
+        self,
+        delegate: HttpClient,
+        max_resumes_without_progress: int,
+        request_filter: Callable[[HttpRequest], bool] | None,
+    ) -> None:
+        super().__init__(delegate)
+        self._max_without_progress = max_resumes_without_progress
+        self._filter = request_filter
+        self._has_attempts = retrying_client(delegate) is not None
+
+    @classmethod
+    def new_decorator(
+        cls,
+        *,
+        max_resumes_without_progress: int = 3,
+        request_filter: Callable[[HttpRequest], bool] | None = None,
+    ) -> Decorator:
+        """Return a decorator for a session builder.
+
+        Args:
+            max_resumes_without_progress: How many parts in a row may break before a
+                byte of them came, an int >= 0. Before the next one it waits as
+                :meth:`Backoff.of_default` says. 0: downloads are not continued.
+            request_filter: A plain function ``(request) -> bool`` that says which
+                requests are downloads. None: all that can be continued. Give one where
+                an API answers on the same session, whose JSON is better compressed.
+
+        Returns:
+            The decorator. Put it outside of the retrying client.
+
+        Raises:
+            ValueError: An argument is not as described; or, when the session is built,
+                the decorator stands inside a retrying or a hedging client, or one
+                further in has ``buffer_response=True``.
+
+        >>> decorator = ResumingClient.new_decorator(
+        ...     request_filter=lambda request: "/files/" in str(request.url)
+        ... )
+        """
+        name = "max_resumes_without_progress"
+        check_int(name, max_resumes_without_progress, 0)
+        if request_filter is not None and not is_plain_function(request_filter):
+            expected = "a plain function of the request, or None"
+            raise bad_argument("request_filter", request_filter, expected)
+
+        def decorator(delegate: HttpClient) -> HttpClient:
+            config = getattr(retrying_client(delegate), "config", None)
+            if getattr(config, "buffer_response", False):
+                expected = f"False inside of {cls.__name__}"
+                raise bad_argument("buffer_response", True, expected)
+            return cls(delegate, max_resumes_without_progress, request_filter)
+
+        return decorator
+
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Send *request*, and get the rest of its answer where that breaks."""
+        call, _ = state_of(ctx)
+        if not self._takes_up(ctx, request):
+            return await self.delegate.execute(ctx, request)
+        request = request.with_header("Accept-Encoding", "identity")
+        response = await self._send(ctx, request)
+        content: object = response.content
+        is_usual = issubclass(type(response), aiohttp.ClientResponse)
+        if not is_usual or not isinstance(content, aiohttp.StreamReader):
+            # A user's class promises only that it can be read.
+            return response
+        part = Part(response)
+        part.outlast_attempt(call)
+        if part.has_arrived and not part.is_cut:
+            return response
+        version = Version.of(response, call.wall_clock)
+        if version is not None:
+            download = Download(
+                self._send, ctx, request, response, version, self._max_without_progress
+            )
+            response.content = ResumedBody(
+                download, content, in_chunks=is_chunked(response)
+            )
+        return response
+
+    async def _send(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Send the request for one part, which gets a log in any case."""
+        if self._has_attempts:
+            return await self.delegate.execute(ctx, request)
+        attempt = ctx.derive(request)
+        call, record = record_of(attempt)
+        try:
+            return await self.delegate.execute(attempt, request)
+        except BaseException as cause:
+            judge_attempt(call, record, cause)
+            raise
+        finally:
+            # A request that was sent again has put another one there.
+            _, record = record_of(attempt)
+            record.is_settled = True
+            if not call.is_settled:
+                call.outcome = record.outcome
+
+    def _takes_up(self, ctx: ClientRequestContext, request: HttpRequest) -> bool:
+        """Say whether a request is one whose answer may be continued."""
+        call, scope = state_of(ctx)
+        if not self._max_without_progress or not _is_download(call, request):
+            return False
+        if self._filter is None:
+            return True
+        try:
+            return checked_answer("request_filter", self._filter(request))
+        except Exception as cause:
+            record_failure(call, scope.record, cause)
+            raise
+
+    def describe(self) -> str:
+        """Return the name and the settings of this client."""
+        settings = f"max_resumes_without_progress={self._max_without_progress}"
+        if self._filter is not None:
+            settings += f", request_filter={name_of(self._filter)}"
+        return f"{type(self).__name__}({settings})"
+
+
+def _is_download(call: Call, request: HttpRequest) -> bool:
+    """Say whether a request asks for a body, whole and as it is."""
+    arguments = request.arguments
+    if request.method.upper() != "GET" or any(
+        arguments.get(name) is not None for name in _OWN_ARGUMENTS
+    ):
+        return False
+    own = None if call.options is None else call.options.retry
+    if own is not None and own.buffer_response:
+        return False
+    headers = request.merged_headers(call.default_headers)
+    return all(name not in headers for name in _OWN_HEADERS)

@@ -1,0 +1,312 @@
+"""Continue one download, part by part, until it is whole or cannot go on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+import aiohttp
+
+from .._call.outcome import Answered
+from .._call.parts import PartsToCome
+from .._call.recorder import note_length, record_end_of_body
+from .._call.stop_reason import RetryStopReason
+from .._call.time_limits import time_left
+from .._context.body_watch import fail_body
+from .._context.context import state_of
+from .._errors import AttemptTimeoutError, ResponseTimeoutError
+from .._retry.backoff import Backoff
+from .download_connection import DownloadConnection
+from .part import Part
+from .version import Mismatch
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from .._context.context import ClientRequestContext
+    from .._request.request import HttpRequest
+    from .part import Piece
+    from .version import Version
+
+    Send = Callable[
+        [ClientRequestContext, HttpRequest], Awaitable[aiohttp.ClientResponse]
+    ]
+
+_RESUMED: Final = (
+    aiohttp.ClientPayloadError,
+    aiohttp.ClientOSError,
+    aiohttp.ServerDisconnectedError,
+    aiohttp.SocketTimeoutError,
+    ConnectionError,
+)
+"""Failures of a body after which the rest is asked for."""
+
+
+class Download:
+    """A body on its way, of which the first part has begun to arrive.
+
+    The call has an outcome of its own from then on: how the first part answered, and
+    how the last one ended.
+
+    Args:
+        send: Sends a request for a part.
+        ctx: The call; or the attempt, where a decorator outside has made one.
+        request: What was asked for.
+        response: The answer, the only one that the caller gets.
+        version: The version that it is of.
+        max_without_progress: Requests in a row that may bring no byte.
+    """
+
+    is_whole: bool
+    """Whether all of it has been taken."""
+
+    def __init__(
+        self,
+        send: Send,
+        ctx: ClientRequestContext,
+        request: HttpRequest,
+        response: aiohttp.ClientResponse,
+        version: Version,
+        max_without_progress: int,
+    ) -> None:
+        self._send = send
+        self._ctx = ctx
+        self._call, self._scope = state_of(ctx)
+        self._request = request
+        self._version = version
+        self._max_without_progress = max_without_progress
+        self._first: aiohttp.ClientResponse | None = response
+        self._part: Part | None = Part(response)
+        self._kept = PartsToCome(self._call)
+        self._task: asyncio.Task[object] | None = None
+        self._is_over = self.is_whole = False
+        self._taken = self._resumes = self._without_progress = self._empty = 0
+        self._delay = 0.0
+        part = self._call.outcome
+        self._whole = Answered(part.ended or self._call.loop.time(), response)
+        self._whole.is_injected, self._whole.preview = part.is_injected, part.preview
+        self._whole.part = part
+        self._claim()
+        self._connection: DownloadConnection | None = None
+        if response.connection is not None:
+            self._connection = DownloadConnection(response.connection, self._arrived)
+            response._connection = self._connection
+
+    async def next_piece(self) -> Piece | None:
+        """Return what comes next, after a wait; None at the end.
+
+        Raises:
+            Exception: It cannot go on.
+        """
+        while not self.is_whole:
+            part = self._part
+            if part is None:
+                await self._ask()
+                continue
+            try:
+                piece = await part.next_piece()
+            except Exception as cause:
+                if not self._goes_on_after(part, cause):
+                    raise
+                continue
+            if piece is None:
+                self._end(part)
+            else:
+                return self._take(part, piece)
+        return None
+
+    def piece_at_hand(self) -> Piece | None:
+        """Return what has arrived and is not taken; None for nothing."""
+        part = self._part
+        piece = None if part is None else part.piece_at_hand()
+        if part is None or piece is None:
+            return None
+        return self._take(part, piece)
+
+    def give_up(self) -> None:
+        """Close what is open: the caller has closed the response, or it has failed."""
+        if self._is_over:
+            return
+        part, task = self._part, self._task
+        length = self._taken if part is None else part.began_at + part.received
+        self._finish(length)
+        if part is not None:
+            part.close(self._connection)
+        if task is not None and task is not asyncio.current_task():
+            # It waits for the headers of the next part.
+            task.cancel()
+
+    def _arrived(self) -> None:
+        """Note that the connection is let go of: all has arrived, or it is closed."""
+        part = self._part
+        if part is None or not part.has_arrived:
+            self.give_up()
+        elif not part.is_cut:
+            self._finish(part.began_at + part.received)
+
+    def _take(self, part: Part, piece: Piece) -> Piece:
+        self._taken += len(piece.data)
+        if part.end is not None and self._taken > part.end:
+            raise self._refuse("the part has more bytes than its range")
+        if part.is_at_end:
+            # As of any stream it is known at once, without another read.
+            self._end(part)
+        return piece
+
+    def _end(self, part: Part) -> None:
+        """Let a part end: with it the body, or before the end of that."""
+        if part.end is None or self._taken == self._version.total:
+            self._complete()
+            return
+        self._part = None
+        if not self._has_brought_enough(part):
+            error = aiohttp.ClientPayloadError(
+                f"cannot resume at byte {self._taken}: the parts bring nothing"
+            )
+            raise self._failed(error, RetryStopReason.BACKOFF_EXHAUSTED)
+
+    def _goes_on_after(self, part: Part, cause: Exception) -> bool:
+        """Close a part that has failed; say whether to ask for the rest."""
+        if self._is_over:
+            return False
+        part.close(self._connection)
+        self._part = None
+        if self._taken == self._version.total:
+            self._complete()
+        elif not isinstance(cause, _RESUMED):
+            self._failed(cause, _reason_for(cause))
+            return False
+        elif not self._has_brought_enough(part):
+            self._failed(cause, RetryStopReason.BACKOFF_EXHAUSTED)
+            return False
+        elif self._delay and self._delay >= time_left(self._call):
+            self._failed(cause, RetryStopReason.DEADLINE)
+            return False
+        return True
+
+    def _has_brought_enough(self, part: Part) -> bool:
+        """Say whether to ask again after a part, and note how long to wait before."""
+        if self._taken > part.began_at:
+            self._without_progress = self._empty = 0
+            self._delay = 0.0
+            return True
+        if part.end is not None:
+            self._without_progress += 1
+        self._empty += 1
+        self._delay = Backoff.of_default().next_delay(self._empty) or 0.0
+        return self._without_progress < self._max_without_progress
+
+    async def _ask(self) -> None:
+        """Ask for the rest."""
+        self._task = task = asyncio.current_task()
+        before = 0 if task is None else task.cancelling()
+        try:
+            response = await self._part_of_it()
+        except asyncio.CancelledError:
+            if self._is_over and task is not None and task.uncancel() <= before:
+                raise _closed() from None
+            raise
+        except Exception as cause:
+            if not self._is_over:
+                self._failed(cause, _reason_for(cause))
+            raise
+        finally:
+            self._task = None
+            self._kept.end()
+        if self._is_over:
+            response.close()
+            raise _closed()
+        self._judge(response)
+
+    async def _part_of_it(self) -> aiohttp.ClientResponse:
+        """Send the request for the rest, after a wait where that is due."""
+        self._kept.begin()
+        if self._delay:
+            for last in self._call.sent[-1:]:
+                last.delay, last.delay_source = self._delay, "backoff"
+            await asyncio.sleep(self._delay)
+        rest = self._request.with_header("Range", f"bytes={self._taken}-")
+        rest = rest.with_header("If-Range", self._version.validator)
+        try:
+            return await self._send(self._ctx, rest)
+        finally:
+            self._claim()
+
+    def _judge(self, response: aiohttp.ClientResponse) -> None:
+        """Take an answer for the next part, or for the end."""
+        try:
+            end = self._version.check(response, self._taken)
+        except Mismatch as mismatch:
+            words = str(mismatch)
+        else:
+            self._begin(Part(response, self._taken, end), response)
+            return
+        response.close()
+        raise self._refuse(words)
+
+    def _begin(self, part: Part, response: aiohttp.ClientResponse) -> None:
+        call = self._call
+        self._whole.part = part.outcome_in(call) or self._whole.part
+        if part.end is None:
+            response.release()
+            self._complete()
+            return
+        part.outlast_attempt(call)
+        self._part = part
+        if self._connection is not None and response.connection is not None:
+            self._connection.current = response.connection
+
+    def _complete(self) -> None:
+        """Note that all of it is here, and let the response end."""
+        self.is_whole, self._part = True, None
+        first = self._first
+        if not self._is_over:
+            self._finish(self._taken)
+        if first is not None:
+            first._response_eof()
+
+    def _refuse(self, words: str) -> aiohttp.ClientPayloadError:
+        """Make the error for what is none of this version, and end with it."""
+        part, self._part = self._part, None
+        if part is not None:
+            part.close(self._connection)
+        error = aiohttp.ClientPayloadError(
+            f"cannot resume at byte {self._taken}: {words}"
+        )
+        self._failed(error, RetryStopReason.NO_RETRY)
+        return error
+
+    def _failed(self, cause: Exception, reason: RetryStopReason) -> Exception:
+        """Record a failure as that of the whole; return it."""
+        self._call.stop_reason = reason
+        note_length(self._whole, self._taken)
+        fail_body(self._call, self._whole, cause)
+        self._finish(self._taken)
+        if self._connection is not None:
+            self._connection.close()
+        return cause
+
+    def _finish(self, length: int) -> None:
+        """Note that no further part is asked for."""
+        self._is_over, self._first = True, None
+        self._kept.let_go()
+        note_length(self._whole, length)
+        record_end_of_body(self._call, self._whole)
+
+    def _claim(self) -> None:
+        """Let the call have the outcome of the whole, not that of a part."""
+        call = self._call
+        call.outcome, call.stop_reason = self._whole, None
+        if self._scope is not call:
+            self._scope.record.outcome = self._whole
+
+
+def _reason_for(cause: Exception) -> RetryStopReason:
+    is_late = isinstance(cause, ResponseTimeoutError)
+    if is_late and not isinstance(cause, AttemptTimeoutError):
+        return RetryStopReason.DEADLINE
+    return RetryStopReason.NO_RETRY
+
+
+def _closed() -> aiohttp.ClientConnectionError:
+    return aiohttp.ClientConnectionError("Connection closed")

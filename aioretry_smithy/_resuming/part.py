@@ -1,0 +1,142 @@
+"""Take a part of a body, piece by piece, with the ends of its HTTP chunks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import aiohttp
+
+from .._bodies.truncated_body import TruncatedBody
+from .._context.body_watch import outlast_attempt
+
+if TYPE_CHECKING:
+    from .._call.call import Call
+    from .._call.outcome import Outcome
+    from .download_connection import DownloadConnection
+
+
+class Piece(NamedTuple):
+    """Some bytes of a body."""
+
+    data: bytes
+
+    ends_chunk: bool = False
+    """Whether an HTTP chunk ends with them."""
+
+
+class Part:
+    """The body of one answer, a part of the whole.
+
+    Args:
+        response: The answer.
+        began_at: The position of its first byte.
+        end: The position after its last byte; None of the first part, of which aiohttp
+            knows where it ends.
+    """
+
+    __slots__ = ("_in_chunks", "_response", "_sent", "began_at", "content", "end")
+
+    began_at: int
+    """The position of its first byte in the whole."""
+
+    end: int | None
+    """The position after its last byte; None of the first part."""
+
+    content: aiohttp.StreamReader
+    """Its stream, which a fault may have cut."""
+
+    def __init__(
+        self,
+        response: aiohttp.ClientResponse,
+        began_at: int = 0,
+        end: int | None = None,
+    ) -> None:
+        self._response = response
+        self.began_at = began_at
+        self.end = end
+        self.content = content = response.content
+        self._in_chunks = is_chunked(response)
+        # As the server sends it.
+        self._sent = content.whole if isinstance(content, TruncatedBody) else content
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a fault ends it before all that has arrived."""
+        return self._sent is not self.content
+
+    @property
+    def has_arrived(self) -> bool:
+        """Whether all of it is here, taken or not."""
+        return self._sent.is_eof()
+
+    @property
+    def received(self) -> int:
+        """The bytes that have arrived so far."""
+        return self._sent.total_bytes
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether all of it was taken."""
+        return self.content.at_eof() and not self.content._http_chunk_splits
+
+    def outlast_attempt(self, call: Call) -> None:
+        """Let it take longer than its attempt."""
+        outlast_attempt(call, self._response, self._sent)
+
+    def outcome_in(self, call: Call) -> Outcome | None:
+        """Return what its call has recorded of it."""
+        headers = self._response.headers
+        outcomes = (each.outcome for each in reversed(call.sent))
+        return next((each for each in outcomes if each.headers is headers), None)
+
+    async def next_piece(self) -> Piece | None:
+        """Return what comes next, after a wait where nothing is here; None at the end.
+
+        What has arrived before a failure comes before that.
+
+        Raises:
+            Exception: The body has failed.
+        """
+        content = self.content
+        here = None if content.exception() is None else self.piece_at_hand()
+        if here is not None:
+            return here
+        if not self._in_chunks:
+            data = await content.readany()
+            return Piece(data) if data else None
+        piece = Piece(*await content.readchunk())
+        return piece if piece.data or piece.ends_chunk else None
+
+    def piece_at_hand(self) -> Piece | None:
+        """Return bytes that have arrived, also before a failure; None for none.
+
+        aiohttp refuses what it has in its buffer once the body has failed.
+        """
+        content = self.content
+        start, ends = content._cursor, content._http_chunk_splits
+        if ends:
+            end = ends[0]
+            del ends[0]
+            data = content._read_nowait(end - start) if end > start else b""
+            return Piece(data, ends_chunk=True)
+        return Piece(content._read_nowait(-1)) if content._buffer else None
+
+    def close(self, connection: DownloadConnection | None) -> None:
+        """Close its connection: before another one is asked for, a pool may be full.
+
+        That of the first part is under the *connection* of the download; its response
+        stays open, since that is the one that the caller has.
+        """
+        sent = self._sent
+        if sent.exception() is None and not sent.is_eof():
+            # A reader may be waiting.
+            sent.set_exception(aiohttp.ClientConnectionError("Connection closed"))
+        if self.end is not None:
+            self._response.close()
+        elif connection is not None:
+            connection.current.close()
+
+
+def is_chunked(response: aiohttp.ClientResponse) -> bool:
+    """Say whether a body comes in HTTP chunks."""
+    return "chunked" in response.headers.get("Transfer-Encoding", "").lower()
