@@ -15,6 +15,7 @@ from .._call.time_limits import time_left
 from .._context.body_watch import fail_body
 from .._context.context import state_of
 from .._errors import AttemptTimeoutError, ResponseTimeoutError
+from .._failures.kept_cause import drop_frames
 from .._retry.backoff import Backoff
 from .download_connection import DownloadConnection
 from .part import Part
@@ -99,7 +100,7 @@ class Download:
             Exception: It cannot go on.
         """
         while not self.is_whole:
-            part = self._part
+            part, failure = self._part, None
             if part is None:
                 await self._ask()
                 continue
@@ -108,8 +109,11 @@ class Download:
             except Exception as cause:
                 if not self._goes_on_after(part, cause):
                     raise
-                continue
-            if piece is None:
+                failure = cause
+            if failure is not None:
+                # Its frames have the part, which has it.
+                drop_frames(failure)
+            elif piece is None:
                 self._end(part)
             else:
                 return self._take(part, piece)

@@ -178,9 +178,8 @@ class RetriedCall(Ending):
         call, config, request = self.call, self.config, self.request
         name, header = config.retry_count_header, None
         # Counted over the call: a decorator outside may send it through here twice.
-        sent = call.sent
-        made_before = sent[-1].number - call.resends if sent else 0
-        if made_before and name is not None:
+        if name is not None and (sent := call.sent):
+            made_before = sent[-1].number - call.resends
             if self._is_looked_at:
                 request = self.adapter.with_count(request, name, made_before)
             else:

@@ -1,0 +1,179 @@
+"""A server with one file, which breaks off, lies and stalls as it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+LINGER = struct.pack("ii", 1, 0)
+FILE = b"".join(b"line %05d\n" % number for number in range(2_000))
+TAG = '"v1"'
+REASONS = {200: "OK", 206: "Partial Content", 416: "Range Not Satisfiable"}
+
+HOLD = object()
+"""In place of an end of the connection: no further byte comes."""
+
+
+@dataclass
+class Asked:
+    """A request as it came."""
+
+    head: str
+    headers: dict[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        lines = [line.partition(":") for line in self.head.split("\r\n")[1:] if line]
+        self.headers = {name.lower(): value.strip() for name, _, value in lines}
+
+    @property
+    def start(self) -> int:
+        """The position of the first byte that is asked for."""
+        found = self.headers.get("range", "bytes=0-")
+        return int(found.removeprefix("bytes=").removesuffix("-"))
+
+
+@dataclass
+class Answer:
+    """What is sent for one request.
+
+    Args:
+        stop: Where to break off, a position in the file; None to send all of it.
+        status: The status; unless given 200 or 206, as was asked.
+        changes: Headers in place of the usual ones; None leaves one out.
+        end: What comes after it: None closes the connection, True keeps it, an
+            exception resets it; or ``HOLD``.
+        body: The file.
+        chunk: The size of HTTP chunks; 0 for a length instead.
+        size: The length of the pieces that are written.
+        wait: Awaited before the headers.
+        also: More header lines.
+    """
+
+    stop: int | None = None
+    status: int | None = None
+    changes: dict[str, str | None] = field(default_factory=dict)
+    end: object = None
+    body: bytes = FILE
+    chunk: int = 0
+    size: int = 4096
+    wait: asyncio.Event | None = None
+    also: tuple[str, ...] = ()
+
+    def head(self, asked: Asked) -> bytes:
+        """Write the headers."""
+        start, total = asked.start, len(self.body)
+        status = self.status or (206 if "range" in asked.headers else 200)
+        headers: dict[str, str | None] = {"ETag": TAG}
+        if self.chunk:
+            headers["Transfer-Encoding"] = "chunked"
+        else:
+            headers["Content-Length"] = str(max(0, total - start))
+        if status == 206:
+            headers["Content-Range"] = f"bytes {start}-{total - 1}/{total}"
+        headers |= self.changes
+        lines = [f"HTTP/1.1 {status} {REASONS.get(status, 'Status')}"]
+        lines += [f"{name}: {value}" for name, value in headers.items() if value]
+        return "\r\n".join([*lines, *self.also, "", ""]).encode()
+
+    def pieces(self, asked: Asked) -> Iterator[bytes]:
+        """Yield the body as it goes over the wire."""
+        data = self.body[asked.start : self.stop]
+        size = self.chunk or self.size
+        for at in range(0, len(data), size):
+            piece = data[at : at + size]
+            yield b"%x\r\n%b\r\n" % (len(piece), piece) if self.chunk else piece
+        if self.chunk and self.stop is None:
+            yield b"0\r\n\r\n"
+
+
+class DownloadServer:
+    """Answers requests in turn, the last answer again and again.
+
+    Args:
+        answers: The answers, or functions that make one of what was asked.
+    """
+
+    def __init__(self, *answers: Answer | Callable[[Asked], Answer]) -> None:
+        self.answers = [*answers]
+        self.asked: list[Asked] = []
+        self.sent = 0
+        self._changed = asyncio.Event()
+        self._tasks: set[asyncio.Task[object] | None] = set()
+
+    async def __aenter__(self) -> DownloadServer:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        host, port = self._server.sockets[0].getsockname()
+        self.origin = f"http://{host}:{port}"
+        self.url = f"{self.origin}/file"
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self._server.close()
+        tasks = [each for each in self._tasks if each is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._tasks.add(asyncio.current_task())
+        with contextlib.suppress(
+            OSError, asyncio.IncompleteReadError, asyncio.CancelledError
+        ):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                asked = Asked(head.decode())
+                self.asked.append(asked)
+                self._changed.set()
+                made = self.answers.pop(0) if self.answers[1:] else self.answers[0]
+                answer = made if isinstance(made, Answer) else made(asked)
+                if not await self._write(writer, asked, answer):
+                    break
+        writer.close()
+
+    async def _write(
+        self, writer: asyncio.StreamWriter, asked: Asked, answer: Answer
+    ) -> bool:
+        if answer.wait is not None:
+            await answer.wait.wait()
+        writer.write(answer.head(asked))
+        for piece in answer.pieces(asked):
+            writer.write(piece)
+            self.sent += len(piece)
+            self._changed.set()
+            await writer.drain()
+        if answer.end is HOLD:
+            await asyncio.Event().wait()
+        if answer.end is ConnectionResetError:
+            # What is under way would be lost.
+            await asyncio.sleep(0.05)
+            connection = writer.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER)
+            writer.transport.abort()
+            return False
+        return answer.end is True
+
+    async def until(self, *, sent: int = 0, asked: int = 0) -> None:
+        """Wait until so many bytes were sent, and so many requests have come."""
+        while self.sent < sent or len(self.asked) < asked:
+            self._changed.clear()
+            await self._changed.wait()
+
+    @property
+    def ranges(self) -> list[str | None]:
+        """What was asked for each time."""
+        return [asked.headers.get("range") for asked in self.asked]
+
+
+def broken_at(*positions: int, end: object = None, **settings: Any) -> list[Answer]:
+    """Make the answers of a connection that breaks there, before it holds."""
+    answers = [Answer(stop=position, end=end, **settings) for position in positions]
+    return [*answers, Answer(end=True, **settings)]
