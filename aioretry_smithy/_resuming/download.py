@@ -16,7 +16,7 @@ from .._context.body_watch import fail_body
 from .._context.context import state_of
 from .._errors import AttemptTimeoutError, ResponseTimeoutError
 from .._failures.kept_cause import drop_frames
-from .._retry.backoff import Backoff
+from .._backoff.backoff import Backoff
 from .download_connection import DownloadConnection
 from .part import Part
 from .version import Mismatch

@@ -194,7 +194,9 @@ class TestCost:
         assert pytest.approx(4.0, abs=0.01) == level_of(limit)
 
     @pytest.mark.parametrize("name", ["cost", "actual"])
-    @pytest.mark.parametrize("function", [5, "5", asyncio.sleep], ids=repr)
+    @pytest.mark.parametrize(
+        "function", [5, "5", asyncio.sleep], ids=["number", "text", "async"]
+    )
     def test_a_function_has_to_be_a_plain_one(self, name, function):
         """There is no wait between asking and taking."""
         with pytest.raises(ValueError, match=rf"^{name}: .* \(expected: a plain func"):
@@ -409,9 +411,7 @@ class TestSeveral:
         both = "[RateLimit(5, 1.0), RateLimit(9, 60.0)]"
         assert f"RateLimitingClient({both}, timeout=2.0)" in builder.describe()
 
-    @pytest.mark.parametrize(
-        "limits", [[], [RateLimit(1), 5], "ab", {}, None], ids=repr
-    )
+    @pytest.mark.parametrize("limits", [[], [RateLimit(1), 5], "ab", {}, None])
     def test_other_things_are_refused(self, limits):
         """Where the decorator is made."""
         expected = "a RateLimit, or a list of them"
