@@ -192,7 +192,7 @@ async def test_word_takes_a_server_for_overloaded_that_is_usually_slow():
 
 
 PLACES = "an int >= 1, a ConcurrencyLimit, a function of the host, 'aimd' or None"
-RATES = "a RateLimit, a function of the host, or None"
+RATES = "a RateLimit or a list of them, a function of the host, or None"
 
 
 @pytest.mark.parametrize(
