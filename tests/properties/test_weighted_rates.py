@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import operator
 import random
 from dataclasses import dataclass
 
@@ -15,10 +17,12 @@ from hypothesis import strategies as st
 from aioretry_smithy import (
     HedgingClient,
     RateLimit,
+    RateLimitError,
     RateLimitingClient,
     client_decorator,
     new_response,
 )
+from aioretry_smithy._limits.rate_gate import Price, latest_of, pass_all
 
 schedules = st.integers(0, 2**64).map(random.Random)
 
@@ -228,3 +232,105 @@ async def check_order(chance):
 def test_each_limit_serves_in_the_order_of_arrival(chance):
     """Though some wait for another one too, and some leave."""
     in_virtual_time(check_order(chance))
+
+
+def as_soon_as_it_can(arrivals, buckets):
+    """Say when each request goes, one after the other, as each limit serves them.
+
+    Args:
+        arrivals: When each comes, and what it costs at which limit.
+        buckets: The rate and the burst of each limit.
+    """
+    levels = {name: (0.0, float(burst)) for name, (_, burst) in buckets.items()}
+    ends = []
+    for came_at, costs in arrivals:
+        at = came_at
+        for name, cost in costs.items():
+            since, level = levels[name]
+            # Full or not, it has what it needs then.
+            at = max(at, since, since + (cost - level) / buckets[name][0])
+        for name, cost in costs.items():
+            since, level = levels[name]
+            rate, burst = buckets[name]
+            levels[name] = at, min(burst, level + (at - since) * rate) - cost
+        ends.append(at)
+    return ends
+
+
+async def check_turns(chance):
+    """Let requests wait that all have time; compare with a reckoning beforehand."""
+    buckets = {name: (chance.choice([0.5, 1.0, 4.0]), 6) for name in "abc"}
+    limits = {
+        name: RateLimit(rate, burst=burst) for name, (rate, burst) in buckets.items()
+    }
+    arrivals, tasks, forecasts = [], [], []
+
+    async def go(costs):
+        prices = [Price(limits[name], cost) for name, cost in costs.items()]
+        forecasts.append(latest_of(prices)[1])
+        await pass_all(prices, math.inf, math.inf)
+        return now()
+
+    for _ in range(chance.randint(1, 20)):
+        names = chance.sample("abc", chance.randint(1, 3))
+        costs = {name: float(chance.choice([1, 1, 2, 5])) for name in names}
+        arrivals.append((now(), costs))
+        tasks.append(asyncio.create_task(go(costs)))
+        await asyncio.sleep(chance.choice([0.0, 0.25, 2.0]))
+    ends = await asyncio.gather(*tasks)
+
+    assert pytest.approx(as_soon_as_it_can(arrivals, buckets), abs=NEAR) == ends
+    assert all(map(operator.le, forecasts, [end + NEAR for end in ends]))
+
+
+@settings(max_examples=10 * settings.default.max_examples)
+@given(schedules)
+def test_each_request_goes_as_soon_as_it_can_and_not_before_its_forecast(chance):
+    """So nobody is refused who would have had a turn in time."""
+    in_virtual_time(check_turns(chance))
+
+
+async def check_forecast(chance):
+    """Let requests leave, and get tokens back; forecast the turn of one after that."""
+    limits = {name: RateLimit(1.0, burst=6) for name in "abc"}
+    tasks, passed = [], []
+
+    def some():
+        names = chance.sample("abc", chance.randint(1, 3))
+        return [Price(limits[name], float(chance.choice([1, 2, 5]))) for name in names]
+
+    async def go(prices, until):
+        try:
+            passed.append(await pass_all(prices, until, math.inf))
+        except RateLimitError as error:
+            return error.limit, error.retry_in
+        return now()
+
+    for _ in range(chance.randint(1, 20)):
+        until = now() + chance.choice([3.0, 20.0, math.inf])
+        tasks.append(asyncio.create_task(go(some(), until)))
+        await asyncio.sleep(chance.choice([0.0, 0.25, 1.0]))
+        if chance.random() < 0.3:
+            chance.choice(tasks).cancel()
+        if chance.random() < 0.3 and passed:
+            passed.pop(chance.randrange(len(passed))).give_back()
+        for task in chance.sample(tasks, min(3, len(tasks))):
+            if not task.done() and chance.random() < 0.2:
+                task.cancel()
+    await asyncio.sleep(0)
+    prices = some()
+    forecast = latest_of(prices)[1]
+    last = asyncio.create_task(go(prices, math.inf))
+    waiting = [task for task in tasks if not task.done()]
+    await asyncio.gather(last, *tasks, return_exceptions=True)
+    # Who gives up after it has come lets it go sooner.
+    if all(task.done() and isinstance(task.result(), float) for task in waiting):
+        assert forecast <= last.result() + NEAR
+    assert not any(map(len, (limit._line for limit in limits.values())))
+
+
+@settings(max_examples=10 * settings.default.max_examples)
+@given(schedules)
+def test_forecasts_forget_who_has_left_and_what_came_back(chance):
+    """In all lines that depend on each other."""
+    in_virtual_time(check_forecast(chance))
