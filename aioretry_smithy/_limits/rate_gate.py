@@ -92,11 +92,11 @@ class RateGate:
         shared = [each for each in self.limits if each._is_shared]
         self.shared = shared[0] if shared else None
         is_alone = len(self.limits) == 1 and self.limits[0]._is_plain
-        self._only = self.limits[0] if is_alone else None
+        self._only = self.limits[0]._line if is_alone else None
 
     def try_pass(self, now: float) -> RatePermit | None:
         """Let a request pass that need not wait, where nothing has to be asked."""
-        return None if self._only is None else self._only._try_take(now)
+        return None if self._only is None else self._only.try_take(now)
 
     def prices(self, ctx: ClientRequestContext, request: HttpRequest) -> list[Price]:
         """Return what a request costs at the limits of this process.

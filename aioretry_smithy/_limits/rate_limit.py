@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .cost import Actual, Cost
-    from .rule import RatePermit
 
     SharedTurn: TypeAlias = Callable[
         [ClientRequestContext, HttpRequest, float, float], Awaitable["Admission"]
@@ -198,10 +197,6 @@ class RateLimit:
             words = "%r: a request has cost %s, which counts as %s"
             _logger.warning(words, self, actual, most)
         charge.settle(min(actual, most))
-
-    def _try_take(self, now: float) -> RatePermit | None:
-        """Return a permit for a request that costs 1, if its turn is now."""
-        return self._line.try_take(now)
 
 
 class _Learned(RateLimit):

@@ -155,7 +155,6 @@ class RetriedCall(Ending):
                 decision = self.decide_at_once()
                 if decision is LATER:
                     decision = await self.decide()
-                tell_of_body(call, self.result)
             while not decision.stops:
                 late = None if decision is AT_ONCE else await self.wait(decision)
                 if late is None:
@@ -220,6 +219,7 @@ class RetriedCall(Ending):
         stop, limiter = self._stop, self.config.limiter
         if stop is LATER:
             stop = await self.ask()
+            tell_of_body(self.call, self.result)
         final = None if overrules(self.call, self.attempt.record, self.cause) else stop
         if limiter is not None:
             await report(limiter, self.ctx, self.cause, wanted=final is None)
@@ -357,6 +357,7 @@ class RetriedCall(Ending):
 
     def _end(self, reason: RetryStopReason | None) -> None:
         """Write the outcome into the record of the call."""
+        tell_of_body(self.call, self.result)
         record_stop(self.call, self.attempt.record, reason, self.refusal)
         if self.cause is not None:
             record_failure(self.call, self.call, self.cause)

@@ -100,7 +100,7 @@ async def test_who_leaves_a_line_leaves_nothing_in_it():
     """Nor in the line that it has come for."""
     one, two = RateLimit(1), RateLimit(1)
     for limit in (one, two):
-        limit._try_take(now())
+        limit._line.try_take(now())
     tasks = [
         asyncio.create_task(turn_of([Price(one, 1.0), Price(two, 1.0)], 100.0))
         for _ in range(3)
@@ -118,7 +118,7 @@ async def test_who_leaves_a_line_leaves_nothing_in_it():
 async def test_who_is_cancelled_as_its_turn_comes_is_passed_by():
     """It has not left yet, and takes nothing."""
     limit = RateLimit(1)
-    limit._try_take(now())
+    limit._line.try_take(now())
     first, second = (asyncio.create_task(turn_of([Price(limit, 1.0)])) for _ in "ab")
     await asyncio.sleep(0)
     limit._line.rule._full_at -= 1.0
@@ -127,3 +127,19 @@ async def test_who_is_cancelled_as_its_turn_comes_is_passed_by():
 
     assert 0.0 == await second
     assert first.cancelled()
+
+
+async def test_who_is_cancelled_as_its_time_is_up_is_passed_by():
+    """It has not left yet, and nobody else is kept from leaving."""
+    limit = RateLimit(1)
+    limit._line.try_take(now())
+    limit._line.rule.take(now(), 100.0)
+    price = [Price(limit, 1.0)]
+    first = asyncio.create_task(turn_of(price, 200.0))
+    await asyncio.sleep(0)
+    first.cancel()
+    limit._line._ends.expire(200.0)
+    await asyncio.wait([first])
+
+    assert first.cancelled()
+    assert 0 == limit.pending
