@@ -33,6 +33,7 @@ from aioretry_smithy.testing import ScriptedTransport
 
 RATE = 10**9
 ROUNDS = 5
+COSTS = 1, 5_000, 50_000
 
 
 @contextlib.asynccontextmanager
@@ -114,6 +115,13 @@ def variants(path, redis, shared):
             limiting(SharedRateLimit(uri, f"{RATE}/second", key="a", **options))
         )
 
+    def shared_cost(cost):
+        return shared_rate(
+            f"async+redis+unix://{path}",
+            implementation="redispy",
+            cost=lambda ctx, request: cost,
+        )
+
     settings = {"capacity": RATE, "brake_after": None}
     local, common = (
         RetryBudget("a", **settings),
@@ -126,6 +134,7 @@ def variants(path, redis, shared):
         "SharedRateLimit, Redis": shared_rate(
             f"async+redis+unix://{path}", implementation="redispy"
         ),
+        **{f"SharedRateLimit, cost {cost:,}": shared_cost(cost) for cost in COSTS},
         "a call with RetryBudget": retrying(local),
         "a call with SharedRetryBudget": retrying(common),
         "a retry with RetryBudget": lambda calls: retries_of(calls, local),

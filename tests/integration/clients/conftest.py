@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Awaitable,
         Callable,
         Generator,
+        Iterable,
         Iterator,
     )
 
@@ -168,8 +169,12 @@ class Fleet:
 
     async def start(self, script: str, number: int, *arguments: str) -> None:
         """Start them; let them begin when all of them are ready."""
+        await self.start_each(script, [arguments] * number)
+
+    async def start_each(self, script: str, each: Iterable[Iterable[str]]) -> None:
+        """Start one with each of the arguments."""
         path = str(Path(__file__).with_name(script))
-        for _ in range(number):
+        for arguments in each:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, path, *arguments),
                 stdin=asyncio.subprocess.PIPE,

@@ -1,6 +1,8 @@
 """One of the processes that share a rate: it calls until its input ends.
 
-Run by test_shared_rate_limit.py. It prints when its calls went out, and its warnings.
+Run by test_shared_rate_limit.py and test_shared_cost.py. It prints when its calls went
+out, what they cost, and its warnings. Costs are given as numbers with commas between
+them, which calls have in turn; without any, each call is like the others.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import json
 import logging
 import sys
 import time
-from itertools import repeat
+from itertools import cycle, repeat
 
 from aioretry_smithy import RateLimitingClient, SessionBuilder
 from aioretry_smithy.limits import SharedRateLimit
@@ -31,19 +33,33 @@ class Warnings(logging.Handler):
         self.messages.append(record.getMessage())
 
 
-async def main(uri, rate):
-    limit = SharedRateLimit(uri, rate, key="orders", implementation="redispy")
+def cost(ctx, request):
+    """Take what the call says."""
+    return int(request.url.name)
+
+
+async def main(uri, rate, costs=""):
+    limit = SharedRateLimit(
+        uri,
+        rate,
+        key="orders",
+        cost=cost if costs else None,
+        implementation="redispy",
+    )
+    in_turn = cycle(costs.split(",") if costs else "1")
     builder = (
         SessionBuilder()
         .decorator(ScriptedTransport(repeat(200)))
         .decorator(RateLimitingClient.new_decorator(limit))
     )
-    calls = []
+    calls, spendings = [], []
 
     async def call_on_and_on():
         while True:
-            async with session.get("http://orders.example.com/"):
+            spent = next(in_turn)
+            async with session.get(f"http://orders.example.com/{spent}"):
                 calls.append(time.time())
+                spendings.append(int(spent))
             await asyncio.sleep(BETWEEN_CALLS)
 
     warnings = Warnings()
@@ -56,7 +72,8 @@ async def main(uri, rate):
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
-    print(json.dumps({"calls": calls, "warnings": warnings.messages}))
+    said = {"calls": calls, "costs": spendings, "warnings": warnings.messages}
+    print(json.dumps(said))
 
 
 if __name__ == "__main__":
