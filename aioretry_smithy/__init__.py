@@ -12,9 +12,11 @@ from ._backoff.backoff import Backoff
 from ._bodies.new_response import new_response
 from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener
 from ._breaker.client import CircuitBreakerClient
+from ._breaker.content_rule import CircuitBreakerRuleWithContent
 from ._breaker.errors import FailFastError
+from ._breaker.rule import CircuitBreakerRule
 from ._breaker.state import CircuitPermit, CircuitState
-from ._breaker.strategy import CircuitBreakerRule, CircuitBreakerStrategy
+from ._breaker.strategy import CircuitBreakerStrategy
 from ._breaker.window import EventCount
 from ._call.connection_timings import ConnectionTimings
 from ._call.stop_reason import RetryStopReason
@@ -92,6 +94,7 @@ __all__ = [
     "CircuitBreakerListener",
     "CircuitBreakerRpcClient",
     "CircuitBreakerRule",
+    "CircuitBreakerRuleWithContent",
     "CircuitBreakerStrategy",
     "CircuitPermit",
     "CircuitState",

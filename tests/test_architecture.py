@@ -120,7 +120,6 @@ PRIVATE_OF_OTHERS = {
     ("_bodies.response_content", "_size"),
     ("testing._transport", "_request"),
     # Users derive from these classes, or see them, and these are not for users.
-    ("_breaker.strategy", "_applies"),
     ("_retry.strategy_tokens", "_may_wait"),
     ("_retry.strategy_tokens", "_release"),
     ("_rpc.clients", "_name"),

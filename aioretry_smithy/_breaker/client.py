@@ -5,12 +5,15 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from .._bodies.attempt_body import read_head_of
 from .._context.client import ClientT, DecoratingClient, HttpClient
 from .._dry_run import DryRun
 from .._errors import bad_argument, unqualified
 from .._request.keys import OneForAll, other_host_key
 from .._text import name_of
 from .breaker import CircuitBreaker
+from .content_hooks import ContentBreakerHooks, returned
+from .content_rule import JudgeOfContent
 from .hooks import BreakerHooks
 from .per_key_decorators import PerKeyDecorators, circuit_breakers_per
 from .strategy import CircuitBreakerStrategy
@@ -19,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from .._context.client import Decorator
-    from .._context.context import ClientRequestContext
+    from .content_rule import AnyJudge
+    from .hooks import AnyFallback
     from .per_key_decorators import CircuitBreakerFactory, CircuitBreakers
 
 
@@ -39,28 +43,35 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         self,
         delegate: ClientT,
         circuit_breakers: CircuitBreakers,
-        strategy: CircuitBreakerStrategy,
-        fallback: Callable[[ClientRequestContext, Any], Any] | None,
+        strategy: AnyJudge,
+        fallback: AnyFallback | None,
         dry_run: DryRun | None = None,
     ) -> None:
         super().__init__(delegate)
         self._circuit_breakers = circuit_breakers
         self._strategy = strategy
         self._fallback = fallback
-        verdicts = strategy._verdicts if self._serves == "sessions" else {}
         self._dry_run = dry_run
-        self._hooks = BreakerHooks(
-            circuit_breakers, strategy, fallback, verdicts, dry_run
-        )
+        is_http = self._serves == "sessions"
+        if isinstance(strategy, JudgeOfContent):
+            look = read_head_of if is_http else returned
+            self._hooks = ContentBreakerHooks(
+                circuit_breakers, strategy, fallback, look, dry_run
+            )
+        else:
+            verdicts = strategy._verdicts if is_http else {}
+            self._hooks = BreakerHooks(
+                circuit_breakers, strategy, fallback, verdicts, dry_run
+            )
 
     @classmethod
     @unqualified
     def new_decorator(
         cls,
         circuit_breaker: CircuitBreaker,
-        strategy: CircuitBreakerStrategy | None = None,
+        strategy: AnyJudge | None = None,
         *,
-        fallback: Callable[[ClientRequestContext, Any], Any] | None = None,
+        fallback: AnyFallback | None = None,
         enforce: bool = True,
     ) -> Callable[[ClientT], ClientT]:
         """Return a decorator with one circuit breaker for all requests.
@@ -69,7 +80,8 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
 
         Args:
             circuit_breaker: The circuit breaker to ask.
-            strategy: Decides what counts as a failure;
+            strategy: Decides what counts as a failure: a
+                :class:`CircuitBreakerStrategy` or rules, also with content;
                 :meth:`CircuitBreakerStrategy.on_server_error_status` by default.
             fallback: ``(ctx, request) -> response``, plain or async, called in place
                 of a request that the circuit breaker refused. While it runs,
@@ -101,15 +113,16 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
     def _decorator(
         cls,
         circuit_breakers: CircuitBreakers,
-        strategy: CircuitBreakerStrategy | None,
-        fallback: Callable[[ClientRequestContext, Any], Any] | None,
+        strategy: AnyJudge | None,
+        fallback: AnyFallback | None,
         *,
         enforce: bool = True,
     ) -> Callable[[ClientT], ClientT]:
         if strategy is None:
             strategy = CircuitBreakerStrategy.on_server_error_status()
-        if not isinstance(strategy, CircuitBreakerStrategy):
-            raise bad_argument("strategy", strategy, "a CircuitBreakerStrategy")
+        if not isinstance(strategy, CircuitBreakerStrategy | JudgeOfContent):
+            expected = "a CircuitBreakerStrategy or a rule"
+            raise bad_argument("strategy", strategy, expected)
         if fallback is not None and not callable(fallback):
             raise bad_argument("fallback", fallback, "(ctx, request) -> response")
         if not isinstance(enforce, bool):

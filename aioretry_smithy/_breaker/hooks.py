@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._call.hooks import PASS, WAIT, Answer, Hooks
 from .._call.recorder import record_failure
@@ -26,43 +26,35 @@ if TYPE_CHECKING:
     from .state import CircuitPermit
     from .strategy import CircuitBreakerStrategy
 
+    AnyFallback: TypeAlias = Callable[[ClientRequestContext, Request], Any]
+    """Answers in place of what is refused, plain or async."""
 
-class BreakerHooks(Hooks):
-    """Guards requests by circuit breakers.
+
+class BreakerGate(Hooks):
+    """Refuses requests while their circuit is open; how outcomes are judged is open.
 
     Args:
         circuit_breakers: Finds the one to ask.
-        strategy: Judges outcomes.
         fallback: Called in place of what is refused.
-        verdicts: What the strategy says of the responses with some statuses.
         dry_run: Logs what would be refused, where nothing is.
+        needs_attempt: Whether more of an attempt is looked at than its record.
     """
 
-    __slots__ = (
-        "_dry_run",
-        "_fallback",
-        "_find",
-        "_judge",
-        "_verdicts",
-        "is_of_endpoint",
-        "needs_attempt",
-    )
+    __slots__ = ("_dry_run", "_fallback", "_find", "is_of_endpoint", "needs_attempt")
 
     def __init__(
         self,
         circuit_breakers: CircuitBreakers,
-        strategy: CircuitBreakerStrategy,
-        fallback: Callable[[ClientRequestContext, Any], Any] | None,
-        verdicts: Mapping[int, bool],
-        dry_run: DryRun | None = None,
+        fallback: AnyFallback | None,
+        dry_run: DryRun | None,
+        *,
+        needs_attempt: bool,
     ) -> None:
         self._find = circuit_breakers.of
         self.is_of_endpoint = circuit_breakers.is_per_server
-        self._judge = strategy._judge
-        self._verdicts = verdicts
         self._fallback = fallback
         self._dry_run = dry_run
-        self.needs_attempt = not strategy._verdicts or fallback is not None
+        self.needs_attempt = needs_attempt or fallback is not None
 
     def enter(self, call: Call, scope: Scope, request: Request) -> Any:
         """Return the breaker and its permit; wait for a fallback where it has none."""
@@ -100,6 +92,45 @@ class BreakerHooks(Hooks):
             result = await result
         return Answer(result)
 
+    def cancel(
+        self,
+        call: Call,
+        scope: Scope,
+        permit: tuple[CircuitBreaker, CircuitPermit],
+        cause: BaseException,
+    ) -> None:
+        """Give the permit back."""
+        circuit_breaker, given = permit
+        circuit_breaker.on_ignored(given)
+
+
+class BreakerHooks(BreakerGate):
+    """Guards requests by circuit breakers.
+
+    Args:
+        circuit_breakers: Finds the one to ask.
+        strategy: Judges outcomes.
+        fallback: Called in place of what is refused.
+        verdicts: What the strategy says of the responses with some statuses.
+        dry_run: Logs what would be refused, where nothing is.
+    """
+
+    __slots__ = ("_judge", "_verdicts")
+
+    def __init__(
+        self,
+        circuit_breakers: CircuitBreakers,
+        strategy: CircuitBreakerStrategy,
+        fallback: AnyFallback | None,
+        verdicts: Mapping[int, bool],
+        dry_run: DryRun | None = None,
+    ) -> None:
+        super().__init__(
+            circuit_breakers, fallback, dry_run, needs_attempt=not strategy._verdicts
+        )
+        self._judge = strategy._judge
+        self._verdicts = verdicts
+
     def leave(
         self,
         call: Call,
@@ -122,27 +153,16 @@ class BreakerHooks(Hooks):
         if verdict is True:
             permit[0].on_success(permit[1])
         elif verdict is False and cause is None:
-            # As _report() does it, without a look for what broke.
+            # As report() does it, without a look for what broke.
             record = call if scope is call else scope.record
             ended = record.outcome.ended
             failed = call.loop.time() if ended is None else ended
             count_failure(*permit, FailedAttempt(record.started, failed, False))
         elif verdict is False or verdict is None:
-            _report(call, scope, permit, cause, verdict)
+            report(call, scope, permit, cause, verdict)
         else:
             return self._report_later(call, scope, permit, cause, verdict)
         return None
-
-    def cancel(
-        self,
-        call: Call,
-        scope: Scope,
-        permit: tuple[CircuitBreaker, CircuitPermit],
-        cause: BaseException,
-    ) -> None:
-        """Give the permit back."""
-        circuit_breaker, given = permit
-        circuit_breaker.on_ignored(given)
 
     async def _report_later(
         self,
@@ -159,16 +179,17 @@ class BreakerHooks(Hooks):
             circuit_breaker.on_ignored(given)
             record_failure(call, scope.record, error)
             raise
-        _report(call, scope, permit, cause, judged)
+        report(call, scope, permit, cause, judged)
 
 
-def _report(
+def report(
     call: Call,
     scope: Scope,
     permit: tuple[CircuitBreaker, CircuitPermit],
     cause: Exception | None,
     verdict: bool | None,
 ) -> None:
+    """Report an outcome by its verdict; None gives the permit back."""
     circuit_breaker, given = permit
     if verdict is None:
         circuit_breaker.on_ignored(given)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .._context.client import Decorator
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from .strategy import CircuitBreakerStrategy
+    from .content_rule import AnyJudge
 
 
 CircuitBreakerFactory: TypeAlias = Callable[[str], CircuitBreaker]
@@ -54,7 +54,7 @@ class PerKeyDecorators(ABC):
     def new_per_host_decorator(
         cls,
         factory: CircuitBreakerFactory | None = None,
-        strategy: CircuitBreakerStrategy | None = None,
+        strategy: AnyJudge | None = None,
         *,
         fallback: Fallback | None = None,
         enforce: bool = True,
@@ -93,7 +93,7 @@ class PerKeyDecorators(ABC):
     def new_per_method_decorator(
         cls,
         factory: CircuitBreakerFactory | None = None,
-        strategy: CircuitBreakerStrategy | None = None,
+        strategy: AnyJudge | None = None,
         *,
         fallback: Fallback | None = None,
         enforce: bool = True,
@@ -112,7 +112,7 @@ class PerKeyDecorators(ABC):
     def new_per_host_and_method_decorator(
         cls,
         factory: CircuitBreakerFactory | None = None,
-        strategy: CircuitBreakerStrategy | None = None,
+        strategy: AnyJudge | None = None,
         *,
         fallback: Fallback | None = None,
         enforce: bool = True,
@@ -131,7 +131,7 @@ class PerKeyDecorators(ABC):
     def new_per_path_decorator(
         cls,
         factory: CircuitBreakerFactory | None = None,
-        strategy: CircuitBreakerStrategy | None = None,
+        strategy: AnyJudge | None = None,
         *,
         fallback: Fallback | None = None,
         enforce: bool = True,
@@ -155,7 +155,7 @@ class PerKeyDecorators(ABC):
     def _decorator(
         cls,
         circuit_breakers: CircuitBreakers,
-        strategy: CircuitBreakerStrategy | None,
+        strategy: AnyJudge | None,
         fallback: Fallback | None,
         *,
         enforce: bool = True,

@@ -419,7 +419,7 @@ class TestRetrying:
     ("name", "value", "expected"),
     [
         ("circuit_breaker", "orders", "a CircuitBreaker"),
-        ("strategy", "5xx", "a CircuitBreakerStrategy"),
+        ("strategy", "5xx", "a CircuitBreakerStrategy or a rule"),
         ("fallback", 203, "(ctx, request) -> response"),
     ],
 )

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from aioretry_smithy import (
     Backoff,
     CircuitBreakerRule,
+    CircuitBreakerRuleWithContent,
     CircuitBreakerStrategy,
     HttpRequest,
     RetryDecision,
@@ -227,7 +228,16 @@ class Otherwise(CircuitBreakerStrategy):
     """Says that no rule in front of it applies."""
 
     def should_report_as_success(self, ctx, cause):
-        return "otherwise"
+        return None
+
+
+def given_content(body):
+    """Return what reads of a body, as a circuit breaker does."""
+
+    async def read(limit):
+        return body[:limit]
+
+    return read
 
 
 def matches_after(seconds, settings, outcome):
@@ -240,10 +250,13 @@ def matches_after(seconds, settings, outcome):
         body = outcome.get("content", b"")
         end(ctx, cause or outcome.get("status", 200), body=body)
         breaker = CircuitBreakerRule(**settings) | Otherwise()
+        inside = CircuitBreakerRuleWithContent(**settings) | Otherwise()
+        verdict = await inside.verdict(ctx, cause, given_content(body))
         return (
             RetryRule(**settings).should_retry(ctx, cause) is not None,
             RetryRule.no_retry(**settings).should_retry(ctx, cause) is not None,
             breaker.should_report_as_success(ctx, cause) is False,
+            verdict is False,
         )
 
     return in_virtual_time(ask_all())
@@ -263,6 +276,85 @@ verdicts = st.sampled_from(
 breaker_rules = st.builds(
     lambda make, settings: make(**settings), verdicts, conditions()
 ) | st.sampled_from([CircuitBreakerRule.success(), CircuitBreakerRule.ignore()])
+
+
+breaker_rules_with_content = st.builds(
+    lambda name, settings, length: getattr(CircuitBreakerRuleWithContent, name)(
+        **settings, on_content=is_busy, max_content_length=length
+    ),
+    st.sampled_from(["failure", "success", "ignore"]),
+    conditions(),
+    st.integers(1, 6),
+)
+all_breaker_rules = st.lists(breaker_rules | breaker_rules_with_content, min_size=1)
+
+
+@given(outcomes, conditions(), st.integers(1, 6), st.booleans())
+def test_rules_with_content_of_both_kinds_match_the_same(
+    outcome, settings, length, with_conditions
+):
+    """A rule of a circuit breaker looks where a rule of retries does, and as far."""
+    settings = settings if with_conditions else {}
+    settings |= {"on_content": is_busy, "max_content_length": length}
+
+    async def ask_both():
+        ctx = begin(HttpRequest(outcome["method"], "http://localhost/"))
+        cause, body = outcome.get("cause"), outcome.get("content", b"")
+        end(ctx, cause or outcome.get("status", 200), body=body)
+        rule = RetryRuleWithContent(**settings)
+        content = body[:length] if cause is None and rule._looks_at(ctx) else None
+        retried = rule.should_retry(ctx, cause, content) is not None
+        forbidden = RetryRuleWithContent.no_retry(**settings)
+        forbids = forbidden.should_retry(ctx, cause, content) is not None
+        breaker = CircuitBreakerRuleWithContent(**settings) | Otherwise()
+        verdict = await breaker.verdict(ctx, cause, given_content(body))
+        return retried, forbids, verdict is False
+
+    assert 1 == len({*in_virtual_time(ask_both())})
+
+
+@given(all_breaker_rules, outcomes)
+def test_first_rule_of_a_circuit_breaker_that_applies_decides(members, outcome):
+    """Whichever kinds there are in the chain; no body is read after that."""
+    read = []
+
+    async def ask():
+        ctx = begin(HttpRequest(outcome["method"], "http://localhost/"))
+        cause, body = outcome.get("cause"), outcome.get("content", b"")
+        end(ctx, cause or outcome.get("status", 200), body=body)
+
+        async def reading(limit):
+            read.append(limit)
+            return body[:limit]
+
+        chain = reduce(or_, members) | CircuitBreakerRuleWithContent(
+            exceptions=LookupError
+        )
+        said = await chain.verdict(ctx, cause, reading)
+        limits = iter([*read])
+        for member in members:
+            if isinstance(member, CircuitBreakerRule):
+                if member._applies(ctx, cause):
+                    return said, member._verdict, [*limits]
+                continue
+            content = None
+            if cause is None and member._looks_at(ctx):
+                content = body[: next(limits)]
+            if member._applies_with(ctx, cause, content):
+                return said, member._verdict, [*limits]
+        default = CircuitBreakerStrategy.on_server_error_status()
+        return said, default.should_report_as_success(ctx, cause), [*limits]
+
+    said, expected, left = in_virtual_time(ask())
+    assert (expected, []) == (said, left)
+
+
+@given(breaker_rules, breaker_rules_with_content, breaker_rules)
+def test_chaining_rules_with_content_is_associative(one, two, three):
+    """Brackets mean nothing, whichever kinds they are."""
+    assert (one | two) | three == one | (two | three)
+    assert (one | three) | two == one | (three | two)
+    assert (two | one) | three == two | (one | three)
 
 
 @given(breaker_rules, breaker_rules, breaker_rules)

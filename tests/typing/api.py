@@ -20,7 +20,9 @@ from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitBreakerListener,
+    CircuitBreakerRpcClient,
     CircuitBreakerRule,
+    CircuitBreakerRuleWithContent,
     CircuitBreakerStrategy,
     CircuitPermit,
     CircuitState,
@@ -406,6 +408,20 @@ def rules() -> None:
     )
     CircuitBreakerClient.new_per_path_decorator(strategy=strategy)
     CircuitBreakerClient.new_decorator(CircuitBreaker(), counting)
+    looking = CircuitBreakerRuleWithContent(on_content=bool, max_content_length=64)
+    assert_type(
+        CircuitBreakerRuleWithContent.success(on_content=bool),
+        CircuitBreakerRuleWithContent,
+    )
+    CircuitBreakerClient.new_per_host_decorator(strategy=looking, enforce=False)
+    CircuitBreakerClient.new_decorator(
+        CircuitBreaker(), counting | looking | counting | OnlyTimeouts()
+    )
+    CircuitBreakerRpcClient.new_decorator(CircuitBreaker(), looking | counting)
+    patient = CircuitBreaker(
+        success_threshold=3, circuit_open_window=Backoff.exponential(10.0, 120.0)
+    )
+    patient.update(circuit_open_window=5.0, minimum_request_threshold=20)
 
 
 def silence(ctx: ClientRequestContext, request: HttpRequest) -> int:

@@ -1,0 +1,43 @@
+"""Bodies that are read within their attempt."""
+
+from __future__ import annotations
+
+import aiohttp
+import pytest
+from calls import REQUEST, begin, call_of
+from fake_responses import unending
+
+from aioretry_smithy import new_response
+from aioretry_smithy._bodies.attempt_body import read_head_of, read_within
+
+
+async def test_the_beginning_is_read_and_left():
+    """Up to a number of bytes; the response can be read as before."""
+    call, response = call_of(begin()), new_response(REQUEST, body=b"fine and more")
+
+    assert b"fine" == await read_head_of(call, call, response, 4)
+    assert b"fine and more" == await response.read()
+
+
+@pytest.mark.parametrize("was_settled", [False, True])
+async def test_a_body_that_fails_settles_nothing(was_settled):
+    """Where its record was open, another outcome may follow; and else none may."""
+    call, response = call_of(begin()), unending(REQUEST)
+    failure = aiohttp.ClientPayloadError("broke off")
+    response.content.set_exception(failure)
+    call.is_settled = was_settled
+
+    with pytest.raises(aiohttp.ClientPayloadError) as caught:
+        await read_within(call, call, response, None, whole=True)
+
+    assert failure is caught.value
+    assert was_settled == call.is_settled
+    assert response.closed
+    assert isinstance(call.outcome.cause, aiohttp.ClientPayloadError)
+
+
+async def test_nothing_may_be_wanted_of_it():
+    """Then it is left alone."""
+    call = call_of(begin())
+
+    assert None is await read_within(call, call, unending(REQUEST), None)

@@ -1,0 +1,136 @@
+"""Circuit breakers that look into bodies from a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+
+import aiohttp
+import pytest
+from aiohttp import web
+from chains import connected, retrying
+
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    CircuitBreakerRuleWithContent,
+    EventCount,
+    RequestLog,
+    RetryStrategy,
+    client_decorator,
+)
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+SAFELY = RetryStrategy.failsafe(Backoff.fixed(0.01))
+RULE = CircuitBreakerRuleWithContent(
+    on_content=lambda content: content is not None and content.startswith(b"busy"),
+    max_content_length=64,
+)
+
+
+@client_decorator
+async def foreign(delegate, ctx, request):
+    """Stand in a chain, so that its rows are two."""
+    return await delegate.execute(ctx, request)
+
+
+chains = pytest.mark.parametrize(
+    ("inside", "outside"), [((), ()), ((foreign,), ()), ((), (foreign,))]
+)
+
+
+def sized(body, *headers):
+    """Write a response whose body has a length."""
+    length = b"Content-Length: %d" % len(body)
+    return HEAD + b"\r\n".join([length, *headers]) + b"\r\n\r\n" + body
+
+
+FAILURES = {
+    "stalls": ([HEAD + b"Content-Length: 9\r\n\r\nbusy", 3600.0], TimeoutError),
+    "truncated": (
+        [HEAD + b"Content-Length: 9\r\n\r\nbu", 0.01, None],
+        aiohttp.ClientPayloadError,
+    ),
+    "truncated chunk": (
+        [HEAD + b"Transfer-Encoding: chunked\r\n\r\n9\r\nbu", 0.01, None],
+        aiohttp.ClientPayloadError,
+    ),
+    "bad gzip": (
+        [HEAD + b"Content-Encoding: gzip\r\nContent-Length: 9\r\n\r\n", b"not gzip."],
+        aiohttp.ClientPayloadError,
+    ),
+}
+
+
+@pytest.fixture
+def breaker():
+    return CircuitBreaker("orders", failure_rate_threshold=1)
+
+
+@chains
+@pytest.mark.parametrize("failure", FAILURES)
+async def test_a_body_that_fails_is_a_failed_attempt(
+    serve, breaker, failure, inside, outside
+):
+    """It is counted and retried, and the log keeps the status that came."""
+    answer, kind = FAILURES[failure]
+    url = await serve(answer, [sized(b"done and more")])
+    guarded = CircuitBreakerClient.new_decorator(breaker, RULE)
+    limited = retrying(SAFELY, attempt_timeout=0.5)
+    async with connected(url, *inside, guarded, *outside, limited) as session:
+        response = await session.get("/")
+        first, last = RequestLog.of(response).children
+
+        assert b"done and more" == await response.read()
+        assert isinstance(first.response_cause, kind)
+        assert 200 == first.response_status == last.response_status
+        assert EventCount(success=1, failure=1) == breaker.event_count
+        assert not session.connector._acquired
+
+
+@pytest.mark.parametrize("headers", [[], [b"Content-Encoding: gzip"]])
+async def test_the_caller_gets_the_whole_body(serve, breaker, headers):
+    """A rule has seen its beginning, decoded; the rest was left to the caller."""
+    body = b"busy " * 100_000
+    url = await serve([sized(gzip.compress(body) if headers else body, *headers)])
+    guarded = CircuitBreakerClient.new_decorator(breaker, RULE)
+    async with connected(url, guarded) as session, session.get("/") as response:
+        read = b"".join([part async for part in response.content.iter_any()])
+
+    assert body == read
+    assert EventCount(success=0, failure=1) == breaker.event_count
+
+
+async def test_a_handshake_is_not_looked_at(serving, breaker):
+    """A websocket begins at once: its rule sees an empty body."""
+
+    async def handle(request):
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        await socket.send_str("hello")
+        await socket.close()
+        return socket
+
+    server = await serving(handle)
+    guarded = CircuitBreakerClient.new_decorator(breaker, RULE)
+    async with connected(server.make_url("/"), guarded) as session:
+        socket = await session.ws_connect("/")
+
+        assert ["hello"] == [message.data async for message in socket]
+    assert EventCount(success=1, failure=0) == breaker.event_count
+
+
+async def test_a_pool_of_one_connection_is_given_back(serve, breaker):
+    """Also where the call is cancelled while a rule waits for the body."""
+    url = await serve(FAILURES["stalls"][0], [sized(b"done")])
+    guarded = CircuitBreakerClient.new_decorator(breaker, RULE)
+    pool = aiohttp.TCPConnector(limit=1)
+    async with asyncio.timeout(20), connected(url, guarded, connector=pool) as session:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await session.get("/")
+        async with session.get("/") as response:
+            assert b"done" == await response.read()
+
+    assert EventCount(success=1, failure=0) == breaker.event_count
