@@ -129,9 +129,9 @@ class ResumingClient(DecoratingClient[HttpClient]):
             # A user's class promises only that it can be read.
             return response
         part = Part(response)
-        part.outlast_attempt(call)
         if part.has_arrived and not part.is_cut:
             return response
+        part.outlast_attempt(call)
         version = Version.of(response, call.wall_clock)
         if version is not None:
             download = Download(

@@ -19,7 +19,7 @@ from .._failures.kept_cause import drop_frames
 from .._backoff.backoff import Backoff
 from .download_connection import DownloadConnection
 from .part import Part
-from .version import Mismatch
+from .version import Mismatch, check_stream
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -203,23 +203,19 @@ class Download:
     async def _ask(self) -> None:
         """Ask for the rest."""
         self._task = task = asyncio.current_task()
-        before = 0 if task is None else task.cancelling()
+        before = task.cancelling() if task else 0
         try:
             response = await self._part_of_it()
-        except asyncio.CancelledError:
-            if self._is_over and task is not None and task.uncancel() <= before:
-                raise _closed() from None
-            raise
-        except Exception as cause:
+        except BaseException as cause:
             if not self._is_over:
-                self._failed(cause, _reason_for(cause))
+                if isinstance(cause, Exception):
+                    self._failed(cause, _reason_for(cause))
+            elif task and task.uncancel() <= before:
+                raise _closed() from None
             raise
         finally:
             self._task = None
             self._kept.end()
-        if self._is_over:
-            response.close()
-            raise _closed()
         self._judge(response)
 
     async def _part_of_it(self) -> aiohttp.ClientResponse:
@@ -232,14 +228,20 @@ class Download:
         rest = self._request.with_header("Range", f"bytes={self._taken}-")
         rest = rest.with_header("If-Range", self._version.validator)
         try:
-            return await self._send(self._ctx, rest)
+            response = await self._send(self._ctx, rest)
         finally:
             self._claim()
+        if self._is_over:
+            # A decorator has not heeded that the reader was cancelled.
+            response.close()
+            raise _closed()
+        return response
 
     def _judge(self, response: aiohttp.ClientResponse) -> None:
         """Take an answer for the next part, or for the end."""
         try:
             end = self._version.check(response, self._taken)
+            check_stream(response)
         except Mismatch as mismatch:
             words = str(mismatch)
         else:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+import aiohttp
+
 from .._failures.hints import timestamp
 
 if TYPE_CHECKING:
-    import aiohttp
     from multidict import MultiMapping
 
 _STRONG_TAG: Final = re.compile(r'"[\x21\x23-\x7e\x80-\uffff]*"')
@@ -145,6 +146,17 @@ class Version:
                     self._known[name] = value
                 elif value != known:
                     raise Mismatch(f"the server has another version by now ({name})")
+
+
+def check_stream(response: aiohttp.ClientResponse) -> None:
+    """Refuse an answer that a decorator has made without a stream.
+
+    Raises:
+        Mismatch: It is such a one.
+    """
+    content: object = response.content
+    if not isinstance(content, aiohttp.StreamReader):
+        raise Mismatch("the part is no stream")
 
 
 def _validator_of(headers: MultiMapping[str], now: float) -> str | None:

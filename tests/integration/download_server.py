@@ -53,6 +53,7 @@ class Answer:
         chunk: The size of HTTP chunks; 0 for a length instead.
         size: The length of the pieces that are written.
         wait: Awaited before the headers.
+        pause: Seconds after them.
         also: More header lines.
     """
 
@@ -64,6 +65,7 @@ class Answer:
     chunk: int = 0
     size: int = 4096
     wait: asyncio.Event | None = None
+    pause: float = 0.0
     also: tuple[str, ...] = ()
 
     def head(self, asked: Asked) -> bytes:
@@ -145,6 +147,9 @@ class DownloadServer:
         if answer.wait is not None:
             await answer.wait.wait()
         writer.write(answer.head(asked))
+        if answer.pause:
+            await writer.drain()
+            await asyncio.sleep(answer.pause)
         for piece in answer.pieces(asked):
             writer.write(piece)
             self.sent += len(piece)
@@ -160,6 +165,10 @@ class DownloadServer:
             writer.transport.abort()
             return False
         return answer.end is True
+
+    def stop_listening(self) -> None:
+        """Take no further connection."""
+        self._server.close()
 
     async def until(self, *, sent: int = 0, asked: int = 0) -> None:
         """Wait until so many bytes were sent, and so many requests have come."""

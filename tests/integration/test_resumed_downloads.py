@@ -12,6 +12,8 @@ import pytest
 from aiohttp import ClientTimeout
 from chains import NOW, connected, notes_of, pass_on, retrying
 from download_server import FILE, HOLD, TAG, Answer, DownloadServer, broken_at
+from fake_responses import FakeResponse
+from multidict import CIMultiDict
 
 from aioretry_smithy import (
     AttemptTimeoutError,
@@ -19,6 +21,8 @@ from aioretry_smithy import (
     CircuitBreakerClient,
     ConcurrencyLimit,
     ConcurrencyLimitingClient,
+    EndpointGroup,
+    EndpointSelectionStrategy,
     FailFastError,
     LoggingClient,
     RequestLog,
@@ -228,9 +232,8 @@ async def test_lines_after_the_body_come_when_the_last_part_has_ended(caplog):
         await download(server.url, RESUMING, logging)
 
     (line,) = [text for text in caplog.messages if "Response" in text]
-    assert f"length={len(FILE)}" in line.replace("responseLength", "length") or (
-        str(len(FILE)) in line
-    )
+    assert str(len(FILE)) in line
+    assert "totalAttempts=2" in line
 
 
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
@@ -447,8 +450,9 @@ async def test_zero_continues_nothing():
     assert log.stop_reason is None
 
 
+@pytest.mark.parametrize("total", [300, None])
 @pytest.mark.parametrize("changes", [{}, {"ETag": None}], ids=["can be", "cannot"])
-async def test_the_attempt_timeout_ends_at_the_headers(changes):
+async def test_the_attempt_timeout_ends_at_the_headers(changes, total):
     """Whether or not the answer can be continued."""
 
     async def read(response):
@@ -461,7 +465,8 @@ async def test_the_attempt_timeout_ends_at_the_headers(changes):
     slow = retrying(RetryStrategy.failsafe(), attempt_timeout=0.1)
     file = FILE * 40
     async with DownloadServer(Answer(end=True, changes=changes, body=file)) as server:
-        body, _ = await download(server.url, slow, RESUMING, read=read)
+        limit = ClientTimeout(total=total)
+        body, _ = await download(server.url, slow, RESUMING, read=read, timeout=limit)
 
     assert file == body
 
@@ -998,19 +1003,172 @@ async def test_a_connection_that_broke_in_the_pool_is_no_break():
         assert FILE == await response.read()
 
 
-@pytest.mark.parametrize("after", [100, 9_000])
-async def test_cut_bodies_are_continued(after):
+CUTS = {
+    "whole before the headers are read": (100, 0.0),
+    "whole before it is read": (9_000, 0.05),
+}
+
+
+@pytest.mark.parametrize(("after", "pause"), CUTS.values(), ids=CUTS)
+async def test_cut_bodies_are_continued(after, pause):
     """What a fault injects in a rehearsal, also where all of it had arrived."""
+
+    async def read(response):
+        await asyncio.sleep(0.2)
+        return await response.read()
+
     cut = FaultInjectingClient.new_decorator(
         InjectedFault.cut_body(after=after),
         enabled=lambda ctx, request: ctx.attempt == 1,
     )
-    async with DownloadServer(Answer(end=True)) as server:
-        body, log = await download(server.url, cut, RETRYING, RESUMING)
+    async with DownloadServer(Answer(end=True, pause=pause)) as server:
+        body, log = await download(server.url, cut, RETRYING, RESUMING, read=read)
 
     assert FILE == body
     assert [None, f"bytes={after}-"] == server.ranges
     assert (None, True) == (log.response_cause, log.is_success)
+
+
+async def test_a_cut_body_may_end_for_good():
+    """Where the rest of it is not to be had."""
+    cut = FaultInjectingClient.new_decorator(InjectedFault.cut_body(after=100))
+    async with DownloadServer(Answer(end=True), Answer(status=404)) as server:
+        got, error, log = await failure(server.url, cut, RESUMING)
+
+    assert FILE[:100] == got
+    assert "cannot resume at byte 100: the server answers with 404" == str(error)
+    assert "no_retry" == log.stop_reason
+
+
+@pytest.mark.parametrize("status", [204, 304])
+async def test_an_answer_without_a_body_is_left_alone(status):
+    """It has no stream of its own."""
+    nothing = Answer(status=status, body=b"", end=True)
+    async with DownloadServer(nothing) as server:
+        body, log = await download(server.url, RETRYING, RESUMING)
+
+    assert (b"", status) == (body, log.response_status)
+
+
+async def test_a_part_goes_the_way_of_the_first_request():
+    """The caller's URL is asked again, and may lead elsewhere by now."""
+    moved = Answer(status=302, body=b"", end=True, changes={"Location": "/there"})
+    answers = [moved, Answer(stop=5_000), moved, Answer(end=True)]
+    async with DownloadServer(*answers) as server:
+        body, _ = await download(server.url, RETRYING, RESUMING)
+
+    assert FILE == body
+    assert ["/file", "/there"] * 2 == [each.head.split()[1] for each in server.asked]
+
+
+async def test_the_session_may_raise_for_the_status():
+    """The 416 at the end is none that the caller asked for."""
+
+    def open_ended(asked):
+        if asked.start == len(FILE):
+            return Answer(status=416, body=b"", end=True)
+        changes = {"Content-Range": f"bytes {asked.start}-{len(FILE) - 1}/*"}
+        return Answer(end=True, changes=changes)
+
+    async with DownloadServer(Answer(stop=4_000, chunk=1_000), open_ended) as server:
+        body, _ = await download(server.url, RETRYING, RESUMING, raise_for_status=True)
+
+    assert FILE == body
+
+
+@pytest.mark.parametrize("kind", [TimeoutError, None])
+async def test_a_decorator_may_not_heed_that_the_caller_has_closed(kind):
+    """The reader ends as with aiohttp all the same, and is not cancelled."""
+    waiting = asyncio.Event()
+
+    @client_decorator
+    async def stubborn(delegate, ctx, request):
+        if not request.headers.get("Range"):
+            return await delegate.execute(ctx, request)
+        waiting.set()
+        try:
+            await asyncio.sleep(5.0)
+        except asyncio.CancelledError:
+            if kind is not None:
+                raise kind from None
+        return await delegate.execute(ctx, request)
+
+    async def read(response):
+        with pytest.raises(aiohttp.ClientConnectionError, match="closed"):
+            await response.content.readexactly(6_000)
+        return asyncio.current_task().cancelling()
+
+    answers = [Answer(stop=5_000), Answer(end=True)]
+    async with (
+        DownloadServer(*answers) as server,
+        connected(None, stubborn, RESUMING) as session,
+    ):
+        response = await session.get(server.url)
+        reading = asyncio.create_task(read(response))
+        await waiting.wait()
+        response.close()
+
+        assert 0 == await reading
+        assert not session.connector._acquired
+
+
+async def test_a_reader_that_is_cancelled_beside_a_closing_caller_is_cancelled():
+    """Its own cancellation is not taken for the end of the response."""
+    answers = [Answer(stop=5_000), Answer(wait=asyncio.Event())]
+    async with DownloadServer(*answers) as server, connected(None, RESUMING) as session:
+        response = await session.get(server.url)
+        reading = asyncio.create_task(response.content.readexactly(6_000))
+        await server.until(asked=2)
+        response.close()
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+
+
+async def test_what_a_decorator_answers_in_place_of_a_part_is_looked_at():
+    """It has made no attempt, and may be no stream."""
+    own = FakeResponse(None, status=206)
+    changes = {"ETag": TAG, "Content-Range": f"bytes 5000-{len(FILE) - 1}/{len(FILE)}"}
+    own.headers = CIMultiDict(changes)
+
+    @client_decorator
+    async def bypass(delegate, ctx, request):
+        if request.headers.get("Range"):
+            return own
+        return await plain.get(request.url)
+
+    async with (
+        DownloadServer(Answer(stop=5_000)) as server,
+        aiohttp.ClientSession() as plain,
+    ):
+        got, error, _ = await failure(server.url, RETRYING, bypass, RESUMING)
+
+    assert FILE[:5_000] == got
+    assert "cannot resume at byte 5000: the part is no stream" == str(error)
+    assert ["close"] == own.calls
+
+
+@pytest.mark.parametrize("strategy", ["round_robin", "peak_ewma"])
+async def test_parts_stay_at_the_server_of_the_one_before(strategy):
+    """While that is well: another one serves the next part, and those after it."""
+    selection = getattr(EndpointSelectionStrategy, strategy)()
+    first = [Answer(stop=at) for at in (3_000, 6_000, 9_000)]
+    async with DownloadServer(*first) as one, DownloadServer(*first) as other:
+        group = EndpointGroup.of(one.origin, other.origin, selection=selection)
+        builder = SessionBuilder(group).decorator(RETRYING).decorator(RESUMING)
+        async with builder.build() as session, session.get("/file") as response:
+            got = await response.content.readexactly(9_000)
+            served, spare = (one, other) if one.asked else (other, one)
+            assert ([], 3) == (spare.asked, len(served.asked))
+            served.stop_listening()
+            spare.answers = broken_at(12_000, 15_000)
+            got += await response.read()
+        log = RequestLog.of(response)
+
+    assert FILE == got
+    assert ["bytes=9000-", "bytes=12000-", "bytes=15000-"] == spare.ranges
+    assert 3 == len(served.asked)
+    assert spare.origin.endswith(log.endpoint)
 
 
 async def test_the_log_keeps_the_first_and_the_last_parts():
@@ -1052,8 +1210,9 @@ async def test_what_is_here_can_be_read_without_a_wait():
         await asyncio.sleep(0.05)
         here = response.content.read_nowait()
         rest = await response.content.read()
+        end = response.content.read_nowait()
 
-    assert 5_000 == len(here)
+    assert (5_000, b"") == (len(here), end)
     assert FILE == here + rest
 
 
