@@ -41,6 +41,7 @@ from aioretry_smithy import (
     RateLimit,
     RateLimitingClient,
     RequestLog,
+    ResumingClient,
     RetryBudget,
     RetryConfig,
     RetryConfigMapping,
@@ -503,6 +504,15 @@ def use_hedging(session: aiohttp.ClientSession, log: RequestLog) -> None:
     if hedging is not None:
         assert_type(dict(hedging.delays), dict[str, float | None])
     assert_type((log.is_hedge, log.superseded), tuple[bool, bool])
+
+
+def use_resuming(session: aiohttp.ClientSession) -> None:
+    """Continue downloads."""
+    resuming: Decorator = ResumingClient.new_decorator(
+        max_resumes_without_progress=5, request_filter=lambda request: bool(request.url)
+    )
+    decorate(session, ResumingClient.new_decorator(), resuming)
+    assert_type(unwrap(session, ResumingClient), ResumingClient | None)
 
 
 async def use_shared_limits() -> None:
