@@ -59,13 +59,13 @@ OUR_NAMES = (
     "AdaptiveSettings Address Arguments By Chain CircuitBreakerFactory "
     "CircuitBreakers ClientT Concurrency ConcurrencyLimitFactory "
     "ConcurrencyLimits Content ContentRuleConditions CoroutineFunction "
-    "DecoratingFunction Delays Enabled Exceptions Fallback Family "
-    "FurtherSettings Group GroupSettings Key LogAfter LogLevel Logger LoggingSettings "
-    "Mask Peers Rate RateLimits RedisClient Request Resolver RetryAnswer "
+    "DecoratingFunction Delays Enabled Exceptions Fallback Family Fetch "
+    "FurtherSettings Group GroupSettings Key KeyFunction KeyHooks LogAfter LogLevel "
+    "Logger LoggingSettings Mask OwnHosts Peers Rate RateLimits RedisClient Request Resolver RetryAnswer "
     "RetrySettings Retrying RpcDecoratingFunction RpcDecorator RuleConditions "
     "Sampling Scheme ScriptedBody Service SessionArguments Settings "
     "SharedSettings Source StandardChanges StandardSettings Strategy "
-    "Telemetry TokenScope TrafficMetrics"
+    "Telemetry TokenScope Tokens TrafficMetrics"
 ).split()
 nitpick_ignore_regex = [
     (r"py:.*", rf"({'|'.join(OTHER_PROJECTS)})(\..*)?"),

@@ -45,7 +45,7 @@ def rounds(call: dict[str, Any]) -> list[list[dict[str, Any]]]:
         else:
             found.append([attempt])
         if not attempt.get("is_hedge"):
-            stale = attempt.get("delay_source") == "stale_connection"
+            stale = attempt.get("delay_source") in {"stale_connection", "token"}
     return found
 
 

@@ -39,6 +39,7 @@ class Server:
         self.seen = []
         self.issued = 0
         self.breaks = 1
+        self.breaks_secret = False
 
     async def __aenter__(self):
         app = web.Application()
@@ -67,6 +68,9 @@ class Server:
             self.breaks -= 1
             request.transport.abort()
         if kind == "secret":
+            if self.breaks_secret and f"t{self.issued}" in str(request.headers):
+                self.breaks_secret = False
+                request.transport.abort()
             for name in ("Authorization", "X-Key"):
                 if f"t{self.issued}" in request.headers.get(name, ""):
                     return web.Response(text="the secret")
@@ -434,3 +438,37 @@ async def test_header_that_a_decorator_takes_off_stays_off(own):
         assert 200 == response.status
 
     assert ("/", None) == own.headers("Authorization")[-1]
+
+
+async def test_span_of_the_call_counts_one_attempt_and_the_wait(own):
+    """The request with another token is none, but one can see when it waited."""
+    pytest.importorskip("opentelemetry.sdk")
+    from heard import Heard  # noqa: PLC0415
+
+    heard = Heard()
+    row = retrying(SAFELY), heard.decorator()
+    async with refreshing(own, *row, between=()) as opened:
+        await read(opened, "/secret")
+        own.issued += 1
+        await read(opened, "/secret")
+    call = next(each for each in reversed(heard.spans()) if each.events)
+    (event,) = call.events
+
+    assert 1 == call.attributes["aioretry_smithy.attempts"]
+    assert "aioretry_smithy.wait" == event.name
+    assert "token" == event.attributes["aioretry_smithy.delay_source"]
+
+
+async def test_stale_connection_after_another_token_is_rescued(own):
+    """Each is a request of the same attempt; a refusal of tokens is no break."""
+    async with refreshing(own, retrying(RetryStrategy.never())) as opened:
+        await read(opened, "/")
+        own.issued += 1
+        own.breaks_secret = True
+        async with opened.get("/secret") as response:
+            log = RequestLog.of(response)
+
+    assert 200 == log.response_status
+    assert ["token", "stale_connection", None] == [
+        each.delay_source for each in log.children
+    ]

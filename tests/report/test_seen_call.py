@@ -61,6 +61,16 @@ def test_resends_are_no_retries():
     assert SeenCall(values).is_success_at_once
 
 
+def test_another_token_is_no_retry():
+    """The attempt went on with it, after a wait."""
+    refused = sent(0, 0.1, 401, delay=0.5, delay_source="token")
+    seen = SeenCall(values := call(refused, sent(0.6)))
+
+    assert (2, 1, 0, 0, 1) == tuple(counts(values).values())
+    assert 0.5 == seen.waited
+    assert seen.is_success_at_once
+
+
 def test_resend_of_a_hedge():
     """It is a resend; the hedge counts once."""
     broken = sent(0.5, 0.0, is_hedge=True, **failed("ServerDisconnectedError"), **STALE)

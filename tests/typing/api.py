@@ -36,10 +36,12 @@ from aioretry_smithy import (
     HedgingDelay,
     HttpClient,
     HttpRequest,
+    IdempotencyKeyClient,
     LogFormatter,
     LoggingClient,
     RateLimit,
     RateLimitingClient,
+    RefreshingClient,
     RequestLog,
     ResumingClient,
     RetryBudget,
@@ -513,6 +515,27 @@ def use_resuming(session: aiohttp.ClientSession) -> None:
     )
     decorate(session, ResumingClient.new_decorator(), resuming)
     assert_type(unwrap(session, ResumingClient), ResumingClient | None)
+
+
+def send_tokens_and_keys(session: aiohttp.ClientSession) -> None:
+    """Add them to requests of the session's own."""
+
+    async def fetch() -> str:
+        return "a token"
+
+    def key(ctx: ClientRequestContext, request: HttpRequest) -> str | None:
+        return None if request.method == "PATCH" else str(ctx.attributes["order"])
+
+    decorators: list[Decorator] = [
+        RefreshingClient.new_decorator(fetch),
+        RefreshingClient.new_decorator(
+            fetch, on=[403], header="X-Key", scheme=None, hosts=["a.example"]
+        ),
+        IdempotencyKeyClient.new_decorator(),
+        IdempotencyKeyClient.new_decorator(header="X-Id", methods=["PUT"], key=key),
+        IdempotencyKeyClient.new_decorator(key=lambda ctx, request: request.method),
+    ]
+    decorate(session, *decorators)
 
 
 async def use_shared_limits() -> None:
