@@ -47,3 +47,11 @@ def one_word(url: str) -> str:
 def name_of(function: object) -> str:
     """Return what describes a function in one line."""
     return getattr(function, "__qualname__", None) or repr(function)
+
+
+def name_without_arguments(function: object) -> str:
+    """Return the name of a function, or of the class of what stands for one.
+
+    A partial shows its arguments, which may be secret.
+    """
+    return getattr(function, "__qualname__", None) or type(function).__name__

@@ -61,9 +61,9 @@ OUR_NAMES = (
     "ConcurrencyLimits Content ContentRuleConditions CoroutineFunction "
     "DecoratingFunction Delays Enabled Exceptions Fallback Family Fetch "
     "FurtherSettings Group GroupSettings Key KeyFunction KeyHooks LogAfter LogLevel "
-    "Logger LoggingSettings Mask OwnHosts Peers Rate RateLimits RedisClient Request Resolver RetryAnswer "
-    "RetrySettings Retrying RpcDecoratingFunction RpcDecorator RuleConditions "
-    "Sampling Scheme ScriptedBody Service SessionArguments Settings "
+    "Logger LoggingSettings Mask OwnHosts Peers Rate RateLimits RedisClient Request "
+    "Resolver RetryAnswer RetrySettings Retrying RpcDecoratingFunction RpcDecorator "
+    "RuleConditions Sampling Scheme ScriptedBody Service SessionArguments Settings "
     "SharedSettings Source StandardChanges StandardSettings Strategy "
     "Telemetry TokenScope Tokens TrafficMetrics"
 ).split()

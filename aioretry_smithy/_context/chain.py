@@ -129,13 +129,18 @@ def sends_again(client: object) -> bool:
     return isinstance(client, DecoratingClient) and client._sends_again
 
 
-def check_inside(name: str, delegate: Client) -> None:
+def check_inside(name: str, delegate: Client, *, repeats: bool = False) -> None:
     """Refuse a client named so around one that sends again.
 
+    If it *repeats* requests itself, around one that has no place inside of that either.
+
     Raises:
-        ValueError: One further in does.
+        ValueError: There is one further in.
     """
-    for link in filter(sends_again, chain_of(delegate)):
+    for link in chain_of(delegate):
+        is_outer = isinstance(link, DecoratingClient) and link._stays_outside
+        if not (sends_again(link) or (repeats and is_outer)):
+            continue
         expected = f"a place inside of {type(link).__name__}, not around it"
         raise bad_argument("decorator", name, expected)
 

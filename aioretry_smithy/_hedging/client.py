@@ -132,7 +132,7 @@ class HedgingClient(DecoratingClient[HttpClient]):
         checked, delays = delay, delay._new_delays()
 
         def decorator(delegate: HttpClient) -> HttpClient:
-            check_inside(cls.__name__, delegate)
+            check_inside(cls.__name__, delegate, repeats=True)
             return cls(delegate, checked, delays, max_hedges, limiter)
 
         return decorator

@@ -12,7 +12,7 @@ from .._call.stamps import BoundHeader, IdempotencyKey
 from .._context.context import context_of
 from .._failures.safety import mark_raised_by_caller
 from .._request.header_text import is_header_value
-from .._text import name_of
+from .._text import name_without_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,14 +102,13 @@ class KeyHooks(Hooks):
         if inspect.iscoroutine(made):
             made.close()
         what = "a text" if isinstance(made, str) else f"a {type(made).__name__}"
-        message = (
-            f"key: {name_of(self._key)} returned {what} (expected: a text that a"
-            " header may carry, without line ends, or None)"
-        )
+        name = name_without_arguments(self._key)
+        expected = "a text that a header may carry, without line ends, or None"
+        message = f"key: {name} returned {what} (expected: {expected})"
         raise TypeError(message)
 
     def settings(self) -> str:
         """Return the settings, for descriptions."""
-        key = "" if self._key is None else f", key={name_of(self._key)}"
+        key = "" if self._key is None else f", key={name_without_arguments(self._key)}"
         hosts = "" if self.hosts.shown is None else f", hosts={self.hosts.shown!r}"
         return f"header={self._header!r}, methods={sorted(self._methods)!r}{key}{hosts}"

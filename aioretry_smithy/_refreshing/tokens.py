@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 from contextvars import Context, ContextVar
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakKeyDictionary
 
 from .._errors import UnprocessedRequestError
 from .._failures.kept_cause import without_frames
 from .._failures.safety import mark_raised_by_caller
 from .._request.header_text import is_header_value
-from .._text import name_of
+from .._text import name_without_arguments
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Task
@@ -115,7 +115,7 @@ class Tokens:
     __slots__ = ("__weakref__", "_fetch", "_in_loops")
 
     def __init__(self, fetch: Fetch) -> None:
-        self._fetch: Final = fetch
+        self._fetch = fetch
         # A task, and so a fetch, belongs to one loop.
         self._in_loops: WeakKeyDictionary[AbstractEventLoop, _InLoop]
         self._in_loops = WeakKeyDictionary()
@@ -123,7 +123,7 @@ class Tokens:
     @property
     def name(self) -> str:
         """What describes the user's function."""
-        return name_of(self._fetch)
+        return name_without_arguments(self._fetch)
 
     @property
     def known(self) -> Token | None:
@@ -144,9 +144,11 @@ class Tokens:
         here = self._here()
         if here.token is not None:
             return here.token
-        if here.flight is None:
-            here.flight = self._take_off()
-        return await here.flight.landed()
+        flight = here.flight
+        if flight is None:
+            flight = here.flight = Flight(self)
+            self._take_off(flight)
+        return await flight.landed()
 
     def reject(self, token: Token) -> None:
         """Note that a server refuses a token; a newer one stays."""
@@ -167,18 +169,20 @@ class Tokens:
             here = self._in_loops[loop] = _InLoop()
         return here
 
-    def _take_off(self) -> Flight:
+    def _take_off(self, flight: Flight) -> None:
         """Begin to fetch, for whoever waits.
 
         In a task without the options, the deadline and the other context variables of
         the first caller: it is for all of them.
         """
-        flight, context = Flight(self), Context()
-        context.run(_fetching.set, (*_fetching.get(), flight))
-        loop = asyncio.get_running_loop()
-        flight.task = loop.create_task(self._fetched(flight), context=context)
-        flight.task.add_done_callback(_look_at)
-        return flight
+        context, around = Context(), _fetching.get()
+        context.run(_fetching.set, (*around, flight))
+        # It may begin, and even end, before this returns.
+        task = asyncio.get_running_loop().create_task(
+            self._fetched(flight), context=context
+        )
+        task.add_done_callback(_look_at)
+        flight.task = task
 
     async def _fetched(self, flight: Flight) -> Token:
         try:

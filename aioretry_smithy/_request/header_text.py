@@ -8,8 +8,8 @@ from typing import Final, TypeGuard
 from .._errors import bad_argument
 
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-# What a header may carry unchanged: no control character, no blank at either end.
-_VALUE: Final = re.compile(r"[!-~\x80-\xff]+(?:[ \t]+[!-~\x80-\xff]+)*")
+# ASCII without control characters, and without a blank at either end.
+_VALUE: Final = re.compile(r"[!-~]+(?:[ \t]+[!-~]+)*")
 
 
 def is_header_name(value: object) -> TypeGuard[str]:

@@ -315,6 +315,13 @@ class TestPlace:
             with bad_argument("decorator", "IdempotencyKeyClient", expected):
                 builder.describe()
 
+    def test_inside_a_hedging_client_it_is_refused(self):
+        """That would not know of the key, and send two with it at once."""
+        expected = "a place inside of IdempotencyKeyClient, not around it"
+        row = keyed(methods=["PUT"]), HedgingClient.new_decorator(0.1)
+        with bad_argument("decorator", "HedgingClient", expected):
+            chain([], *row, base_url=BASE).describe()
+
     EXPECTED = (
         "the hosts that IdempotencyKeyClient acts on, since the session has neither"
         " base_url nor a group"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import io
 import warnings
 
@@ -169,6 +170,25 @@ class TestSingleFlight:
         row = RefreshingClient.new_decorator(lambda: tokens.fetch() or None)
         async with session([tokens.answer], row, base_url=BASE) as opened:
             assert [200] == await outcomes(opened, 1)
+
+    @pytest.mark.skipif(
+        not hasattr(asyncio, "eager_task_factory"), reason="new in Python 3.12"
+    )
+    async def test_fetch_may_end_at_once(self):
+        """Where tasks begin as soon as they are made."""
+        asked = []
+
+        async def fetch():
+            asked.append(1)
+            return f"token-{len(asked)}"
+
+        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+        row = RefreshingClient.new_decorator(fetch)
+        async with session([200, 401, 200, 200], row, base_url=BASE) as opened:
+            for _ in range(3):
+                assert [200] == await outcomes(opened, 1)
+
+        assert 2 == len(asked)
 
 
 class TestFailures:
@@ -889,6 +909,13 @@ class TestSettings:
 
         assert text == found.describe()
         assert "scheme='Bearer')" in chain([], tokens.decorator()).describe()
+
+    def test_arguments_of_a_partial_are_not_shown(self):
+        """They may be the password that the fetch needs."""
+        fetch = functools.partial(Tokens.fetch, "S3CRET")
+        row = RefreshingClient.new_decorator(fetch)
+
+        assert "fetch=partial," in chain([], row).describe()
 
 
 async def test_wait_is_shorter_than_the_backoff_of_a_retry():

@@ -17,7 +17,7 @@ def test_name_is_a_token(name):
         check_header_name("header", name)
 
 
-@pytest.mark.parametrize("value", ["abc", "a b", "a\tb", "=?/+", '"quoted"', "\xe9"])
+@pytest.mark.parametrize("value", ["abc", "a b", "a\tb", "=?/+", '"quoted"'])
 def test_value_may_have_blanks_inside(value):
     """The server gets it as it is."""
     assert is_header_value(value)
@@ -35,6 +35,7 @@ def test_value_may_have_blanks_inside(value):
         " abc",
         "abc ",
         "\x7f",
+        "\xe9",
         "€",
         b"a",
         None,
