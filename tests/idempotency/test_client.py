@@ -27,12 +27,14 @@ from aioretry_smithy import (
     IdempotencyKeyClient,
     LoadBalancingClient,
     RefreshingClient,
+    RetryConfig,
     RetryStrategy,
     SessionBuilder,
     client_decorator,
     decorate,
     request_options,
     rpc,
+    smithy,
     unwrap,
 )
 from aioretry_smithy.testing import ScriptedTransport
@@ -129,6 +131,19 @@ class TestKeys:
             await opened.post("https://other.example/orders")
 
         assert ["k", "k", "mine", "mine", None] == keys(transport, "X-Order-Key")
+
+    async def test_classifier_of_smithy_knows_it(self):
+        """Whatever the header is called."""
+        strategy = RetryConfig(
+            smithy.StandardRetryStrategy(),
+            classifiers=[*smithy.DEFAULT_CLASSIFIERS, smithy.only_idempotent],
+        )
+        for row, number in ((keyed(header="X-Order-Key"),), 2), ((), 1):
+            transport = ScriptedTransport([503, 200])
+            outer = retrying(strategy), *row
+            async with session(transport, *outer, base_url=BASE) as opened:
+                await opened.post("/orders")
+            assert number == len(transport.requests)
 
     async def test_block_without_idempotence_wins(self):
         """Then the key is sent, and nothing is repeated."""

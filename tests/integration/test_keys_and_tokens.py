@@ -320,6 +320,19 @@ class TestRetries:
             assert outcome == len(sent)
             assert 1 == len({*sent})
 
+    async def test_stale_connection_is_no_loss(self, own):
+        """A POST with a key of ours is sent again like a GET, whatever its header."""
+        key = IdempotencyKeyClient.new_decorator(header="X-Order-Key")
+        row = retrying(RetryStrategy.never()), key
+        async with connected(own.url, *row) as opened:
+            await read(opened, "/")
+            async with opened.post("/break", json={"tea": 1}) as response:
+                assert 200 == response.status
+        _, first, again = own.headers("X-Order-Key")
+
+        assert first == again
+        assert None is not first[1]
+
 
 class TestGroups:
     """The endpoints of a group are the session's own."""

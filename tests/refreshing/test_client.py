@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import gc
 import io
 import warnings
+import weakref
 
 import aiohttp
 import pytest
@@ -208,6 +210,33 @@ class TestFailures:
         logs = [RequestLog.of(each) for each in got]
         assert ["/0", "/1", "/2"] == [log.request_url.path for log in logs]
         assert all(each.__traceback__ is not None for each in got)
+
+    async def test_nothing_is_left_for_the_collector(self):
+        """Neither of a failure nor of a fetch that was given up."""
+
+        class OwnError(Exception):
+            pass
+
+        alive = []
+
+        async def fetch():
+            await asyncio.sleep(1.0)
+            failure = OwnError("no")
+            alive.append(weakref.ref(failure))
+            try:
+                raise failure
+            finally:
+                del failure
+
+        row = RefreshingClient.new_decorator(fetch), retrying(SAFELY)
+        async with session([200] * 9, *row, base_url=BASE) as opened:
+            gc.collect()
+            assert [OwnError] * 3 == await outcomes(opened, 3)
+            with request_options(response_timeout=0.5):
+                assert [ResponseTimeoutError] * 2 == await outcomes(opened, 2)
+            await asyncio.sleep(1.0)
+            assert {None} == {each() for each in alive}
+            assert 0 == gc.collect()
 
     async def test_nothing_was_sent(self):
         """So any method may be sent again."""
