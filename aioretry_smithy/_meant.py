@@ -34,6 +34,9 @@ NAMES_ELSEWHERE: Final = {
     "backoff": "strategy",
     "rule": "strategy",
     "budget": "limiter",
+    "before_sleep": "listeners",
+    "on_backoff": "listeners",
+    "on_retry": "listeners",
 }
 """What other libraries call our settings."""
 

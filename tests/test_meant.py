@@ -78,6 +78,8 @@ TAKERS = {
         ("retries", "'max_total_attempts', which counts the first attempt too"),
         ("max_retries", "'max_total_attempts', which counts the first attempt too"),
         ("backoff", "perhaps 'strategy'"),
+        ("before_sleep", "perhaps 'listeners'"),
+        ("on_retry", "perhaps 'listeners'"),
         ("atempt_timeout", "perhaps 'attempt_timeout'"),
         ("maxTotalAttempts", "perhaps 'max_total_attempts'"),
     ],
