@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import aiohttp
 
+from .._backoff.backoff import Backoff
 from .._call.outcome import Answered
 from .._call.parts import PartsToCome
 from .._call.recorder import note_length, record_end_of_body
@@ -16,7 +17,6 @@ from .._context.body_watch import fail_body
 from .._context.context import state_of
 from .._errors import AttemptTimeoutError, ResponseTimeoutError
 from .._failures.kept_cause import drop_frames
-from .._backoff.backoff import Backoff
 from .download_connection import DownloadConnection
 from .part import Part
 from .version import Mismatch, check_stream

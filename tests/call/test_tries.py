@@ -29,14 +29,19 @@ class To(Route):
 def sent(endpoint=None, outcome=None):
     """Make what is known of a request."""
     route = None if endpoint is None else To(endpoint)
-    return SimpleNamespace(route=route, outcome=outcome)
+    return SimpleNamespace(route=route, outcome=outcome, number=1)
 
 
 def call_of(*requests, outcome=None, endpoint=None):
     """Make what is known of a call with these requests."""
     return SimpleNamespace(
-        sent=[*requests], outcome=outcome, route=sent(endpoint).route
+        sent=[*requests], outcome=outcome, route=sent(endpoint).route, tries_before=0
     )
+
+
+def ended():
+    """Make an outcome of its own."""
+    return SimpleNamespace(part=None)
 
 
 def test_tries_are_counted():
@@ -73,17 +78,34 @@ def test_route_of_a_request_is_its_own():
 
 def test_route_of_a_call_is_that_of_its_answer():
     """The last one with its outcome; a hedge may have won."""
-    first, second, third = sent(A, "a"), sent(B, "b"), sent(A, "c")
-    call = call_of(first, second, third, outcome="b")
+    first, second, third = sent(A, ended()), sent(B, ended()), sent(A, ended())
+    call = call_of(first, second, third, outcome=second.outcome)
 
     assert second.route is route_of(call, call)
 
 
 def test_route_of_a_call_under_way_is_not_known():
     """Nor of one that something on this side has answered."""
-    call = call_of(sent(A, "a"), outcome="other")
+    call = call_of(sent(A, ended()), outcome=ended())
 
     assert route_of(call, call) is None
+
+
+def test_route_of_a_body_in_parts_is_that_of_its_last_part():
+    """Which the call has an outcome of its own beside."""
+    first, last = sent(A, ended()), sent(B, ended())
+    call = call_of(first, last, outcome=SimpleNamespace(part=last.outcome))
+
+    assert last.route is route_of(call, call)
+
+
+def test_each_part_of_a_body_tries_anew():
+    """Requests of earlier parts are no tries of this one."""
+    call = call_of(sent(A), sent(B))
+    call.sent[1].number = 2
+    call.tries_before = 1
+
+    assert {B: 1} == tries_of(call)
 
 
 def test_route_of_a_call_without_attempts_is_its_own():
