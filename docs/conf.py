@@ -57,13 +57,14 @@ OTHER_NAMES = (
 # What signatures name and the text beside them explains.
 OUR_NAMES = (
     "AdaptiveSettings Address Arguments By Chain CircuitBreakerFactory "
-    "CircuitBreakers ClientT Concurrency ConcurrencyLimitFactory "
-    "ConcurrencyLimits Content ContentRuleConditions CoroutineFunction "
+    "Actual CircuitBreakers ClientT Concurrency ConcurrencyLimitFactory "
+    "ConcurrencyLimits Content ContentRuleConditions CoroutineFunction Cost "
     "DecoratingFunction Delays Enabled Exceptions Fallback Family Fetch "
     "FurtherSettings Group GroupSettings Key KeyFunction KeyHooks LogAfter LogLevel "
-    "Logger LoggingSettings Mask OwnHosts Peers Rate RateLimits RedisClient Request "
-    "Resolver RetryAnswer RetrySettings Retrying RpcDecoratingFunction RpcDecorator "
-    "RuleConditions Sampling Scheme ScriptedBody Service SessionArguments Settings "
+    "Logger LoggingSettings Mask OwnHosts Peers Rate RateLimitFactory RateLimits "
+    "RedisClient Request Resolver RetryAnswer RetrySettings Retrying "
+    "RpcDecoratingFunction RpcDecorator RuleConditions Sampling Scheme ScriptedBody "
+    "Service SessionArguments Settings "
     "SharedSettings Source StandardChanges StandardSettings Strategy "
     "Telemetry TokenScope Tokens TrafficMetrics"
 ).split()

@@ -141,7 +141,8 @@ class SessionBuilder:
                 at 4. Answers are slow after half of the attempt timeout, and an
                 attempt waits a quarter of it for a place.
             rate: Limits the rate of requests; None for no limit. A :class:`RateLimit`
-                for all hosts, or a function that makes the one of a host.
+                for all hosts, or a list of them; or a function that makes the one, or
+                the list, of a host.
             inside: Decorators between the circuit breaker and aiohttp, from the
                 innermost, such as one that signs each attempt, or a second
                 :class:`LoggingClient`, which logs each attempt.

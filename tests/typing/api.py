@@ -458,8 +458,25 @@ def use_limits() -> None:
     """Limit the load of the standard chain."""
     SessionBuilder.standard(concurrency=20, rate=RateLimit(100, per=60.0))
     SessionBuilder.standard(concurrency="aimd", rate=lambda host: RateLimit(5))
+    SessionBuilder.standard(rate=[RateLimit(5), RateLimit.from_headers()])
     SessionBuilder.standard(concurrency=lambda host: ConcurrencyLimit.aimd(name=host))
     SessionBuilder.standard(concurrency=ConcurrencyLimit.gradient(), rate=None)
+
+
+async def use_weighted_rates(session: aiohttp.ClientSession) -> None:
+    """Limit what requests cost."""
+
+    def cost(ctx: ClientRequestContext, request: HttpRequest) -> int:
+        return len(request.options)
+
+    def actual(log: RequestLog, content: bytes | None) -> float | None:
+        return None if content is None else len(content)
+
+    tokens = RateLimit(5, cost=cost, actual=actual)
+    RateLimitingClient.new_decorator([RateLimit(5), tokens], enforce=False)
+    RateLimitingClient.new_per_host_decorator(lambda host: [tokens])
+    async with session.get("/") as response:
+        tokens.settle(response, 3)
 
 
 def use_faults() -> None:
