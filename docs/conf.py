@@ -56,17 +56,16 @@ OTHER_NAMES = (
 ).split()
 # What signatures name and the text beside them explains.
 OUR_NAMES = (
-    "AdaptiveSettings Address Arguments By Chain CircuitBreakerFactory "
-    "Actual CircuitBreakers ClientT Concurrency ConcurrencyLimitFactory "
-    "ConcurrencyLimits Content ContentRuleConditions CoroutineFunction Cost "
-    "DecoratingFunction Delays Enabled Exceptions Fallback Family Fetch "
-    "FurtherSettings Group GroupSettings Key KeyFunction KeyHooks LogAfter LogLevel "
-    "Logger LoggingSettings Mask OwnHosts Peers Rate RateLimitFactory RateLimits "
-    "RedisClient Request Resolver RetryAnswer RetrySettings Retrying "
-    "RpcDecoratingFunction RpcDecorator RuleConditions Sampling Scheme ScriptedBody "
-    "Service SessionArguments Settings "
-    "SharedSettings Source StandardChanges StandardSettings Strategy "
-    "Telemetry TokenScope Tokens TrafficMetrics"
+    "Actual AdaptiveSettings Address Arguments By Chain CircuitBreakerFactory "
+    "CircuitBreakers ClientT Concurrency ConcurrencyLimitFactory ConcurrencyLimits "
+    "Content ContentRuleConditions CoroutineFunction Cost DecoratingFunction Delays "
+    "Enabled Exceptions Fallback Family Fetch FurtherSettings Group GroupSettings "
+    "Key KeyFunction KeyHooks LogAfter LogLevel Logger LoggingSettings Mask OwnHosts "
+    "Peers Rate RateLimitFactory RateLimits RedisClient Request Resolver RetryAnswer "
+    "RetrySettings Retrying RpcDecoratingFunction RpcDecorator RuleConditions "
+    "Sampling Scheme ScriptedBody Service SessionArguments Settings SharedSettings "
+    "Source StandardChanges StandardSettings Strategy Telemetry TokenScope Tokens "
+    "TrafficMetrics"
 ).split()
 nitpick_ignore_regex = [
     (r"py:.*", rf"({'|'.join(OTHER_PROJECTS)})(\..*)?"),

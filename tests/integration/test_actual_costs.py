@@ -45,9 +45,10 @@ def metered(asked):
     return RateLimit(1e-3, burst=100, cost=lambda ctx, request: 50, actual=actual)
 
 
-def limited(limit, url, strategy, **settings):
+def limited(limit, url, strategy, response_class=aiohttp.ClientResponse, **settings):
     limiting = RateLimitingClient.new_decorator([RateLimit(1000), limit])
-    return connected(url, limiting, RetryingClient.new_decorator(strategy, **settings))
+    retrying = RetryingClient.new_decorator(strategy, **settings)
+    return connected(url, limiting, retrying, response_class=response_class)
 
 
 @pytest.mark.parametrize(
@@ -75,6 +76,41 @@ async def test_the_content_is_there_where_the_body_was_read_whole(
         assert BODY == await response.read()
 
     assert [content] == asked
+
+
+async def test_an_empty_body_is_content_too(serve):
+    """All of them share one reader."""
+    asked = []
+    url = await serve([b"HTTP/1.1 204 No Content\r\n\r\n"])
+    async with (
+        limited(metered(asked), url, FAILSAFE, buffer_response=True) as client,
+        client.get("/") as response,
+    ):
+        assert b"" == await response.read()
+
+    assert [b""] == asked
+
+
+class OwnResponse(aiohttp.ClientResponse):
+    """A response class of the user's own, with a way to read bodies of its own."""
+
+    async def read(self):
+        return await super().read()
+
+
+async def test_a_response_class_of_ones_own_has_content_too(serve):
+    """What it has read it keeps."""
+    asked = []
+    url = await serve(PARTS)
+    async with (
+        limited(
+            metered(asked), url, FAILSAFE, OwnResponse, buffer_response=True
+        ) as client,
+        client.get("/") as response,
+    ):
+        assert BODY == await response.read()
+
+    assert [BODY] == asked
 
 
 async def test_events_have_no_content(serve):
