@@ -1,4 +1,4 @@
-"""Measure shared limits: python tests/benchmarks/shared_limits.py [--calls N].
+"""Measure shared limits: python tests/benchmarks/shared_limits.py [--only NAME].
 
 Needs the extras limits and redis, and a redis-server in the path, which it starts.
 Times are of the processor, of this process and of the server: others do not change them
@@ -146,7 +146,7 @@ def variants(path, redis, shared):
     }
 
 
-async def main(calls):
+async def main(calls, only):
     async with (
         redis_server() as path,
         Redis(unix_socket_path=path) as redis,
@@ -154,6 +154,8 @@ async def main(calls):
     ):
         print(f"{'microseconds':32}{'process':>9}{'server':>9}{'passed':>9}")
         for name, run in variants(path, redis, shared).items():
+            if only not in name:
+                continue
             times = await measure(redis, calls, run)
             print(f"{name:32}" + "".join(f"{each:9.1f}" for each in times))
 
@@ -161,4 +163,5 @@ async def main(calls):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--calls", type=int, default=2000)
-    asyncio.run(main(parser.parse_args().calls))
+    parser.add_argument("--only", default="", help="a part of the names to measure")
+    asyncio.run(main(**vars(parser.parse_args())))
