@@ -68,7 +68,12 @@ class CircuitBreakerSettings:
 
     def __str__(self) -> str:
         settings = ((field.name, getattr(self, field.name)) for field in fields(self))
-        return ", ".join(f"{name}={value!r}" for name, value in settings)
+        return ", ".join(
+            f"{name}={value!r}"
+            for name, value in settings
+            # Texts of errors have it, and stay as they were for who wants one trial.
+            if name != "success_threshold" or value != 1
+        )
 
     def changed(
         self, **changes: Unpack[CircuitBreakerChanges]

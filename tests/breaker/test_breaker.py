@@ -647,8 +647,7 @@ class TestArguments:
 
         assert (
             "CircuitBreaker('orders', failure_rate_threshold=0.5, "
-            "minimum_request_threshold=10, success_threshold=1, "
-            "trial_request_interval=3.0, "
+            "minimum_request_threshold=10, trial_request_interval=3.0, "
             "circuit_open_window=30.0, counter_sliding_window=20.0, "
             "counter_update_interval=1.0)"
         ) == repr(breaker)

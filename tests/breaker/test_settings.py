@@ -145,6 +145,11 @@ class TestOpenWindow:
         breaker.on_success(before)
         assert OPEN is breaker.state
 
+    def test_several_trials_are_shown_and_one_is_not(self):
+        """Whoever does not ask for several sees the text that there was before."""
+        assert "success_threshold" not in repr(CircuitBreaker())
+        assert ", success_threshold=2, " in repr(CircuitBreaker(success_threshold=2))
+
     def test_it_is_shown_as_it_was_made(self):
         """The growth can be read off."""
         backoff = Backoff.exponential(10.0, 120.0).with_jitter(0.2)
