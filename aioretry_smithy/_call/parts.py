@@ -31,6 +31,7 @@ class PartsToCome:
         drop_middle(call)
         for last in call.sent[-1:]:
             call.tries_before = last.number
+            call.switches = 0
             call.stays_at = None if last.route is None else last.route.endpoint
         call.session = self._session
         call.options, call.attributes = self._options, self._attributes

@@ -86,7 +86,8 @@ class Download:
         part = self._call.outcome
         self._whole = Answered(part.ended or self._call.loop.time(), response)
         self._whole.is_injected, self._whole.preview = part.is_injected, part.preview
-        self._whole.part = part
+        self._whole.is_unwanted, self._whole.part = part.is_unwanted, part
+        self._stop_reason = self._call.stop_reason
         self._claim()
         self._connection: DownloadConnection | None = None
         if response.connection is not None:
@@ -100,10 +101,11 @@ class Download:
             Exception: It cannot go on.
         """
         while not self.is_whole:
-            part, failure = self._part, None
+            part = self._part
             if part is None:
                 await self._ask()
                 continue
+            failure = piece = None
             try:
                 piece = await part.next_piece()
             except Exception as cause:
@@ -302,7 +304,7 @@ class Download:
     def _claim(self) -> None:
         """Let the call have the outcome of the whole, not that of a part."""
         call = self._call
-        call.outcome, call.stop_reason = self._whole, None
+        call.outcome, call.stop_reason = self._whole, self._stop_reason
         if self._scope is not call:
             self._scope.record.outcome = self._whole
 

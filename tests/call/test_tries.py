@@ -10,8 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from aioretry_smithy import Endpoint
+from aioretry_smithy._call.outcome import Outcome
 from aioretry_smithy._call.route import Route
-from aioretry_smithy._call.tries import has_untried, route_of, tries_of
+from aioretry_smithy._call.tries import has_untried, last_of, route_of, tries_of
 
 A, B = Endpoint("http://a.example"), Endpoint("http://b.example")
 
@@ -29,19 +30,19 @@ class To(Route):
 def sent(endpoint=None, outcome=None):
     """Make what is known of a request."""
     route = None if endpoint is None else To(endpoint)
-    return SimpleNamespace(route=route, outcome=outcome, number=1)
+    return SimpleNamespace(route=route, outcome=outcome or Outcome(), number=0)
 
 
-def call_of(*requests, outcome=None, endpoint=None):
+def call_of(*requests, outcome=None, endpoint=None, tries_before=0):
     """Make what is known of a call with these requests."""
+    for number, request in enumerate(requests, 1):
+        request.number = number
     return SimpleNamespace(
-        sent=[*requests], outcome=outcome, route=sent(endpoint).route, tries_before=0
+        sent=[*requests],
+        outcome=outcome or Outcome(),
+        route=sent(endpoint).route,
+        tries_before=tries_before,
     )
-
-
-def ended():
-    """Make an outcome of its own."""
-    return SimpleNamespace(part=None)
 
 
 def test_tries_are_counted():
@@ -78,34 +79,34 @@ def test_route_of_a_request_is_its_own():
 
 def test_route_of_a_call_is_that_of_its_answer():
     """The last one with its outcome; a hedge may have won."""
-    first, second, third = sent(A, ended()), sent(B, ended()), sent(A, ended())
+    first, second, third = sent(A), sent(B), sent(A)
     call = call_of(first, second, third, outcome=second.outcome)
 
     assert second.route is route_of(call, call)
 
 
+def test_route_of_a_download_is_that_of_its_last_part():
+    """The call has an outcome of its own then."""
+    whole, first, second = Outcome(), sent(A), sent(B)
+    whole.part = second.outcome
+    call = call_of(first, second, outcome=whole)
+
+    assert second.route is route_of(call, call)
+    assert second is last_of(call, call)
+
+
+def test_tries_are_those_of_one_part_of_a_body():
+    """To the next one all endpoints are new."""
+    call = call_of(sent(A), sent(B), sent(A), tries_before=2)
+
+    assert {A: 1} == tries_of(call)
+
+
 def test_route_of_a_call_under_way_is_not_known():
     """Nor of one that something on this side has answered."""
-    call = call_of(sent(A, ended()), outcome=ended())
+    call = call_of(sent(A))
 
     assert route_of(call, call) is None
-
-
-def test_route_of_a_body_in_parts_is_that_of_its_last_part():
-    """Which the call has an outcome of its own beside."""
-    first, last = sent(A, ended()), sent(B, ended())
-    call = call_of(first, last, outcome=SimpleNamespace(part=last.outcome))
-
-    assert last.route is route_of(call, call)
-
-
-def test_each_part_of_a_body_tries_anew():
-    """Requests of earlier parts are no tries of this one."""
-    call = call_of(sent(A), sent(B))
-    call.sent[1].number = 2
-    call.tries_before = 1
-
-    assert {B: 1} == tries_of(call)
 
 
 def test_route_of_a_call_without_attempts_is_its_own():

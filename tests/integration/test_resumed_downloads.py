@@ -10,7 +10,7 @@ import weakref
 import aiohttp
 import pytest
 from aiohttp import ClientTimeout
-from chains import NOW, connected, notes_of, pass_on, retrying
+from chains import NOW, Always, connected, notes_of, pass_on, retrying
 from download_server import FILE, HOLD, TAG, Answer, DownloadServer, broken_at
 from fake_responses import FakeResponse
 from multidict import CIMultiDict
@@ -971,6 +971,16 @@ async def test_a_decorator_outside_may_read_the_body():
         log.stop_reason,
     )
     assert 3 == log.total_attempts
+
+
+async def test_a_first_answer_that_was_not_wanted_stays_so():
+    """The log says what it stopped with, whatever comes of the body."""
+    always = retrying(Always(), max_total_attempts=1)
+    async with DownloadServer(*broken_at(5_000)) as server:
+        body, log = await download(server.url, always, RESUMING)
+
+    assert FILE == body
+    assert ("max_total_attempts", False) == (log.stop_reason, log.is_success)
 
 
 async def test_a_decorator_outside_may_make_attempts():
