@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from .._bodies.request_body import is_spent
@@ -198,27 +198,24 @@ class RefreshingClient(DecoratingClient[HttpClient]):
         Raises:
             Exception: There is none in time, or the fetch has failed.
         """
-        limit = asyncio.timeout_at(call.deadline_of(scope.record))
-        failure: Exception | None = None
         try:
-            async with limit:
-                token = await self._tokens.newest()
+            token = await self._newest_in_time(call, scope)
         except Exception as cause:
-            passed = None
-            if limit.expired():
-                passed = TimeLimits.of(call, scope).passed(_IN_FETCH)
-            failure = cause if passed is None else passed()
             _follow(call, scope, rejected_at)
             # The server had no part in it.
-            mark_queued(failure, "token")
-            record_failure(call, scope.record, failure)
-            if failure is cause:
-                raise
-            raise failure from cause
-        finally:
-            # It has this frame, which must not have it.
-            failure = None
+            mark_queued(cause, "token")
+            record_failure(call, scope.record, cause)
+            raise
         _follow(call, scope, rejected_at)
+        return token
+
+    async def _newest_in_time(self, call: Call, scope: Scope) -> Token:
+        seconds = call.remaining(scope.record)
+        token = await self._tokens.newest(None if seconds == inf else seconds)
+        if token is None:
+            # There is none if the deadline was moved meanwhile.
+            passed = TimeLimits.of(call, scope).passed(_IN_FETCH) or TimeoutError
+            raise passed()
         return token
 
     def describe(self) -> str:

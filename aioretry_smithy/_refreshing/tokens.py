@@ -54,8 +54,10 @@ class Flight:
         self.is_over = self.failure_given = False
         self.waiting = 0
 
-    async def landed(self) -> Token:
-        """Wait for the token; the last one to give up ends the fetch.
+    async def landed(self, seconds: float | None) -> Token | None:
+        """Wait so long for the token; None where it has not come by then.
+
+        The last one to give up ends the fetch.
 
         Raises:
             Exception: What the fetch has raised, another object for each who waits.
@@ -63,7 +65,9 @@ class Flight:
         task, failure = self.task, None
         self.waiting += 1
         try:
-            await asyncio.wait([task])
+            await asyncio.wait([task], timeout=seconds)
+            if not task.done():
+                return None
             if task.cancelled():
                 message = "the fetch of the token was cancelled"
                 raise UnprocessedRequestError(message)
@@ -135,8 +139,10 @@ class Tokens:
         """Whether the running code is part of a fetch, which must not wait for it."""
         return any(each.tokens is self and not each.is_over for each in _fetching.get())
 
-    async def newest(self) -> Token:
-        """Return the newest token; fetch one where there is none.
+    async def newest(self, seconds: float | None) -> Token | None:
+        """Return the newest token; fetch one where there is none, in so many seconds.
+
+        None where that is not done by then.
 
         Raises:
             Exception: The fetch has failed.
@@ -148,7 +154,7 @@ class Tokens:
         if flight is None:
             flight = here.flight = Flight(self)
             self._take_off(flight)
-        return await flight.landed()
+        return await flight.landed(seconds)
 
     def reject(self, token: Token) -> None:
         """Note that a server refuses a token; a newer one stays."""

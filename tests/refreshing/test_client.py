@@ -402,7 +402,20 @@ class TestTime:
                 await opened.get("/")
 
         assert "attempt 1 had 1.000 s, and waited for a token" == str(caught.value)
-        assert isinstance(caught.value.__cause__, TimeoutError)
+
+    async def test_deadline_that_is_lifted_meanwhile_has_passed(self):
+        """The wait began with it, as a request would have."""
+
+        @client_decorator
+        async def lift(delegate, ctx, request):
+            asyncio.get_running_loop().call_later(0.5, ctx.clear_response_timeout)
+            return await delegate.execute(ctx, request)
+
+        async with refreshing_session(Tokens(takes=2.0), lift, timeout=1.0) as opened:
+            with pytest.raises(TimeoutError) as caught:
+                await opened.get("/")
+
+        assert type(caught.value) is TimeoutError
 
     async def test_timeout_of_the_fetch_is_no_limit_of_the_call(self):
         """It is raised as it is."""
