@@ -180,6 +180,12 @@ async def environment(column: str) -> str:
         return "read" if await attempts(column) == "2" else "ignored"
 
 
+async def no_retries(column: str) -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AIORETRY_SMITHY_NO_RETRIES", "1")
+        return "read" if await attempts(column) == "1" else "ignored"
+
+
 ROWS: dict[str, Callable[[str], Awaitable[str]]] = {
     "attempts of a call, the first included": attempts,
     "timeout of each attempt": attempt_timeout,
@@ -195,6 +201,7 @@ ROWS: dict[str, Callable[[str], Awaitable[str]]] = {
     "circuit breaker": circuit_breaker,
     "a pair of log lines per call": log_lines,
     "``AIORETRY_SMITHY_DEFAULT_MAX_TOTAL_ATTEMPTS``": environment,
+    "``AIORETRY_SMITHY_NO_RETRIES``": no_retries,
 }
 
 
