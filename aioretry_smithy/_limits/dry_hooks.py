@@ -104,6 +104,8 @@ class Standby:
             permit.release()
         elif late is not None:
             self._late = None
+            # It has this object, which has it.
+            self._place.remove_done_callback(self._hear)
             late.limit._queue.leave(self._number)
             if loop_time() < self._until:
                 late.admit()
