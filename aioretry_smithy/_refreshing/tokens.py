@@ -17,6 +17,7 @@ from .._text import name_without_arguments
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Task
     from collections.abc import Awaitable, Callable
+    from types import TracebackType
 
     Fetch: TypeAlias = Callable[[], Awaitable[str]]
 
@@ -38,7 +39,14 @@ class Token:
 class Flight:
     """One fetch, and those who wait for it."""
 
-    __slots__ = ("failure_given", "is_over", "task", "tokens", "waiting")
+    __slots__ = (
+        "is_over",
+        "task",
+        "tokens",
+        "traceback",
+        "waiting",
+        "was_failure_given",
+    )
 
     task: Task[Token]
     """The task that fetches."""
@@ -51,7 +59,8 @@ class Flight:
 
     def __init__(self, tokens: Tokens) -> None:
         self.tokens = tokens
-        self.is_over = self.failure_given = False
+        self.is_over = self.was_failure_given = False
+        self.traceback: TracebackType | None = None
         self.waiting = 0
 
     async def landed(self, seconds: float | None) -> Token | None:
@@ -86,16 +95,19 @@ class Flight:
         """Give up the fetch, if it is not over: nobody waits for it any more."""
         self.tokens.forget(self)
         self.task.cancel()
-        del self.task  # it has the failure, whose frames have this object
+        # The frames of the failure have this object.
+        self.traceback = None
+        del self.task
 
     def _own(self, failure: BaseException) -> BaseException:
         """Return the failure for the first one, and copies for the others.
 
         A call notes on its failure what became of it.
         """
-        if self.failure_given:
-            return without_frames(failure).with_traceback(failure.__traceback__)
-        self.failure_given = True
+        if self.was_failure_given:
+            return without_frames(failure).with_traceback(self.traceback)
+        # Before it gets the frames of those who raise it.
+        self.was_failure_given, self.traceback = True, failure.__traceback__
         return failure
 
 

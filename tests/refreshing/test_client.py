@@ -6,6 +6,7 @@ import asyncio
 import functools
 import gc
 import io
+import traceback
 import warnings
 import weakref
 
@@ -209,7 +210,12 @@ class TestFailures:
         assert 3 == len({*map(id, got)})
         logs = [RequestLog.of(each) for each in got]
         assert ["/0", "/1", "/2"] == [log.request_url.path for log in logs]
-        assert all(each.__traceback__ is not None for each in got)
+        for each in got:
+            functions = [
+                frame.name for frame in traceback.extract_tb(each.__traceback__)
+            ]
+            assert 1 == functions.count("execute")
+            assert "fetch" == functions[-1]
 
     async def test_nothing_is_left_for_the_collector(self):
         """Neither of a failure nor of a fetch that was given up."""
