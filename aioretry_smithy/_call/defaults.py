@@ -77,7 +77,7 @@ class Rarely:
     attributes: dict[Any, Any] | None = None
     """Values of the decorators' own."""
 
-    awaiting_body: list[Callable[[Any, Any, bytes | None], None]] | None = None
+    awaiting_body: list[Callable[..., None]] | None = None
     """Functions to tell of the body of an answer, while somebody may read that."""
 
     around: Callable[[], Any] | None = None

@@ -12,3 +12,9 @@ Result: TypeAlias = Any
 
 Permit: TypeAlias = Any
 """What hooks return when they are entered; each kind of hooks knows its own."""
+
+Finder: TypeAlias = Any
+"""Finds what hooks share with others: ``of(request)`` returns it, or None for no such.
+
+Hooks that have found it once need not ask whether it is there.
+"""

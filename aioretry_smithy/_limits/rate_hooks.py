@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._call.hooks import PASS, WAIT, Hooks, Sign
 from .._call.recorder import begin_after_wait
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from .._call.call import Call
     from .._call.hooks import Scope
+    from .._call.kinds import Finder
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .rate_gate import RateGate
@@ -37,7 +38,7 @@ class RateHooks(Hooks):
         timeout: Longest wait in seconds; None for no such limit.
     """
 
-    gates: Any
+    gates: Finder
     timeout: float | None
 
     def enter(
