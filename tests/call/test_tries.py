@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import pytest
 
 from aioretry_smithy import Endpoint
-from aioretry_smithy._call.outcome import Outcome
 from aioretry_smithy._call.route import Route
 from aioretry_smithy._call.tries import has_untried, last_of, route_of, tries_of
 
@@ -27,10 +26,15 @@ class To(Route):
         return any(each not in tried for each in (A, B))
 
 
+def ended():
+    """Make what is known of an outcome."""
+    return SimpleNamespace(part=None)
+
+
 def sent(endpoint=None, outcome=None):
     """Make what is known of a request."""
     route = None if endpoint is None else To(endpoint)
-    return SimpleNamespace(route=route, outcome=outcome or Outcome(), number=0)
+    return SimpleNamespace(route=route, outcome=outcome or ended(), number=0)
 
 
 def call_of(*requests, outcome=None, endpoint=None, tries_before=0):
@@ -39,7 +43,7 @@ def call_of(*requests, outcome=None, endpoint=None, tries_before=0):
         request.number = number
     return SimpleNamespace(
         sent=[*requests],
-        outcome=outcome or Outcome(),
+        outcome=outcome or ended(),
         route=sent(endpoint).route,
         tries_before=tries_before,
     )
@@ -87,7 +91,7 @@ def test_route_of_a_call_is_that_of_its_answer():
 
 def test_route_of_a_download_is_that_of_its_last_part():
     """The call has an outcome of its own then."""
-    whole, first, second = Outcome(), sent(A), sent(B)
+    whole, first, second = ended(), sent(A), sent(B)
     whole.part = second.outcome
     call = call_of(first, second, outcome=whole)
 
