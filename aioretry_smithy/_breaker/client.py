@@ -182,11 +182,11 @@ class CircuitBreakerClient(CommonCircuitBreakerClient[HttpClient], PerKeyDecorat
 
 
 def breaker_per_other_host(
-    factory: CircuitBreakerFactory, strategy: CircuitBreakerStrategy
+    factory: CircuitBreakerFactory, strategy: CircuitBreakerStrategy, *, enforce: bool
 ) -> Decorator:
     """Return a decorator with a circuit breaker per host, but none for endpoints.
 
     A group leaves those alone that fail; a breaker would refuse what it has chosen.
     """
     others = circuit_breakers_per("host outside of the group", other_host_key, factory)
-    return CircuitBreakerClient._decorator(others, strategy, None)
+    return CircuitBreakerClient._decorator(others, strategy, None, enforce=enforce)

@@ -99,6 +99,7 @@ class SessionBuilder:
         circuit_breaker: Decorator | Literal[Unset.UNSET] | None = UNSET,
         concurrency: Concurrency | None = None,
         rate: Rate | None = None,
+        enforce: bool = True,
         inside: Iterable[Decorator] = (),
         **client_session_arguments: Unpack[SessionArguments],
     ) -> Self:
@@ -143,6 +144,8 @@ class SessionBuilder:
             rate: Limits the rate of requests; None for no limit. A :class:`RateLimit`
                 for all hosts, or a list of them; or a function that makes the one, or
                 the list, of a host.
+            enforce: False: the circuit breakers and limits that are made here decide,
+                count and log, but refuse no request and let none wait.
             inside: Decorators between the circuit breaker and aiohttp, from the
                 innermost, such as one that signs each attempt, or a second
                 :class:`LoggingClient`, which logs each attempt.
@@ -167,6 +170,7 @@ class SessionBuilder:
             circuit_breaker=circuit_breaker,
             concurrency=concurrency,
             rate=rate,
+            enforce=enforce,
             inside=inside,
             has_group=isinstance(base_url, EndpointGroup),
         ):

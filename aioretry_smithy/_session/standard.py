@@ -44,6 +44,7 @@ def standard_decorators(
     circuit_breaker: Decorator | Literal[Unset.UNSET] | None,
     concurrency: Concurrency | None,
     rate: Rate | None,
+    enforce: bool,
     inside: Iterable[Decorator],
     has_group: bool = False,
 ) -> Iterator[Decorator]:
@@ -54,6 +55,8 @@ def standard_decorators(
     _check_part("logging", logging, "LoggingClient.new_decorator(...)")
     breaking = "CircuitBreakerClient.new_decorator(...)"
     _check_part("circuit_breaker", circuit_breaker, breaking)
+    if not isinstance(enforce, bool):
+        raise bad_argument("enforce", enforce, "True or False")
     if not isinstance(inside, Iterable):
         raise bad_argument("inside", inside, "a list of decorators")
     settings = {
@@ -66,10 +69,12 @@ def standard_decorators(
     how = _how_to_retry(retrying, settings)
     yield from inside
     if circuit_breaker is UNSET:
-        yield _circuit_breaker(has_group=has_group)
+        yield _circuit_breaker(has_group=has_group, enforce=enforce)
     elif circuit_breaker is not None:
         yield circuit_breaker
-    yield from limit_decorators(concurrency, rate, _attempt_timeout(how))
+    yield from limit_decorators(
+        concurrency, rate, _attempt_timeout(how), enforce=enforce
+    )
     if how is not None:
         yield _retrying(how)
     if logging is UNSET:
@@ -101,7 +106,7 @@ def _how_to_retry(
     return retrying
 
 
-def _circuit_breaker(*, has_group: bool = False) -> Decorator:
+def _circuit_breaker(*, has_group: bool, enforce: bool) -> Decorator:
     factory = partial(
         CircuitBreaker,
         failure_rate_threshold=0.5,
@@ -111,8 +116,10 @@ def _circuit_breaker(*, has_group: bool = False) -> Decorator:
     )
     strategy = CircuitBreakerStrategy.on_server_error_status(count_throttling=False)
     if has_group:
-        return breaker_per_other_host(factory, strategy)
-    return CircuitBreakerClient.new_per_host_decorator(factory, strategy)
+        return breaker_per_other_host(factory, strategy, enforce=enforce)
+    return CircuitBreakerClient.new_per_host_decorator(
+        factory, strategy, enforce=enforce
+    )
 
 
 def _attempt_timeout(retrying: Retrying | None) -> float:

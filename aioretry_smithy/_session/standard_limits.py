@@ -46,7 +46,11 @@ class PerHost:
 
 
 def limit_decorators(
-    concurrency: Concurrency | None, rate: Rate | None, attempt_timeout: float
+    concurrency: Concurrency | None,
+    rate: Rate | None,
+    attempt_timeout: float,
+    *,
+    enforce: bool,
 ) -> Iterator[Decorator]:
     """Yield the limits of the standard chain, from the inside out.
 
@@ -56,15 +60,17 @@ def limit_decorators(
         ValueError: *concurrency* or *rate* is nothing to make a limit of.
     """
     if concurrency is not None:
-        yield _concurrency(concurrency, attempt_timeout)
+        yield _concurrency(concurrency, attempt_timeout, enforce)
     if rate is not None:
-        yield _rate(rate)
+        yield _rate(rate, enforce)
 
 
-def _concurrency(concurrency: Any, attempt_timeout: float) -> Decorator:
+def _concurrency(concurrency: Any, attempt_timeout: float, enforce: bool) -> Decorator:
     if isinstance(concurrency, ConcurrencyLimit):
-        return ConcurrencyLimitingClient.new_decorator(concurrency)
-    per_host = ConcurrencyLimitingClient.new_per_host_decorator
+        return ConcurrencyLimitingClient.new_decorator(concurrency, enforce=enforce)
+    per_host = partial(
+        ConcurrencyLimitingClient.new_per_host_decorator, enforce=enforce
+    )
     if type(concurrency) is int and concurrency >= 1:
         return per_host(PerHost(ConcurrencyLimit.fixed, limit=concurrency))
     if concurrency == "aimd":
@@ -79,10 +85,10 @@ def _concurrency(concurrency: Any, attempt_timeout: float) -> Decorator:
     raise bad_argument("concurrency", concurrency, expected)
 
 
-def _rate(rate: Any) -> Decorator:
+def _rate(rate: Any, enforce: bool) -> Decorator:
     if isinstance(rate, RateLimit | list | tuple):
-        return RateLimitingClient.new_decorator(rate)
+        return RateLimitingClient.new_decorator(rate, enforce=enforce)
     if callable(rate):
-        return RateLimitingClient.new_per_host_decorator(rate)
+        return RateLimitingClient.new_per_host_decorator(rate, enforce=enforce)
     expected = "a RateLimit or a list of them, a function of the host, or None"
     raise bad_argument("rate", rate, expected)
