@@ -79,7 +79,7 @@ class RefreshingClient(DecoratingClient[HttpClient]):
         self._needs_origin = not hosts.are_given
         self._is_authorization = header.lower() == "authorization"
         if not self._is_authorization:
-            self.mask = Mask([header])
+            self.mask: Mask | None = Mask([header])
 
     @classmethod
     def new_decorator(

@@ -33,7 +33,7 @@ class Token:
     __slots__ = ("text",)
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.text: str = text
 
 
 class Flight:
@@ -59,9 +59,10 @@ class Flight:
 
     def __init__(self, tokens: Tokens) -> None:
         self.tokens = tokens
-        self.is_over = self.was_failure_given = False
+        self.is_over = False
+        self.was_failure_given: bool = False
         self.traceback: TracebackType | None = None
-        self.waiting = 0
+        self.waiting: int = 0
 
     async def landed(self, seconds: float | None) -> Token | None:
         """Wait so long for the token; None where it has not come by then.

@@ -66,7 +66,7 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
       up to one trial interval more, at random. The first one to try tells the others,
       which then wait for its answer. A success closes the circuit everywhere; after a
       failure all wait again.
-    - A ``circuit_open_window`` that is a :class:`Backoff` grows in all of them
+    - A ``circuit_open_window`` that is a :class:`.Backoff` grows in all of them
       together, and where a circuit needs several trials, one process makes them.
     - Each process decides by its own circuit breaker. While Redis is away it decides
       alone: nothing waits for Redis, and a warning is logged once a minute.
