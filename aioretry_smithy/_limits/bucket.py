@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from itertools import chain, count
+from itertools import count
 from typing import TYPE_CHECKING
 
 from .._clock import NEAR, loop_time
@@ -153,12 +153,17 @@ class Bucket:
 
     def _lessen(self, account: _Account, tokens: float) -> None:
         """Take off what came back, as if it had been there since it was charged."""
-        left = account.least - tokens
-        for each in chain(self._accounts.values(), self._indebted.values()):
-            if each.number > account.number:
-                each.least = max(0.0, each.least - tokens)
-            else:
-                each.least = min(each.least, left)
+        number, left = account.number, account.least - tokens
+        least = math.inf
+        for each in reversed(self._accounts.values()):
+            later = each.number > number
+            room = max(0.0, each.least - tokens) if later else min(each.least, left)
+            # A debt that comes back takes more off those that came after it.
+            each.least = least = min(least, room)
+        for each in self._indebted.values():
+            later = each.number > number
+            room = max(0.0, each.least - tokens) if later else min(each.least, left)
+            each.least = room
         account.least = left
 
 

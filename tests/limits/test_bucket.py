@@ -135,6 +135,24 @@ async def test_a_debt_that_was_paid_does_not_come_back():
     assert 0.0 == level_of(bucket)
 
 
+async def test_a_debt_that_is_forgiven_hides_no_room_that_was_lost():
+    """Later requests have less of it than earlier ones then."""
+    bucket = bucket_of()
+    first = bucket.take(now(), 9.0)
+    await asyncio.sleep(4.0)
+    second = bucket.take(now(), 1.0)
+    await asyncio.sleep(5.0)
+    third = bucket.take(now(), 2.0)
+    second.settle(20.0)
+    second.settle(0.5)
+    await asyncio.sleep(5.0)
+    bucket.take(now(), 5.0)
+    for charge in first, third:
+        charge.settle(0.0)
+
+    assert 5.0 == level_of(bucket)
+
+
 async def test_a_request_that_nobody_remembers_leaves_nothing():
     """The bucket forgets those whose response is gone."""
     bucket = bucket_of(burst=100.0)
