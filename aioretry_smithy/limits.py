@@ -6,6 +6,7 @@ Needs the extra ``limits``.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ._errors import bad_argument, is_plain_function
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from limits.aio.storage import Storage
 
     from ._context.context import ClientRequestContext
+    from ._limits.rate_limit import SharedTurn
     from ._request.request import HttpRequest
 
 __all__ = ["SharedRateLimit"]
@@ -144,20 +146,21 @@ class SharedRateLimit(RateLimit):
         expected = f"a RateLimit of one process; {_NO_REFUNDS}"
         raise bad_argument("limit", self, expected)
 
-    async def _admit(
-        self,
-        ctx: ClientRequestContext,
-        request: HttpRequest,
-        latest: float,
-        deadline: float,
-    ) -> Admission:
+    def _shared_turn(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> SharedTurn:
         cost = math.ceil(cost_of(self._cost, ctx, request))
-        if not cost:
-            return Admission(is_given=True, seconds=0.0)
         if cost > self._most:
             raise RateLimitError(self, math.inf, cost=cost, burst=self._most)
-        turns = self._turns.get(self._key_of(ctx, request))
-        return await turns.turn(latest, deadline, cost)
+        key = self._key_of(ctx, request) if cost else ""
+        return partial(self._admit, key, cost)
+
+    async def _admit(
+        self, key: str, cost: int, latest: float, deadline: float
+    ) -> Admission:
+        if not cost:
+            return Admission(is_given=True, seconds=0.0)
+        return await self._turns.get(key).turn(latest, deadline, cost)
 
     def _key_of(self, ctx: ClientRequestContext, request: HttpRequest) -> str:
         key = self._key

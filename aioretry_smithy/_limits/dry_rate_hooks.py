@@ -14,10 +14,9 @@ from .rate_hooks import RateHooks
 if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.hooks import Scope
-    from .._context.context import ClientRequestContext
     from .._dry_run import DryRun
     from .._request.request import HttpRequest
-    from .rate_gate import RateGate
+    from .rate_gate import LastTurn, RateGate
     from .rate_limit import RateLimit
     from .rule import RatePermit
 
@@ -37,11 +36,11 @@ class DryRateHooks(RateHooks):
         ctx = context_of(call, scope)
         latest, deadline = self.times(call, loop_time())
         try:
-            rehearsed = rehearse(gate.prices(ctx, request))
-            if gate.shared is not None:
-                rehearsed = await _ask_last(
-                    rehearsed, gate.shared, ctx, request, deadline
-                )
+            prices = gate.prices(ctx, request)
+            last = gate.last_turn(ctx, request)
+            rehearsed = rehearse(prices)
+            if last is not None:
+                rehearsed = await _ask_last(rehearsed, last, deadline)
         except Exception as error:
             self.dry_run.refused(request, error)
             return gate.untaken()
@@ -57,18 +56,13 @@ class DryRateHooks(RateHooks):
         return passage
 
 
-async def _ask_last(
-    rehearsed: Rehearsed,
-    shared: RateLimit,
-    ctx: ClientRequestContext,
-    request: HttpRequest,
-    deadline: float,
-) -> Rehearsed:
+async def _ask_last(rehearsed: Rehearsed, last: LastTurn, deadline: float) -> Rehearsed:
     """Ask a storage too: for a turn that is now, since nobody waits for one."""
     passage, limit, turn = rehearsed
+    shared, ask = last
     is_asked = False
     try:
-        is_given, seconds = await shared._admit(ctx, request, loop_time(), deadline)
+        is_given, seconds = await ask(loop_time(), deadline)
         is_asked = True
     finally:
         if not is_asked:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from .._clock import loop_time
 from .._errors import bad_argument
@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .line import Costs
+    from .rate_limit import SharedTurn
     from .rule import RatePermit, Turn
+
+    LastTurn: TypeAlias = tuple[RateLimit, SharedTurn]
+    """The limit that is asked last, and what waits for its turn."""
 
 
 class Price(NamedTuple):
@@ -112,6 +116,18 @@ class RateGate:
                 raise RateLimitError(limit, math.inf, cost=cost, burst=limit._burst)
             prices.append(Price(limit, cost))
         return prices
+
+    def last_turn(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> LastTurn | None:
+        """Return what waits for a turn of the shared limit, if there is one.
+
+        Raises:
+            RateLimitError: It costs more than it can ever be.
+            Exception: A function of the user's has raised it.
+        """
+        shared = self.shared
+        return None if shared is None else (shared, shared._shared_turn(ctx, request))
 
     def untaken(self) -> Passage:
         """Return what only tells the limits of an answer."""

@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.hooks import Scope
     from .._call.kinds import Finder
-    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from .rate_gate import RateGate
-    from .rate_limit import RateLimit
+    from .rate_gate import LastTurn, RateGate
     from .rule import RatePermit
 
 
@@ -60,11 +58,11 @@ class RateHooks(Hooks):
         started = loop_time()
         latest, deadline = self.times(call, started)
         try:
-            passage = await pass_all(gate.prices(ctx, request), latest, deadline)
-            if gate.shared is not None:
-                passage = await _ask_last(
-                    passage, gate.shared, ctx, request, latest, deadline
-                )
+            prices = gate.prices(ctx, request)
+            last = gate.last_turn(ctx, request)
+            passage = await pass_all(prices, latest, deadline)
+            if last is not None:
+                passage = await _ask_last(passage, last, latest, deadline)
         except RateLimitError as error:
             note_queue(call, started)
             unsent(error)
@@ -105,21 +103,17 @@ class RateHooks(Hooks):
 
 
 async def _ask_last(
-    passage: Passage,
-    shared: RateLimit,
-    ctx: ClientRequestContext,
-    request: HttpRequest,
-    latest: float,
-    deadline: float,
+    passage: Passage, last: LastTurn, latest: float, deadline: float
 ) -> Passage:
     """Wait for a turn of a storage too; without one give back all others.
 
     Raises:
         RateLimitError: There is none in time.
     """
+    shared, turn = last
     is_given = False
     try:
-        is_given, seconds = await shared._admit(ctx, request, latest, deadline)
+        is_given, seconds = await turn(latest, deadline)
     finally:
         if not is_given:
             passage.give_back()

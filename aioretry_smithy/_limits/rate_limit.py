@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from .._request.request import HttpRequest
     from .cost import Actual, Cost
 
-    SharedTurn: TypeAlias = Callable[
-        [ClientRequestContext, HttpRequest, float, float], Awaitable["Admission"]
-    ]
+    SharedTurn: TypeAlias = Callable[[float, float], Awaitable["Admission"]]
     """Takes the latest time for a turn, and a deadline before which it has to be."""
 
 _logger = logging.getLogger("aioretry_smithy")
@@ -83,8 +81,8 @@ class RateLimit:
     _is_shared: ClassVar[bool] = False
     """Whether a storage gives the turns, which takes a question and no turn back."""
 
-    _admit: SharedTurn
-    """Waits for such a turn."""
+    _shared_turn: Callable[[ClientRequestContext, HttpRequest], SharedTurn]
+    """Returns what waits for such a turn; raises what is for good, before any wait."""
 
     _cost: Cost | None = None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 
 import pytest
 from chains import URL, bad_argument, now, pass_on, raises_exactly, session
@@ -97,6 +98,16 @@ async def test_where_the_others_refuse_the_storage_is_not_asked(storage):
         assert (0.0, own, 10.0) == await end_of(client)
     async with session([200], limiting(shared, timeout=0.0)) as client:
         assert (0.0, 200) == await end_of(client)
+
+
+async def test_a_cost_that_the_storage_never_grants_is_refused_at_once(storage, beside):
+    """It waits for no turn of the others, and holds up nobody there."""
+    own = RateLimit(0.1, burst=1)
+    shared = shared_in(storage, cost=lambda ctx, request: 2)
+    async with session([200], limiting(own)) as first:
+        await end_of(first)
+    async with session([], limiting([own, shared]), *beside) as client:
+        assert (0.0, shared, math.inf) == await end_of(client)
 
 
 async def test_a_function_of_the_user_that_raises_gives_all_back(storage):
