@@ -172,3 +172,18 @@ class TestWatching:
         assert [0.0] == await self.ends([own, shared], 1)
         assert ["would have refused"] == said()
         assert 3.0 == level_of(own)
+
+    async def test_who_is_cancelled_while_it_asks_gives_all_back(self, storage):
+        """It was not sent."""
+        own = RateLimit(0.1, burst=3)
+        chain = limiting([own, shared_in(storage)], enforce=False)
+        async with session([], chain) as client:
+            call = asyncio.create_task(end_of(client))
+            # Its own turn is taken at once, and the storage takes a task.
+            await asyncio.sleep(0)
+            taken = level_of(own)
+            call.cancel()
+            await asyncio.wait([call])
+
+        assert (2.0, True) == (taken, call.cancelled())
+        assert 3.0 == level_of(own)
