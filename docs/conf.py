@@ -56,7 +56,8 @@ OTHER_NAMES = (
 ).split()
 # What signatures name and the text beside them explains.
 OUR_NAMES = (
-    "Actual AdaptiveSettings AnyFallback AnyJudge CircuitBreakerChanges DryRun RateGates "
+    "Actual AdaptiveSettings AnyFallback AnyJudge CircuitBreakerChanges DryRun "
+    "RateGates "
     "Address Arguments By Chain CircuitBreakerFactory "
     "CircuitBreakers ClientT Concurrency ConcurrencyLimitFactory ConcurrencyLimits "
     "Content ContentRuleConditions CoroutineFunction Cost DecoratingFunction Delays "
