@@ -47,6 +47,9 @@ class CallResources:
     key: IdempotencyKey | None = None
     """The key by which a server recognises the request of the call."""
 
+    key_stayed: bool = False
+    """Whether a redirect led the last request to a server that did not get the key."""
+
     _responses: Sequence[tuple[aiohttp.ClientResponse, Record | None]] = ()
     _used: Sequence[object] = ()
 

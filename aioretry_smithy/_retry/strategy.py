@@ -370,7 +370,12 @@ def may_be_repeated(call: Call, request: HttpRequest) -> bool:
 def _may_be_repeated(options: Options | None, call: Call, request: HttpRequest) -> bool:
     if options is not None and options.idempotent is not None:
         return options.idempotent
-    if request.method in IDEMPOTENT_METHODS or "Idempotency-Key" in request.headers:
+    if request.method in IDEMPOTENT_METHODS:
         return True
-    key = call.key
+    key, resources = call.key, call.resources
+    if resources is not None and resources.key_stayed:
+        # A redirect led it to a server that would not recognise it.
+        return False
+    if "Idempotency-Key" in request.headers:
+        return True
     return key is not None and key.header in request.headers

@@ -182,8 +182,8 @@ def _prepared(
     if request.route is not None:
         arguments = with_route(request, request.route, session, arguments)
     if call.resources is not None and call.resources.bound_headers:
-        bound, base = call.resources.bound_headers, call.defaults.base_url
-        arguments = with_bound(arguments, bound, base, session)
+        base = call.defaults.base_url
+        arguments = with_bound(arguments, call.resources, base, session)
     return arguments
 
 

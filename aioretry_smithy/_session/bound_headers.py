@@ -12,14 +12,14 @@ from aiohttp.hdrs import AUTHORIZATION
 from multidict import CIMultiDict
 
 from .._request.endpoint import origin_key
+from .._retry.strategy import IDEMPOTENT_METHODS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import aiohttp
     from aiohttp import ClientSession
     from yarl import URL
 
+    from .._call.resources import CallResources
     from .._call.stamps import BoundHeader
     from .._request.copied_arguments import Arguments
     from .._request.service import Service
@@ -29,11 +29,12 @@ _AUTHORIZATION: Final = AUTHORIZATION.lower()
 
 def with_bound(
     arguments: Arguments,
-    bound: Mapping[str, BoundHeader],
+    resources: CallResources,
     base: URL | Service | None,
     session: ClientSession,
 ) -> Arguments:
     """Return the arguments of a request whose bound headers go nowhere else."""
+    bound = resources.bound_headers
     headers = CIMultiDict(arguments.get("headers") or ())
     here = [header for header in bound.values() if header.name in headers]
     if not here:
@@ -45,7 +46,8 @@ def with_bound(
     given = arguments.get("middlewares")
     around = session._middlewares if given is None else given
     # Outside of the others: it is to see each hop, and once.
-    first = _BoundHeaders(here, late, base)
+    first = _BoundHeaders(here, late, base, resources)
+    resources.key_stayed = False
     return {**arguments, "headers": headers, "middlewares": (first, *around)}
 
 
@@ -56,6 +58,7 @@ class _BoundHeaders:
         bound: The headers.
         late: Those of them that are put on here, with their values.
         base: What the session's own URLs begin with.
+        resources: Are told where the key stays behind.
     """
 
     def __init__(
@@ -63,10 +66,12 @@ class _BoundHeaders:
         bound: list[BoundHeader],
         late: dict[str, str],
         base: URL | Service | None,
+        resources: CallResources,
     ) -> None:
         self._bound = bound
         self._late = late
         self._base = base
+        self._resources = resources
         self._origin: object = None
         self._has_left = False
 
@@ -86,4 +91,11 @@ class _BoundHeaders:
                 request.headers[header.name] = late
             elif not is_here and late is None:
                 request.headers.popall(header.name, None)
+                self._note_key(header.name, request.method)
         return await handler(request)
+
+    def _note_key(self, name: str, method: str) -> None:
+        """Note that a server which does not get the key may not get a repetition."""
+        key = self._resources.key
+        if key is not None and key.header == name and method not in IDEMPOTENT_METHODS:
+            self._resources.key_stayed = True

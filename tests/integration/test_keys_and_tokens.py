@@ -320,6 +320,30 @@ class TestRetries:
             assert outcome == len(sent)
             assert 1 == len({*sent})
 
+    @CHAINS
+    @pytest.mark.parametrize("header", ["Idempotency-Key", "X-Order-Key"])
+    async def test_stranger_without_the_key_gets_no_repetition(
+        self, own, stranger, header, between
+    ):
+        """It would carry out the POST that a redirect leads there once more."""
+        key = IdempotencyKeyClient.new_decorator(header=header)
+        row = (*between, retrying(SAFELY), *between, key)
+        async with connected(own.url, *row) as opened:
+            with pytest.raises(aiohttp.ServerDisconnectedError):
+                await opened.post(f"/to/307?{stranger.url}/break", data=b"tea")
+            assert 1 == len(stranger.seen)
+
+            # A GET may be sent again, with no key.
+            stranger.breaks = 1
+            async with opened.post(f"/to/302?{stranger.url}/break") as response:
+                assert 200 == response.status
+            assert ["POST", "GET", "GET"] == [method for method, *_ in stranger.seen]
+
+            # What went to the stranger is no matter of another attempt, or call.
+            own.breaks = 1
+            async with opened.post("/break", data=b"tea") as response:
+                assert 200 == response.status
+
     async def test_stale_connection_is_no_loss(self, own):
         """A POST with a key of ours is sent again like a GET, whatever its header."""
         key = IdempotencyKeyClient.new_decorator(header="X-Order-Key")
