@@ -80,7 +80,7 @@ class Download:
         self._part: Part | None = Part(response)
         self._kept = PartsToCome(self._call)
         self._task: asyncio.Task[object] | None = None
-        self._is_over = self.is_whole = False
+        self._is_over = self.is_whole = self._has_broken = False
         self._taken = self._resumes = self._without_progress = self._empty = 0
         self._delay = 0.0
         part = self._call.outcome
@@ -164,7 +164,7 @@ class Download:
         if part.end is None or self._taken == self._version.total:
             self._complete()
             return
-        self._part = None
+        self._part, self._has_broken = None, False
         if not self._has_brought_enough(part):
             error = aiohttp.ClientPayloadError(
                 f"cannot resume at byte {self._taken}: the parts bring nothing"
@@ -176,7 +176,7 @@ class Download:
         if self._is_over:
             return False
         part.close(self._connection)
-        self._part = None
+        self._part, self._has_broken = None, True
         if self._taken == self._version.total:
             self._complete()
         elif not isinstance(cause, _RESUMED):
@@ -242,7 +242,9 @@ class Download:
     def _judge(self, response: aiohttp.ClientResponse) -> None:
         """Take an answer for the next part, or for the end."""
         try:
-            end = self._version.check(response, self._taken)
+            end = self._version.check(
+                response, self._taken, after_break=self._has_broken
+            )
             check_stream(response)
         except Mismatch as mismatch:
             words = str(mismatch)

@@ -77,7 +77,9 @@ class Version:
             return None
         return cls(headers, validator, _length_of(headers))
 
-    def check(self, response: aiohttp.ClientResponse, start: int) -> int | None:
+    def check(
+        self, response: aiohttp.ClientResponse, start: int, *, after_break: bool = False
+    ) -> int | None:
         """Return where a part ends; None if the body ended before that.
 
         That is the position after the last byte, as the answer says.
@@ -85,6 +87,7 @@ class Version:
         Args:
             response: The answer to a request for all from *start* on.
             start: The position of the first byte that is wanted.
+            after_break: Whether the part before was cut off there.
 
         Raises:
             Mismatch: It brings no part of this version from there.
@@ -94,7 +97,7 @@ class Version:
             return self._end_of_part(headers, start)
         if status != _NO_MORE:
             raise Mismatch(_OTHERWISE.get(status, f"the server answers with {status}"))
-        self._check_end(headers, start)
+        self._check_end(headers, start, after_break=after_break)
         return None
 
     def _end_of_part(self, headers: MultiMapping[str], start: int) -> int:
@@ -118,12 +121,15 @@ class Version:
             raise Mismatch("the range of the part goes beyond the end")
         return end
 
-    def _check_end(self, headers: MultiMapping[str], start: int) -> None:
+    def _check_end(
+        self, headers: MultiMapping[str], start: int, *, after_break: bool
+    ) -> None:
         """Take a 416 for the end."""
         tag = headers.get("ETag")
         if tag is not None and self._known["ETag"] not in {tag, None}:
             raise Mismatch("the server has another version by now (ETag)")
-        if "Content-Range" in headers:
+        # Of a body that was cut off nobody else has said that it might end there.
+        if "Content-Range" in headers or (self.total is None and after_break):
             match = _matched(_UNSATISFIED, headers)
             if match is None:
                 raise Mismatch("there is no telling whether it was the end (416)")

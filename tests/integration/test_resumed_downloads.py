@@ -584,6 +584,19 @@ async def test_without_a_total_the_end_is_a_416(says):
     assert (200, True, None) == (log.response_status, log.is_success, log.stop_reason)
 
 
+async def test_a_416_without_a_total_is_no_end_of_what_was_cut_off():
+    """The file may be shorter by now, or the server may just send no parts."""
+    no_more = Answer(status=416, body=b"", end=True)
+    first = Answer(stop=4_000, chunk=1_000)
+    async with DownloadServer(first, no_more) as server:
+        got, error, log = await failure(server.url, RETRYING, RESUMING)
+
+    assert FILE[:4_000] == got
+    words = "there is no telling whether it was the end (416)"
+    assert f"cannot resume at byte 4000: {words}" == str(error)
+    assert "no_retry" == log.stop_reason
+
+
 NO_LENGTH = {"Content-Length": None}
 
 
