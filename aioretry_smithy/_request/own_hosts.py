@@ -84,11 +84,11 @@ class OwnHosts:
     def allow(self, url: URL, base: Base) -> bool:
         """Say whether a URL that is requested is of one of them.
 
-        Of the session's own origin or group nothing has to be said here: what goes
-        there is what :meth:`have` has found.
+        Of the session's own group nothing can be said here: what goes there is what
+        :meth:`have` has found.
         """
         if self._places is None:
-            return True
+            return not isinstance(base, URL) or origin_key(url) == origin_key(base)
         scheme, host, port = origin_key(url)
         if (scheme, host, port) in self._places:
             return True

@@ -183,7 +183,7 @@ def _prepared(
         arguments = with_route(request, request.route, session, arguments)
     if call.resources is not None and call.resources.bound_headers:
         base = call.defaults.base_url
-        arguments = with_bound(arguments, call.resources, base, session)
+        arguments = with_bound(arguments, call.resources, request, base, session)
     return arguments
 
 

@@ -12,6 +12,7 @@ from aiohttp.hdrs import AUTHORIZATION
 from multidict import CIMultiDict
 
 from .._request.endpoint import origin_key
+from .._request.own_hosts import is_for_base
 from .._retry.strategy import IDEMPOTENT_METHODS
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from .._call.resources import CallResources
     from .._call.stamps import BoundHeader
     from .._request.copied_arguments import Arguments
+    from .._request.request import HttpRequest
     from .._request.service import Service
 
 _AUTHORIZATION: Final = AUTHORIZATION.lower()
@@ -30,6 +32,7 @@ _AUTHORIZATION: Final = AUTHORIZATION.lower()
 def with_bound(
     arguments: Arguments,
     resources: CallResources,
+    request: HttpRequest,
     base: URL | Service | None,
     session: ClientSession,
 ) -> Arguments:
@@ -46,7 +49,8 @@ def with_bound(
     given = arguments.get("middlewares")
     around = session._middlewares if given is None else given
     # Outside of the others: it is to see each hop, and once.
-    first = _BoundHeaders(here, late, base, resources)
+    is_own = is_for_base(request, base)
+    first = _BoundHeaders(here, late, base, resources, is_own=is_own)
     resources.key_stayed = False
     return {**arguments, "headers": headers, "middlewares": (first, *around)}
 
@@ -59,6 +63,7 @@ class _BoundHeaders:
         late: Those of them that are put on here, with their values.
         base: What the session's own URLs begin with.
         resources: Are told where the key stays behind.
+        is_own: Whether the request goes there: a decorator may have changed that.
     """
 
     def __init__(
@@ -67,11 +72,14 @@ class _BoundHeaders:
         late: dict[str, str],
         base: URL | Service | None,
         resources: CallResources,
+        *,
+        is_own: bool,
     ) -> None:
         self._bound = bound
         self._late = late
         self._base = base
         self._resources = resources
+        self._is_own = is_own
         self._origin: object = None
         self._has_left = False
 
@@ -85,7 +93,7 @@ class _BoundHeaders:
         # What another server has sent back here has no business with them either.
         self._has_left = self._has_left or origin != self._origin
         for header in self._bound:
-            is_here = not self._has_left and header.hosts.allow(url, self._base)
+            is_here = not self._has_left and self._may_have(header, url)
             late = self._late.get(header.name.lower())
             if is_here and late is not None:
                 request.headers[header.name] = late
@@ -93,6 +101,10 @@ class _BoundHeaders:
                 request.headers.popall(header.name, None)
                 self._note_key(header.name, request.method)
         return await handler(request)
+
+    def _may_have(self, header: BoundHeader, url: URL) -> bool:
+        hosts = header.hosts
+        return hosts.allow(url, self._base) if hosts.are_given else self._is_own
 
     def _note_key(self, name: str, method: str) -> None:
         """Note that a server which does not get the key may not get a repetition."""

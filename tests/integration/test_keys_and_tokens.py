@@ -464,6 +464,40 @@ async def test_second_hop_that_broke_is_sent_again_without_them(own, stranger):
     assert [("/break", None)] * 2 == stranger.headers("X-Key")
 
 
+@pytest.mark.parametrize("is_group", [False, True])
+async def test_decorator_that_asks_a_stranger_brings_neither(own, stranger, is_group):
+    """Unless it is named; nor is its 401 a reason to fetch, as far as that is known."""
+
+    @client_decorator
+    async def elsewhere(delegate, ctx, request):
+        url = f"{stranger.url}/strange"
+        return await delegate.execute(ctx, request.replace(url=url))
+
+    base = EndpointGroup.of(own.url) if is_group else own.url
+    fetched = []
+
+    async def fetch():
+        fetched.append(1)
+        return "t1"
+
+    for hosts in None, [own.url, stranger.url]:
+        row = [
+            elsewhere,
+            RefreshingClient.new_decorator(fetch, hosts=hosts),
+            retrying(SAFELY),
+            IdempotencyKeyClient.new_decorator(hosts=hosts),
+        ]
+        fetched.clear()
+        async with connected(base, *row) as opened, opened.post("/") as response:
+            assert 401 == response.status
+        values = [headers for _, _, headers, _ in stranger.seen]
+        names = {"Authorization", "Idempotency-Key"}
+        seen = {name for name in names if name in values[-1]}
+        assert (set() if hosts is None else names) == seen
+        # The endpoints of a group are not known to the client.
+        assert (2 if hosts or is_group else 1) == len(fetched)
+
+
 async def test_header_that_a_decorator_takes_off_stays_off(own):
     """Nothing is put on again."""
 
