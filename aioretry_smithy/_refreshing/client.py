@@ -113,6 +113,8 @@ class RefreshingClient(DecoratingClient[HttpClient]):
             ValueError: An argument is not as described; or, when the session is built,
                 there are no *hosts* and it has neither a base URL nor a group.
 
+        >>> async def fetch_token():
+        ...     return "a token"
         >>> decorator = RefreshingClient.new_decorator(
         ...     fetch_token, hosts=["api.example.com", "files.example.com:8443"]
         ... )
