@@ -60,7 +60,8 @@ def changed_limit(*, initial=4, slow_after=0.5, timeout=0.25):
         return ConcurrencyLimit.aimd(name=host, initial=initial, slow_after=slow_after)
 
     limiting = ConcurrencyLimitingClient.new_per_host_decorator(limit, timeout=timeout)
-    inside = [standard_circuit_breaker(), limiting]
+    circuit_breaker = standard_circuit_breaker(has_group=False, enforce=True)
+    inside = [circuit_breaker, limiting]
     return SessionBuilder.standard(
         attempt_timeout=1.0, circuit_breaker=None, inside=inside
     )
