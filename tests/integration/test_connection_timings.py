@@ -160,7 +160,7 @@ async def test_standard_chain_has_them_too(server):
         fresh, reused = [await log_of(session, "/") for _ in range(2)]
 
     assert (None, None) == (fresh.connection.queued, fresh.connection.dns)
-    assert fresh.connection.connect > 0
+    assert fresh.connection.connect is not None
     assert REUSED == reused.connection
     assert "connection_timings=True" in builder.describe()
 
@@ -391,7 +391,7 @@ async def test_stale_connection_was_reused():
     assert "stale_connection" == stale.delay_source
     assert REUSED == stale.connection
     assert not answered.connection.reused
-    assert answered.connection.connect > 0
+    assert answered.connection.connect is not None
 
 
 async def test_trace_configurations_of_the_caller_go_on(url):
@@ -417,7 +417,7 @@ async def test_trace_configurations_of_the_caller_go_on(url):
 
     assert [config] == configs
     assert [0, 1] == heard
-    assert all(log.connection.connect > 0 for log in logs)
+    assert all(log.connection.connect is not None for log in logs)
     assert 4 == len(traces)
     assert 3 == len({id(each) for each in traces})
 
