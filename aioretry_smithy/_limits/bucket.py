@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class _Account:
-    """What a request has cost, and what of it may be given back.
+    """Keeps what a request has cost, and how much of it may be given back.
 
     Where the bucket would have been full in the meantime with the tokens that come
     back, it would have lost them: they are not given back a second time.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Price(NamedTuple):
-    """What a request costs at a limit."""
+    """Names a limit, and the cost of a request there."""
 
     limit: RateLimit
     cost: float
