@@ -24,6 +24,11 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 CountT = TypeVar("CountT", bound=Mergeable)
 
 
+def _rank(key: Hashable, count: Mergeable) -> tuple[float, str]:
+    """Order counts: the largest first, equal ones (but for rounding) by their keys."""
+    return -round(count.weight, 6), str(key)
+
+
 class Table(Generic[KeyT, CountT]):
     """Counts by key; where there are too many keys the rarest go to the others.
 
@@ -60,8 +65,7 @@ class Table(Generic[KeyT, CountT]):
         return self._ranked()
 
     def _ranked(self) -> list[tuple[KeyT, CountT]]:
-        pairs = self._counts.items()
-        return sorted(pairs, key=lambda pair: pair[1].weight, reverse=True)
+        return sorted(self._counts.items(), key=lambda pair: _rank(*pair))
 
     def _merge_rarest(self, kept: int) -> None:
         ranked = self._ranked()

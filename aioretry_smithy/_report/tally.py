@@ -28,9 +28,9 @@ def add_to(counts: dict[str, float], key: str, weight: float) -> None:
 
 
 def most_first(counts: Mapping[str, float]) -> dict[str, float]:
-    """Return counts in order, as whole numbers where they are."""
-    pairs = sorted(counts.items(), key=lambda pair: -pair[1])
-    return {key: whole(value) for key, value in pairs}
+    """Return counts in order, as whole numbers where they are; equal ones by name."""
+    pairs = [(key, whole(value)) for key, value in counts.items()]
+    return dict(sorted(pairs, key=lambda pair: (-pair[1], pair[0])))
 
 
 def stop_reason(values: Line) -> str | None:

@@ -49,3 +49,14 @@ def test_keys_without_end_take_no_memory():
     assert ("a", 7.0) == shown(pairs)[0]
     assert 507.0 == table.others.weight + sum(weight for _, weight in shown(pairs))
     assert table.was_full
+
+
+def test_equal_counts_come_in_the_order_of_their_keys():
+    """It is not told which was counted first, nor how floats were rounded."""
+    table = Table[str, Number](Number)
+    table.at("b").weight += 0.3
+    table.at("a").weight += 0.1 + 0.2
+
+    assert ["a", "b"] == [key for key, _ in table.largest(2)]
+    table.at("a").weight = 0.3 - 1e-15
+    assert ["a", "b"] == [key for key, _ in table.largest(2)]
