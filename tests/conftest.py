@@ -43,20 +43,23 @@ if TYPE_CHECKING:
 TESTS = Path(__file__).parent
 OURS = str(Path(aioretry_smithy.__file__).parent)
 
-# For type checkers, and to be run by hand.
-collect_ignore = ["mutation", "typing", "upstream"]
-# They import what is not installed for tests; what they count is tested all the same.
-collect_ignore += [
-    str(module)
-    for module in (TESTS / "benchmarks").glob("*.py")
-    if not module.stem.startswith("test_")
+# What tests import, what type checkers read, and what is run by hand. Some of it
+# imports what is not installed for tests.
+collect_ignore = [
+    "support",
+    "typing",
+    *(
+        str(module)
+        for module in (TESTS / "tools").rglob("*.py")
+        if not module.stem.startswith("test_")
+    ),
 ]
 
 FACADES = (aioretry_smithy, aioretry_smithy.testing, aioretry_smithy.smithy)
 WORKER = os.environ.get("PYTEST_XDIST_WORKER")
 """Which of the processes of pytest-xdist this is, if it is one."""
 
-REAL_TIME = {"integration", "docs", "benchmarks"}
+REAL_TIME = [TESTS / name for name in ("docs", "integration", "tools/benchmarks")]
 """The folders whose tests meet sockets or processes, which need a real clock.
 
 Those of them that do not are marked with ``virtual_time``."""
@@ -100,8 +103,8 @@ def pytest_asyncio_loop_factories(
     item: pytest.Item,
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Run async tests in virtual time, except where they meet the outside world."""
-    folder = item.path.relative_to(TESTS).parts[0]
-    if folder in REAL_TIME and not item.get_closest_marker("virtual_time"):
+    is_real = any(map(item.path.is_relative_to, REAL_TIME))
+    if is_real and not item.get_closest_marker("virtual_time"):
         name = os.environ.get("AIORETRY_SMITHY_TEST_LOOP", "asyncio")
         return {"real": importlib.import_module(name).new_event_loop}
     return {"virtual": VirtualTimeLoop}

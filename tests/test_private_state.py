@@ -11,7 +11,7 @@ import pytest
 from aioretry_smithy import ClientRequestContext, RequestLog
 
 TESTS = Path(__file__).parent
-KNOWING = TESTS / "calls.py"
+KNOWING = TESTS / "support" / "calls.py"
 STATE = {"ClientRequestContext", "RequestLog"}
 MODULES = {
     f"aioretry_smithy.{name}"

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 # Run by a test each, and not to be imported without the library that it is about.
 collect_ignore_glob = ["*_process.py"]
 
-EXAMPLES = Path(__file__).parents[3] / "docs" / "examples" / "clients"
+TESTS = Path(__file__).parents[2]
+EXAMPLES = TESTS.parent / "docs" / "examples" / "clients"
 NOTHING_IS_OPTIONAL = "AIORETRY_SMITHY_TEST_ALL_CLIENTS" in os.environ
 """Whether a library that is not installed is a failure, see tox.ini."""
 
@@ -173,7 +174,7 @@ class Fleet:
 
     async def start_each(self, script: str, each: Iterable[Iterable[str]]) -> None:
         """Start one with each of the arguments."""
-        path = str(Path(__file__).with_name(script))
+        path = str(TESTS / "support" / "processes" / script)
         for arguments in each:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, path, *arguments),

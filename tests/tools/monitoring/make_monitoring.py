@@ -2,7 +2,7 @@
 
 Run it where a series or a panel has changed:
 
-    python tests/monitoring/make_monitoring.py
+    python tests/tools/monitoring/make_monitoring.py
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from alerts import alerts
 from dashboard import dashboard
 
-FOLDER = Path(__file__).parents[2] / "docs" / "howto"
+FOLDER = Path(__file__).parents[3] / "docs" / "howto"
 
 
 def files() -> dict[Path, str]:

@@ -1,7 +1,7 @@
 """Count the bytecodes of ours that a call runs: the same on every machine.
 
-    python tests/benchmarks/bytecodes.py
-    python tests/benchmarks/bytecodes.py "ours: retry"    # function by function
+    python tests/tools/benchmarks/bytecodes.py
+    python tests/tools/benchmarks/bytecodes.py "ours: retry"    # function by function
 
 A busy machine does not show by the clock that a call takes a hundredth longer. How many
 bytecodes it runs depends on the version of Python alone. They are those of one call in

@@ -8,7 +8,7 @@ from typing import Any
 
 from aioretry_smithy._simulation.settings import SimulationSettings
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def simulation_of_the_page() -> Any:

@@ -1,6 +1,6 @@
 """Measure what a group of endpoints is worth, for the page about several servers.
 
-    python tests/benchmarks/endpoint_figures.py > docs/howto/...-figures.rst
+    python tests/tools/benchmarks/endpoint_figures.py > docs/howto/...-figures.rst
 
 In virtual time, so the figures are the same on every machine.
 """
@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[2] / "support"))
 
 from replicas import (
     BEGIN,

@@ -1,7 +1,7 @@
 """Count lines of code, and the places where types are left open.
 
-    python tests/benchmarks/code_size.py
-    python tests/benchmarks/code_size.py FOLDER ...
+    python tests/tools/benchmarks/code_size.py
+    python tests/tools/benchmarks/code_size.py FOLDER ...
 
 Lines of code are those that are neither empty nor comments nor docstrings. ``Any`` is
 counted as a word wherever it stands, ``cast`` and ``type: ignore`` where they act.
@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FOLDERS = (ROOT / "aioretry_smithy", ROOT / "tests")
 NO_CODE = {
     tokenize.COMMENT,

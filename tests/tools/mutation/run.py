@@ -22,7 +22,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PACKAGE = "aioretry_smithy"
 LIST = Path(__file__).with_name("equivalent.toml")
 LOWEST_SCORE = 95.0

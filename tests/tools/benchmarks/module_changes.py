@@ -1,7 +1,7 @@
 """Count how often a call of ours changes the module, on a real server on loopback.
 
-    python tests/benchmarks/module_changes.py
-    python tests/benchmarks/module_changes.py --way
+    python tests/tools/benchmarks/module_changes.py
+    python tests/tools/benchmarks/module_changes.py --way
 
 Who follows the call in the code changes it as often.
 """

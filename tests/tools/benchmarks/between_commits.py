@@ -1,8 +1,8 @@
 """Measure a way to call with this checkout and with another, in processes in turn.
 
     git worktree add ../then 1c04278
-    python tests/benchmarks/between_commits.py ../then
-    python tests/benchmarks/between_commits.py ../then --variant "ours: retry"
+    python tests/tools/benchmarks/between_commits.py ../then
+    python tests/tools/benchmarks/between_commits.py ../then --variant "ours: retry"
 
 Scenarios and variants are those of this checkout; only the package is the other's.
 """
@@ -25,7 +25,7 @@ from variants import IN_FUNCTION, installed
 
 import aioretry_smithy
 
-HERE = Path(__file__).parents[2]
+HERE = Path(__file__).parents[3]
 SLICES = 7
 """A process begins slowly: the median of so many does not show it."""
 

@@ -13,7 +13,7 @@ from rounds import Estimate
 from scenarios import SCENARIOS
 from variants import FULL, RETRY, STANDARD
 
-STYLE = Path(__file__).parents[2] / "docs" / "examples" / "pictures.mplstyle"
+STYLE = Path(__file__).parents[3] / "docs" / "examples" / "pictures.mplstyle"
 COLOURS = {"ours": "C0"}
 OTHERS = "#a0a8b1"
 COLUMNS = 2

@@ -1,6 +1,6 @@
 """Record the stories as they are told now; see ``docs/contributing.rst``.
 
-    python tests/integration/record_stories.py [PART_OF_A_NAME ...]
+    python tests/tools/record_stories.py [PART_OF_A_NAME ...]
 
 Without arguments it records all of them. Run it with the newest aiohttp first, then
 with each older one that ``tox.ini`` names.
@@ -9,6 +9,9 @@ with each older one that ``tox.ini`` names.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+
+sys.path.extend(str(folder) for folder in Path(__file__).parents[1].glob("support/**/"))
 
 import story_data
 from story_sets import SETS, is_all_here, tell

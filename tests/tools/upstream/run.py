@@ -3,7 +3,7 @@
 Each test must end in the three runs alike. The tests come with the source archive of
 the aiohttp that is installed; none of them is kept here::
 
-    python tests/upstream/run.py [tests/test_client_session.py ...]
+    python tests/tools/upstream/run.py [tests/test_client_session.py ...]
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def run(root: Path, chain: str, tests: list[str], *options: str) -> Outcomes:
     outcomes.unlink(missing_ok=True)
     environment = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parent.parent)]),
+        "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parents[2])]),
         "AIORETRY_SMITHY_UPSTREAM_CHAIN": chain,
         "AIORETRY_SMITHY_UPSTREAM_OUTCOMES": str(outcomes),
     }

@@ -1,4 +1,4 @@
-"""Measure shared limits: python tests/benchmarks/shared_limits.py [--only NAME].
+"""Measure shared limits: python tests/tools/benchmarks/shared_limits.py [--only NAME].
 
 Needs the extras limits and redis, and a redis-server in the path, which it starts.
 Times are of the processor, of this process and of the server: others do not change them

@@ -9,7 +9,7 @@ import pytest
 from picture import panels_of, plot
 from variants import STANDARD
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 STORED = DOCS / "explanation" / "what-a-call-costs.json"
 
 

@@ -2,7 +2,7 @@
 
 The tests of the archive meet the package that is installed, not this checkout::
 
-    python tests/published/run.py FOLDER [ARGUMENTS OF PYTEST ...]
+    python tests/tools/published/run.py FOLDER [ARGUMENTS OF PYTEST ...]
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 import tarfile
 from pathlib import Path
 
-CHECKOUT = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[3]
 RELATIVE = r"^\.\. (?:image|figure):: (?!https:).*|<(?!https:)\S+>`_|``docs/\S+``"
 """Pictures, links and paths that lead nowhere on the page of the package index."""
 

@@ -1,7 +1,7 @@
 """Download a large file over a connection that breaks again and again.
 
-    python tests/benchmarks/resumed_download.py
-    python tests/benchmarks/resumed_download.py --size 400 --breaks 5
+    python tests/tools/benchmarks/resumed_download.py
+    python tests/tools/benchmarks/resumed_download.py --size 400 --breaks 5
 
 It prints how many bytes the server sent for each byte of the file, the memory that came
 to the process with it, and how many parts there are in the log.

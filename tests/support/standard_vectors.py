@@ -14,7 +14,7 @@ from aioretry_smithy.smithy.backoff import (
 from aioretry_smithy.smithy.quota import RetryProfile, StandardRetryQuota
 from aioretry_smithy.smithy.strategies import StandardRetryStrategy
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parents[1] / "vectors"
 FILES = (
     "standard_v2_0.json",
     "standard_v2_1.json",

@@ -108,7 +108,7 @@ RULES = [
 
 _HEAD = """\
 # Load this with rule_files in prometheus.yml, and change the numbers to your needs.
-# Made by tests/monitoring/make_monitoring.py.
+# Made by tests/tools/monitoring/make_monitoring.py.
 groups:
   - name: aioretry_smithy
     rules:
