@@ -1,0 +1,80 @@
+"""A plugin: processes of pytest-xdist spend their time on tests."""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+from collections.abc import Generator
+
+import pytest
+
+WORKER = os.environ.get("PYTEST_XDIST_WORKER")
+"""Which of the processes this is, if it is one."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """Run half as many more than there are processors: many a test waits."""
+    if not hasattr(os, "sched_getaffinity"):
+        return None
+    return len(os.sched_getaffinity(0)) * 3 // 2
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep the tests themselves out of what the collector of garbage looks at.
+
+    There are thousands; many a test collects garbage, to see what is left.
+    """
+    gc.disable()
+    collected = yield
+    gc.enable()
+    gc.freeze()
+    return collected
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, object, object]:
+    """Keep out of it, too, what pytest keeps of a file of tests."""
+    ended = yield
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
+    return ended
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Let each worker go through a folder in an order of its own.
+
+    In a fresh checkout none of them compiles what another is just compiling, then.
+    """
+    report = yield
+    if WORKER and isinstance(collector, pytest.Directory):
+        random.Random(WORKER).shuffle(report.result)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(
+    items: list[pytest.Item],
+) -> Generator[None, None, None]:
+    """Bring the tests into the order that all workers have."""
+    if WORKER:
+        items.sort(key=lambda item: item.path)
+    yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[
+    None, pytest.TestReport, pytest.TestReport
+]:
+    """Leave out what takes a worker longest to tell of a test, and nobody reads."""
+    report = yield
+    report.keywords = {}
+    return report
