@@ -21,7 +21,7 @@ from wire import Recorder
 
 from aioretry_smithy.testing import VirtualTimeLoop, patch_aioresponses
 
-pytest_plugins = ["demo", "eager_threads", "public_names", "quick_workers"]
+pytest_plugins = ["demo", "eager_threads", "public_names", "quick_workers", "served"]
 """Of ``tests/support/plugins``."""
 
 TESTS = Path(__file__).parent
@@ -38,7 +38,7 @@ collect_ignore = [
     ),
 ]
 
-REAL_TIME = [TESTS / name for name in ("docs", "integration", "tools/benchmarks")]
+REAL_TIME = [TESTS / name for name in ("docs", "integration", "matrices", "tools/benchmarks")]
 """The folders whose tests meet sockets or processes, which need a real clock.
 
 Those of them that do not are marked with ``virtual_time``."""
@@ -46,7 +46,7 @@ Those of them that do not are marked with ``virtual_time``."""
 # The same examples each time in continuous integration, and no deadline for one of
 # them on machines that are shared. "thorough" runs in one environment of tox.
 IN_CI = bool(os.environ.get("CI"))
-for profile, examples in {"quick": 20, "thorough": 100}.items():
+for profile, examples in {"quick": 10, "thorough": 100}.items():
     hypothesis.settings.register_profile(
         profile, deadline=None, derandomize=IN_CI, max_examples=examples
     )

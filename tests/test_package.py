@@ -200,6 +200,7 @@ print(json.dumps(failures))
 """
 
 
+@pytest.mark.long
 def test_each_module_imports_alone():
     """Each module can be imported right after the facade, without any warning.
 

@@ -127,7 +127,7 @@ def in_rows(parts):
 
 
 @given(cases)
-@settings(max_examples=5 * EXAMPLES)
+@settings(max_examples=2 * EXAMPLES)
 def test_decorators_in_between_change_nothing(case):
     """Outcome, logs, requests, and what every part of the chain was told."""
     (parts, level), *others = case

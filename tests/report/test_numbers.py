@@ -13,7 +13,7 @@ from aioretry_smithy._report.histogram import bucket_of
 from aioretry_smithy._report.reading import Reading
 from aioretry_smithy._report.selection import Selection
 
-FEW = 1000
+FEW = 400
 MANY = 20_000
 
 

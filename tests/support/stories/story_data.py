@@ -10,7 +10,7 @@ from pathlib import Path
 
 import aiohttp
 
-FOLDER = Path(__file__).parents[2] / "integration" / "stories"
+FOLDER = Path(__file__).parents[2] / "matrices" / "stories"
 LONG = 2000
 """Characters of a text, or bytes, above which its hash stands for it."""
 
