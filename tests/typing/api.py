@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
 from typing import assert_type
@@ -12,7 +11,6 @@ from typing import assert_type
 import aiohttp
 from opentelemetry import metrics, propagate, trace
 from prometheus_client import CollectorRegistry
-from redis.asyncio import Redis
 from yarl import URL
 
 from aioretry_smithy import (
@@ -32,18 +30,11 @@ from aioretry_smithy import (
     ContentPreviewingClient,
     DecoratingClient,
     Decorator,
-    HedgingClient,
-    HedgingDelay,
     HttpClient,
     HttpRequest,
-    IdempotencyKeyClient,
     LogFormatter,
     LoggingClient,
-    RateLimit,
-    RateLimitingClient,
-    RefreshingClient,
     RequestLog,
-    ResumingClient,
     RetryBudget,
     RetryConfig,
     RetryConfigMapping,
@@ -62,18 +53,13 @@ from aioretry_smithy import (
     client_decorator,
     decorate,
     is_timeout,
-    limits,
     new_response,
     opentelemetry,
     prometheus,
-    redis,
-    smithy,
     undecorate,
     unwrap,
 )
 from aioretry_smithy.testing import (
-    FaultInjectingClient,
-    InjectedFault,
     ScriptedAnswer,
     ScriptedTransport,
     ask,
@@ -454,46 +440,6 @@ def use_scripted_answers() -> None:
         patch_aioresponses()
 
 
-def use_limits() -> None:
-    """Limit the load of the standard chain."""
-    SessionBuilder.standard(concurrency=20, rate=RateLimit(100, per=60.0))
-    SessionBuilder.standard(concurrency="aimd", rate=lambda host: RateLimit(5))
-    SessionBuilder.standard(rate=[RateLimit(5), RateLimit.from_headers()])
-    SessionBuilder.standard(concurrency=lambda host: ConcurrencyLimit.aimd(name=host))
-    SessionBuilder.standard(concurrency=ConcurrencyLimit.gradient(), rate=None)
-
-
-async def use_weighted_rates(session: aiohttp.ClientSession) -> None:
-    """Limit what requests cost."""
-
-    def cost(ctx: ClientRequestContext, request: HttpRequest) -> int:
-        return len(request.options)
-
-    def actual(log: RequestLog, content: bytes | None) -> float | None:
-        return None if content is None else len(content)
-
-    tokens = RateLimit(5, cost=cost, actual=actual)
-    RateLimitingClient.new_decorator([RateLimit(5), tokens], enforce=False)
-    RateLimitingClient.new_per_host_decorator(lambda host: [tokens])
-    async with session.get("/") as response:
-        tokens.settle(response, 3)
-
-
-def use_faults() -> None:
-    """Inject faults of all kinds."""
-    decorator = FaultInjectingClient.new_decorator(
-        InjectedFault.status(503, headers={"Retry-After": "1"}, body={"busy": True}),
-        InjectedFault.error(TimeoutError, rate=0.1),
-        InjectedFault.error(aiohttp.ClientPayloadError("half")),
-        InjectedFault.latency((0.1, 0.5)),
-        InjectedFault.hang(request_filter=lambda request: request.method == "GET"),
-        InjectedFault.cut_body(after=10),
-        random=lambda: 0.5,
-        enabled=lambda ctx, request: ctx.attempt == 1,
-    )
-    assert_type(decorator, Decorator)
-
-
 def use_opentelemetry() -> None:
     """Trace calls, and listen to circuit breakers, budgets and limits."""
     decorator = opentelemetry.TracingClient.new_decorator(
@@ -508,75 +454,6 @@ def use_opentelemetry() -> None:
     ConcurrencyLimit.aimd(listeners=[opentelemetry.ConcurrencyLimitMetrics()])
 
 
-def use_hedging(session: aiohttp.ClientSession, log: RequestLog) -> None:
-    """Send late requests again, within a budget."""
-    budget = RetryBudget.per_host()
-    decorators: list[Decorator] = [
-        HedgingClient.new_decorator(0.05),
-        HedgingClient.new_decorator(HedgingDelay.fixed(1), max_hedges=2),
-        HedgingClient.new_decorator(
-            HedgingDelay.percentile(0.98, window=30.0), limiter=budget
-        ),
-    ]
-    decorate(session, *decorators)
-    hedging = unwrap(session, HedgingClient)
-    if hedging is not None:
-        assert_type(dict(hedging.delays), dict[str, float | None])
-    assert_type((log.is_hedge, log.superseded), tuple[bool, bool])
-
-
-def use_resuming(session: aiohttp.ClientSession) -> None:
-    """Continue downloads."""
-    resuming: Decorator = ResumingClient.new_decorator(
-        max_resumes_without_progress=5, request_filter=lambda request: bool(request.url)
-    )
-    decorate(session, ResumingClient.new_decorator(), resuming)
-    assert_type(unwrap(session, ResumingClient), ResumingClient | None)
-
-
-def send_tokens_and_keys(session: aiohttp.ClientSession) -> None:
-    """Add them to requests of the session's own."""
-
-    async def fetch() -> str:
-        return "a token"
-
-    def key(ctx: ClientRequestContext, request: HttpRequest) -> str | None:
-        return None if request.method == "PATCH" else str(ctx.attributes["order"])
-
-    decorators: list[Decorator] = [
-        RefreshingClient.new_decorator(fetch),
-        RefreshingClient.new_decorator(
-            fetch, on=[403], header="X-Key", scheme=None, hosts=["a.example"]
-        ),
-        IdempotencyKeyClient.new_decorator(),
-        IdempotencyKeyClient.new_decorator(header="X-Id", methods=["PUT"], key=key),
-        IdempotencyKeyClient.new_decorator(key=lambda ctx, request: request.method),
-    ]
-    decorate(session, *decorators)
-
-
-async def use_shared_limits() -> None:
-    """Share limits between processes."""
-    limit = limits.SharedRateLimit(
-        "async+redis://localhost:6379",
-        "100/second",
-        key=lambda ctx, request: request.headers.get("X-Tenant", "none"),
-        on_storage_error="refuse",
-        implementation="redispy",
-    )
-    RateLimitingClient.new_decorator(limit, timeout=1.0)
-    budget = redis.SharedRetryBudget(Redis(), "orders", capacity=20, brake_after=None)
-    RetryingClient.new_decorator(Awaiting(), limiter=budget)
-    assert_type(budget.tokens, float)
-    async with redis.SharedCircuitBreakers(Redis(), channel="orders") as shared:
-        assert_type(shared, redis.SharedCircuitBreakers)
-        CircuitBreaker("orders", listeners=[shared])
-    RateLimitingClient.new_per_host_decorator(
-        lambda key: limits.SharedRateLimit("async+memory://", "5 per minute", key=key)
-    )
-    assert_type(limit.pending, int)
-
-
 def use_prometheus() -> None:
     """Count in a registry of one's own, and in the default one."""
     registry = CollectorRegistry()
@@ -585,102 +462,3 @@ def use_prometheus() -> None:
     CircuitBreaker(listeners=[Printing(), prometheus.CircuitBreakerMetrics()])
     RetryBudget.per_host(listeners=[prometheus.RetryBudgetMetrics(registry)])
     ConcurrencyLimit.aimd(listeners=[prometheus.ConcurrencyLimitMetrics(registry)])
-
-
-@dataclass(frozen=True)
-class Leave:
-    """A token of one's own, frozen."""
-
-    retry_count: int
-    retry_delay: float
-
-
-class Synchronous:
-    """A strategy as the design document of smithy-python has it."""
-
-    def __init__(self) -> None:
-        self.backoff_strategy = smithy.ExponentialRetryBackoffStrategy()
-        self.max_attempts = 3
-
-    def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> Leave:
-        """Return the token of the first attempt."""
-        return Leave(0, 0.0)
-
-    def refresh_retry_token_for_retry(
-        self, *, token_to_renew: Leave, error: Exception
-    ) -> Leave:
-        """Return the token of the next attempt."""
-        if not smithy.RetryInfo.of(error).allows_retry:
-            raise smithy.RetryError("no", retry_after=None) from error
-        count = token_to_renew.retry_count + 1
-        delay = self.backoff_strategy.compute_next_backoff_delay(count)
-        return Leave(count, delay)
-
-    def record_success(self, *, token: Leave) -> None:
-        """Take the token back."""
-
-
-class Asynchronous:
-    """The same, as in smithy-python today."""
-
-    backoff_strategy = smithy.from_backoff(Backoff.fixed(1))
-    max_attempts = 3
-
-    async def acquire_initial_retry_token(
-        self, *, token_scope: str | None = None
-    ) -> Leave:
-        """Return the token of the first attempt."""
-        return Leave(0, 0.0)
-
-    async def refresh_retry_token_for_retry(
-        self, *, token_to_renew: Leave, error: Exception
-    ) -> Leave:
-        """Return the token of the next attempt."""
-        raise smithy.RetryError("enough")
-
-    async def record_success(self, *, token: Leave) -> None:
-        """Take the token back."""
-
-
-def conflicts(
-    failure: smithy.Failure, previous: smithy.RetryAction | None
-) -> smithy.RetryAction | None:
-    """Judge a 409."""
-    return smithy.RetryAction.retry() if failure.status == 409 else None
-
-
-def tenant(ctx: ClientRequestContext, request: HttpRequest) -> str | None:
-    """Name the scope of a call."""
-    return request.headers.get("X-Tenant")
-
-
-async def use_smithy() -> None:
-    """Give strategies of all kinds to a client, and use one without."""
-    strategies: list[smithy.RetryStrategy] = [
-        smithy.SimpleRetryStrategy(),
-        smithy.StandardRetryStrategy(profile=smithy.RetryProfile.V2_0),
-        smithy.AdaptiveRetryStrategy(rate_limiter=smithy.ClientRateLimiter()),
-        smithy.RetryMode.of("adaptive").new_strategy(max_attempts=4),
-        smithy.new_strategy("standard", initial_backoff=0.1, max_backoff=5.0),
-        smithy.strategy_from_env(),
-        await smithy.RetryStrategyResolver().resolve_retry_strategy(
-            retry_strategy=smithy.RetryStrategyOptions(retry_mode="adaptive")
-        ),
-    ]
-    for strategy in strategies:
-        RetryingClient.new_decorator(
-            strategy,
-            classifiers=(*smithy.DEFAULT_CLASSIFIERS, conflicts),
-            raise_retry_error=True,
-            token_scope=tenant,
-        )
-    RetryingClient.new_decorator(Synchronous(), max_total_attempts=3)
-    RetryingClient.new_decorator(Asynchronous(), classifiers=[conflicts])
-    standard = smithy.StandardRetryStrategy()
-    token = await standard.acquire_initial_retry_token(token_scope="orders")
-    assert_type(token, smithy.StandardRetryToken)
-    assert_type(token.retry_delay, float)
-    assert_type(await standard.record_success(token=token), None)
-    assert_type(standard.quota_for("orders").available_capacity, int)
-    assert_type(smithy.to_backoff(standard.backoff_strategy), Backoff)
-    RetryConfig(standard, token_scope="orders")
