@@ -6,6 +6,7 @@ import math
 import time
 
 import pytest
+from breaker_diary import Diary, fail
 from chains import Clock
 
 from aioretry_smithy import (
@@ -17,27 +18,6 @@ from aioretry_smithy import (
 from aioretry_smithy._breaker.window import EventCount
 
 CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
-
-
-reports = pytest.mark.parametrize(
-    ("report", "state"), [("on_success", CLOSED), ("on_failure", OPEN)]
-)
-
-
-class Diary(CircuitBreakerListener):
-    """A listener that notes what it hears, and what the circuit breaker says then."""
-
-    def __init__(self):
-        self.entries = []
-
-    def on_state_changed(self, circuit_breaker, state):
-        self.entries.append((circuit_breaker.state, state))
-
-    def on_event_count_updated(self, circuit_breaker, event_count):
-        self.entries.append((event_count.success, event_count.failure))
-
-    def on_request_rejected(self, circuit_breaker):
-        self.entries.append("rejected")
 
 
 @pytest.fixture
@@ -73,12 +53,6 @@ def succeed(breaker, times):
     """Let requests succeed."""
     for _ in range(times):
         breaker.on_success(breaker.try_request())
-
-
-def fail(breaker, times):
-    """Let requests fail."""
-    for _ in range(times):
-        breaker.on_failure(breaker.try_request())
 
 
 class TestClosed:
@@ -169,202 +143,6 @@ class TestClosed:
 
         assert EventCount(success=0, failure=0) == breaker.event_count
         assert [] == diary.entries
-
-
-class TestOpen:
-    """While the circuit is open."""
-
-    def test_requests_are_refused_until_the_open_window_has_passed(
-        self, opened, clock, diary
-    ):
-        """The first request at the end of the open window is the trial."""
-        assert None is opened.try_request()
-        assert 10.0 == opened.retry_in
-
-        clock.now += 9.75
-        assert None is opened.try_request()
-        assert 0.25 == opened.retry_in
-
-        clock.now += 0.25
-        assert 0.0 == opened.retry_in
-        assert opened.try_request().is_trial
-        assert HALF_OPEN is opened.state
-        assert ["rejected", "rejected", (HALF_OPEN, HALF_OPEN)] == diary.entries
-
-    def test_it_stays_open_without_requests(self, opened, clock):
-        """There is no timer: the state changes with the next request."""
-        clock.now += 1000.0
-
-        assert OPEN is opened.state
-
-    def test_answers_are_ignored(self, breaker, clock, diary):
-        """Requests sent before the circuit opened tell nothing any more."""
-        late = [breaker.try_request() for _ in range(4)]
-        fail(breaker, 4)
-        diary.entries.clear()
-
-        breaker.on_success(late[0])
-        breaker.on_failure(late[1])
-        breaker.on_success()
-        breaker.on_failure()
-
-        assert OPEN is breaker.state
-        assert EventCount(success=0, failure=0) == breaker.event_count
-        assert [] == diary.entries
-        assert 10.0 == breaker.retry_in
-
-
-class TestHalfOpen:
-    """While the circuit is half open."""
-
-    @pytest.fixture
-    def trial(self, opened, clock, diary):
-        """The permit of the trial."""
-        clock.now += 10.0
-        permit = opened.try_request()
-        diary.entries.clear()
-        return permit
-
-    def test_the_success_of_the_trial_closes_it(self, breaker, trial, diary):
-        """A closed circuit begins with an empty count."""
-        breaker.on_success(trial)
-
-        assert CLOSED is breaker.state
-        assert EventCount(success=0, failure=0) == breaker.event_count
-        assert [(CLOSED, CLOSED)] == diary.entries
-
-    def test_the_failure_of_the_trial_opens_it(self, breaker, trial, diary, clock):
-        """The whole open window passes before the next trial."""
-        clock.now += 2.0
-        breaker.on_failure(trial)
-
-        assert OPEN is breaker.state
-        assert 10.0 == breaker.retry_in
-        assert [(OPEN, OPEN)] == diary.entries
-
-    def test_only_one_of_a_hundred_is_the_trial(self, opened, clock):
-        """A herd that waits for the open window sends one request."""
-        clock.now += 10.0
-
-        permits = [opened.try_request() for _ in range(100)]
-
-        assert 1 == sum(permit is not None for permit in permits)
-
-    def test_another_trial_waits_for_the_interval(self, breaker, trial, clock):
-        """A trial without an answer holds the place for a while, not for ever."""
-        clock.now += 2.75
-        assert None is breaker.try_request()
-        assert 0.25 == breaker.retry_in
-
-        clock.now += 0.25
-        second = breaker.try_request()
-
-        assert second.is_trial
-        assert None is breaker.try_request()
-        assert 3.0 == breaker.retry_in
-
-    def test_an_unanswered_trial_is_no_change_of_state(
-        self, breaker, trial, clock, diary
-    ):
-        """Listeners are not told again that the circuit is half open."""
-        clock.now += 3.0
-        breaker.try_request()
-
-        assert [] == diary.entries
-
-    @reports
-    def test_a_late_answer_of_an_older_trial_decides(
-        self, breaker, trial, clock, report, state
-    ):
-        """A server slower than the trial interval can still close the circuit."""
-        clock.now += 3.0
-        newer = breaker.try_request()
-
-        getattr(breaker, report)(trial)
-
-        assert state is breaker.state
-        breaker.on_failure(newer)
-        breaker.on_success(newer)
-        assert state is breaker.state
-        assert EventCount(success=0, failure=0) == breaker.event_count
-
-    def test_answers_from_before_are_ignored(self, breaker, clock):
-        """A request sent while the circuit was closed decides nothing now."""
-        late = breaker.try_request()
-        fail(breaker, 4)
-        clock.now += 10.0
-        trial = breaker.try_request()
-
-        breaker.on_success(late)
-        assert HALF_OPEN is breaker.state
-        breaker.on_failure(late)
-        assert HALF_OPEN is breaker.state
-        breaker.on_ignored(late)
-        assert None is breaker.try_request()
-
-        breaker.on_success(trial)
-        breaker.on_failure(late)
-        assert EventCount(success=0, failure=0) == breaker.event_count
-
-    def test_answers_of_an_earlier_half_open_time_are_ignored(
-        self, breaker, trial, clock
-    ):
-        """Two trials, one failed; the other's success comes after it is over."""
-        clock.now += 3.0
-        slow = breaker.try_request()
-        breaker.on_failure(trial)
-        clock.now += 10.0
-        breaker.try_request()
-
-        breaker.on_success(slow)
-        breaker.on_ignored(slow)
-
-        assert HALF_OPEN is breaker.state
-        assert None is breaker.try_request()
-
-    def test_a_cancelled_trial_gives_its_place_back_at_once(
-        self, breaker, trial, clock, diary
-    ):
-        """Cancellation says nothing about the server and costs no interval."""
-        clock.now += 1.0
-        breaker.on_ignored(trial)
-
-        assert HALF_OPEN is breaker.state
-        assert 0.0 == breaker.retry_in
-        assert [] == diary.entries
-        second = breaker.try_request()
-        assert second.is_trial
-        assert None is breaker.try_request()
-        assert 3.0 == breaker.retry_in
-
-    def test_a_place_is_given_back_once(self, breaker, trial):
-        """A trial that is over takes nobody's place away."""
-        breaker.on_ignored(trial)
-        breaker.try_request()
-
-        breaker.on_ignored(trial)
-
-        assert None is breaker.try_request()
-
-    def test_an_older_trial_does_not_give_the_place_of_the_newer_back(
-        self, breaker, trial, clock
-    ):
-        """The place belongs to the newest trial."""
-        clock.now += 3.0
-        breaker.try_request()
-
-        breaker.on_ignored(trial)
-
-        assert None is breaker.try_request()
-
-    @reports
-    def test_an_answer_without_a_permit_is_for_the_present_state(
-        self, breaker, trial, report, state
-    ):
-        """A caller that keeps no permits is taken at its word."""
-        getattr(breaker, report)()
-
-        assert state is breaker.state
 
 
 class TestEnterState:

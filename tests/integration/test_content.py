@@ -5,64 +5,27 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import tracemalloc
-import zlib
 
 import aiohttp
 import pytest
 from aiohttp import web
-from chains import connected, retrying
-
-from aioretry_smithy import (
-    Backoff,
-    RequestLog,
-    RetryStopReason,
-    RetryStrategy,
-    RetryStrategyWithContent,
+from content_answers import (
+    BODY,
+    HEAD,
+    SOON,
+    WAYS,
+    WhileBusy,
+    assert_nothing_is_held,
+    build,
+    chunk,
+    chunked,
+    pieces_of,
+    sized,
 )
 
-SOON = Backoff.fixed(0.01)
+from aioretry_smithy import RequestLog, RetryStrategy
+
 MEBIBYTE = 1024 * 1024
-NUMBERS = [b'"%06d"' % n for n in range(20_000)]
-LINES = [b", ".join(NUMBERS[n : n + 10]) for n in range(0, 20_000, 10)]
-BODY = b"[" + b",\n".join(LINES) + b"]"
-"""JSON in 2000 lines, 200 KB: more than a stream holds before it stops reading."""
-
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-
-
-class WhileBusy(RetryStrategyWithContent):
-    """Keeps what it was shown; retries failures, and bodies that begin so."""
-
-    def __init__(self, max_content_length=1024):
-        self.max_content_length = max_content_length
-        self.seen = []
-
-    def should_retry(self, ctx, cause, content):
-        self.seen.append((ctx.log.response_status, cause, content))
-        return SOON if content is None or content.startswith(b"busy") else None
-
-
-def sized(body, *headers):
-    """Write a response whose body has a length."""
-    length = b"Content-Length: %d" % len(body)
-    return HEAD + b"\r\n".join([length, *headers]) + b"\r\n\r\n" + body
-
-
-def chunk(data):
-    """Write an HTTP chunk."""
-    return b"%x\r\n%b\r\n" % (len(data), data)
-
-
-def chunked(pieces, *headers):
-    """Write a response whose body comes in chunks."""
-    lines = [b"Transfer-Encoding: chunked", *headers]
-    head = HEAD + b"\r\n".join(lines) + b"\r\n\r\n"
-    return head + b"".join(map(chunk, pieces)) + b"0\r\n\r\n"
-
-
-def pieces_of(data, size):
-    return [data[start : start + size] for start in range(0, len(data), size)]
 
 
 def in_parts(answer):
@@ -86,50 +49,8 @@ ANSWERS = {
 }
 
 
-async def joined(iterator):
-    return b"".join([part async for part in iterator])
-
-
-async def in_reads(content):
-    parts = [b"1"]
-    while parts[-1]:
-        parts.append(await content.read(1000))
-    return b"".join(parts[1:])
-
-
-WAYS = {
-    "read": lambda response: response.read(),
-    "text": lambda response: response.text(),
-    "json": lambda response: response.json(),
-    "content.read": lambda response: response.content.read(),
-    "content.read(n)": lambda response: in_reads(response.content),
-    "readexactly": lambda response: response.content.readexactly(len(BODY)),
-    "iter_chunked": lambda response: joined(response.content.iter_chunked(3000)),
-    "iter_any": lambda response: joined(response.content.iter_any()),
-    "lines": lambda response: joined(response.content),
-}
-
-
 def expected_from(way):
     return {"text": BODY.decode(), "json": json.loads(BODY)}.get(way, BODY)
-
-
-def build(url, strategy, *, attempts=10, limit=None, buffer=False, **options):
-    """Build a session with settings of retries, and options of its own."""
-    return connected(
-        url,
-        retrying(
-            strategy,
-            max_total_attempts=attempts,
-            attempt_timeout=limit,
-            buffer_response=buffer,
-        ),
-        **options,
-    )
-
-
-def assert_nothing_is_held(session):
-    assert not session.connector._acquired
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -294,176 +215,6 @@ async def test_web_socket_is_never_read(serving, buffer_response):
         assert ["first", "second"] == [message.data async for message in socket]
 
     assert [(101, None, b"")] == strategy.seen
-
-
-FAILURES = {
-    "stalls": ([HEAD + b"Content-Length: 9\r\n\r\nbusy", 3600.0], TimeoutError),
-    "silent": ([HEAD + b"Content-Length: 9\r\n\r\n", 3600.0], TimeoutError),
-    "truncated": (
-        [HEAD + b"Content-Length: 9\r\n\r\nbusy", 0.01, None],
-        aiohttp.ClientPayloadError,
-    ),
-    "truncated chunk": (
-        [HEAD + b"Transfer-Encoding: chunked\r\n\r\n9\r\nbusy", 0.01, None],
-        aiohttp.ClientPayloadError,
-    ),
-    "bad gzip": (
-        [HEAD + b"Content-Encoding: gzip\r\nContent-Length: 9\r\n\r\n", b"not gzip."],
-        aiohttp.ClientPayloadError,
-    ),
-}
-
-
-@pytest.mark.parametrize("strategy", [WhileBusy, RetryStrategy.failsafe])
-@pytest.mark.parametrize("failure", FAILURES)
-async def test_failure_of_the_body_is_a_failed_attempt(serve, failure, strategy):
-    """It is retried on a new connection, and the log keeps the status that came."""
-    answer, kind = FAILURES[failure]
-    url = await serve(answer, [sized(b"done")])
-    buffer = strategy is not WhileBusy
-    async with build(url, strategy(), limit=0.5, buffer=buffer) as session:
-        response = await session.get("/")
-        first, last = RequestLog.of(response).children
-
-        assert b"done" == await response.read()
-        assert isinstance(first.response_cause, kind)
-        assert 200 == first.response_status == last.response_status
-        assert first.is_complete
-        assert last.response_cause is None
-        assert_nothing_is_held(session)
-
-
-@pytest.mark.parametrize("failure", FAILURES)
-async def test_strategy_is_asked_about_a_failure_of_the_body(serve, failure):
-    """It gets the error as its cause, the one that the log has, and no content."""
-    answer, _ = FAILURES[failure]
-    url = await serve(answer, [sized(b"done")])
-    strategy = WhileBusy()
-    async with build(url, strategy, limit=0.5) as session:
-        response = await session.get("/")
-        first, _ = RequestLog.of(response).children
-
-    (_, cause, _), _ = strategy.seen
-    assert [(200, cause, None), (200, None, b"done")] == strategy.seen
-    assert repr(cause) == repr(first.response_cause)
-
-
-async def test_last_failure_of_the_body_is_raised(serve):
-    """The caller gets the error from the call, with its log, not later."""
-    url = await serve(FAILURES["truncated"][0])
-    async with build(
-        url, RetryStrategy.failsafe(SOON), attempts=2, buffer=True
-    ) as session:
-        with pytest.raises(aiohttp.ClientPayloadError) as caught:
-            await session.get("/")
-        log = RequestLog.of(caught.value)
-
-        assert RetryStopReason.MAX_TOTAL_ATTEMPTS == log.stop_reason
-        assert 2 == log.total_attempts
-        assert caught.value is log.response_cause
-        assert_nothing_is_held(session)
-
-
-async def test_failure_after_what_was_looked_at_is_the_callers(serve):
-    """A part that the strategy did not want to see fails as in aiohttp."""
-    url = await serve([HEAD + b"Content-Length: 9\r\n\r\nfine", 0.05, None])
-    async with build(url, WhileBusy(4)) as session:
-        response = await session.get("/")
-        with pytest.raises(aiohttp.ClientPayloadError) as caught:
-            await response.read()
-
-    assert caught.value is RequestLog.of(response).response_cause
-
-
-async def test_order_whose_answer_was_cut_is_not_repeated(serve):
-    """The server has done the work: ``failsafe`` does not send a POST again for it."""
-    url = await serve(FAILURES["truncated"][0], [sized(b"done")])
-    async with build(url, RetryStrategy.failsafe(SOON), buffer=True) as session:
-        with pytest.raises(aiohttp.ClientPayloadError) as caught:
-            await session.post("/")
-
-    assert RetryStopReason.NO_RETRY == RequestLog.of(caught.value).stop_reason
-
-
-@pytest.mark.parametrize("limit", [1, MEBIBYTE, 16 * MEBIBYTE])
-async def test_pool_of_one_and_large_error_bodies(serve, limit):
-    """Each attempt gives its connection back before the next one asks for it."""
-    large = sized(b"busy" + b"x" * (8 * MEBIBYTE))
-    url = await serve([large], [large], [large], [sized(b"done")])
-    strategy = WhileBusy(max(limit, 4))
-    async with asyncio.timeout(20):
-        async with build(
-            url, strategy, connector=aiohttp.TCPConnector(limit=1)
-        ) as session:
-            async with session.get("/") as response:
-                assert b"done" == await response.read()
-
-            assert 4 == RequestLog.of(response).total_attempts
-            assert_nothing_is_held(session)
-
-
-async def test_rest_of_a_large_body_waits_for_the_caller(serve):
-    """Looking at the beginning does not draw the rest into memory."""
-    url = await serve([sized(b"x" * (32 * MEBIBYTE))])
-    async with build(url, WhileBusy(MEBIBYTE)) as session:
-        response = await session.get("/")
-        await asyncio.sleep(0.2)
-        arrived = response.content.total_bytes
-        length = 0
-        async for data in response.content.iter_any():
-            length += len(data)
-
-    assert arrived < 4 * MEBIBYTE
-    assert 32 * MEBIBYTE == length
-
-
-async def test_bomb_is_looked_at_in_bounded_memory(serve):
-    """A kilobyte that unpacks to a megabyte, many times over, is not unpacked."""
-    packer = zlib.compressobj(1, wbits=31)
-    zeros = bytes(MEBIBYTE)
-    packed = [
-        packer.compress(zeros) + packer.flush(zlib.Z_SYNC_FLUSH) for _ in range(300)
-    ]
-    paced = [part for piece in packed for part in (chunk(piece), 0.002)]
-    head = HEAD + GZIP + b"\r\nTransfer-Encoding: chunked\r\n\r\n"
-    url = await serve([head, *paced, chunk(packer.flush()), b"0\r\n\r\n"])
-    strategy = WhileBusy(64 * 1024)
-    tracemalloc.start()
-    try:
-        async with build(url, strategy) as session, session.get("/"):
-            _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-
-    assert [bytes(64 * 1024)] == [seen[2] for seen in strategy.seen]
-    assert peak < 16 * MEBIBYTE
-
-
-@pytest.mark.parametrize("way", ["read", "iter_any", "iter_chunked"])
-async def test_large_compressed_body(serve, way):
-    """A body that aiohttp unpacks piece by piece goes on where looking stopped."""
-    body = BODY * 40
-    url = await serve([sized(gzip.compress(body, 1), GZIP)])
-    strategy = WhileBusy(MEBIBYTE)
-    async with build(url, strategy) as session:
-        response = await session.get("/")
-
-        assert [body[:MEBIBYTE]] == [seen[2] for seen in strategy.seen]
-        assert body == await WAYS[way](response)
-        assert len(body) == RequestLog.of(response).response_length
-
-
-@pytest.mark.parametrize("limit", [20_000, 50_000])
-async def test_tiny_chunks(serve, limit):
-    """A body that comes byte by byte, of which aiohttp keeps only so many, is whole."""
-    body = b"0123456789" * 4000
-    url = await serve([chunked(pieces_of(body, 1))])
-    strategy = WhileBusy(limit)
-    async with build(url, strategy) as session:
-        response = await session.get("/")
-
-        assert [body[:limit]] == [seen[2] for seen in strategy.seen]
-        assert body == await response.read()
 
 
 async def test_concurrent_calls_do_not_mix(serving):

@@ -18,6 +18,7 @@ from chains import (
     retrying,
     session,
 )
+from weighted_requests import end_of, ends_of, level_of, tokens, weight
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -31,48 +32,17 @@ from aioretry_smithy import (
     RetryRule,
     RetrySafety,
     RetryStopReason,
-    SessionBuilder,
     client_decorator,
     is_unprocessed,
     retry_safety,
-    rpc,
-    unwrap,
 )
 
 limiting = RateLimitingClient.new_decorator
 
 
-def weight(ctx, request):
-    """Return the weight that a request says it has."""
-    return float(request.headers.get("weight", 1))
-
-
-def tokens(rate=1.0, burst=10, **settings):
-    return RateLimit(rate, burst=burst, cost=weight, **settings)
-
-
 @pytest.fixture(params=[(), (pass_on,)], ids=["alone", "beside a decorator"])
 def beside(request):
     return request.param
-
-
-async def end_of(client, weight=1, url=URL):
-    """Make a call; return its end and what it brought."""
-    try:
-        async with client.get(url, headers={"weight": f"{weight}"}) as response:
-            return now(), response.status
-    except (aiohttp.ClientError, TimeoutError) as error:
-        return now(), type(error)
-
-
-async def ends_of(client, *weights):
-    return await asyncio.gather(*(end_of(client, each) for each in weights))
-
-
-def level_of(limit):
-    """Return the tokens of a limit; less than 0 is a debt."""
-    bucket = limit._line.rule
-    return bucket.burst - max(0.0, bucket._full_at - now()) / bucket._interval
 
 
 class TestCost:
@@ -207,227 +177,6 @@ class TestCost:
         limit = RateLimit(90_000, per=60.0, cost=weight, actual=weight)
 
         assert "RateLimit(90000, 60.0, cost=weight, actual=weight)" == repr(limit)
-
-
-class TestSeveral:
-    """A request takes a turn at each of its limits, or at none."""
-
-    async def test_each_limit_holds(self, beside):
-        """Here the requests count first, and then the tokens."""
-        both = [RateLimit(1, burst=2), tokens(rate=1.0, burst=10)]
-        async with session([200] * 5, limiting(both), *beside) as client:
-            ends = await ends_of(client, 1, 1, 1, 10, 1)
-
-        assert [0.0, 0.0, 1.0, 3.0, 4.0] == [at for at, _ in ends]
-
-    async def test_nothing_is_taken_while_a_request_waits(self):
-        """Of no limit; whoever has but the other one is not held up."""
-        requests, many = RateLimit(1, burst=1), tokens(rate=1.0)
-        async with session([200] * 3, limiting([requests, many])) as client:
-            await end_of(client, 10)
-            waiter = asyncio.create_task(end_of(client, 5))
-            await asyncio.sleep(2.0)
-
-            assert (1, 1) == (requests.pending, many.pending)
-            assert (1.0, 2.0) == (level_of(requests), level_of(many))
-            assert (5.0, 200) == await waiter
-            assert (0.0, 0.0) == (level_of(requests), level_of(many))
-
-    async def test_a_request_holds_up_those_behind_it_in_each_line(self):
-        """First come, first served: also one that needs only one of the limits."""
-        requests, many = RateLimit(1, burst=1), tokens(rate=1.0)
-        async with (
-            session([200] * 2, limiting([requests, many])) as both,
-            session([200], limiting(requests)) as alone,
-        ):
-            await end_of(both, 10)
-            heavy = asyncio.create_task(end_of(both, 5))
-            await asyncio.sleep(1.0)
-
-            assert (6.0, 200) == await end_of(alone)
-            assert (5.0, 200) == await heavy
-
-    async def test_opposite_orders_wait_for_no_one(self):
-        """A request is in all of its lines from one moment on."""
-        one, two = RateLimit(1, burst=1), RateLimit(1, burst=1)
-        async with (
-            session([200] * 4, limiting([one, two])) as there,
-            session([200] * 4, limiting([two, one])) as back,
-        ):
-            clients = [there, back] * 4
-            ends = await asyncio.gather(*map(end_of, clients))
-
-        assert [(at, 200) for at in range(8)] == ends
-
-    async def test_the_error_names_the_limit_whose_turn_is_latest(self):
-        """It says when that is."""
-        requests, many = RateLimit(1, burst=1), tokens(rate=1.0)
-        chain = limiting([requests, many], timeout=0.5)
-        async with session([200], chain) as client:
-            await end_of(client, 4)
-            errors = []
-            for cost in ("1", "10"):
-                with pytest.raises(RateLimitError) as caught:
-                    await client.get(URL, headers={"weight": cost})
-                errors.append((caught.value.limit, caught.value.retry_in))
-
-        assert [(requests, 1.0), (many, 4.0)] == errors
-
-    async def test_a_forecast_knows_what_holds_up_the_line(self):
-        """A request behind a heavy one is refused at once, and takes no tokens."""
-        requests, many = RateLimit(1, burst=5), tokens(rate=1.0)
-        chain = limiting([requests, many], timeout=8.0)
-        async with (
-            session([200] * 2, chain) as client,
-            session([], limiting(requests, timeout=7.0)) as other,
-        ):
-            await end_of(client, 10)
-            heavy = asyncio.create_task(end_of(client, 8))
-            await asyncio.sleep(0)
-
-            assert (0.0, RateLimitError) == await end_of(other)
-            assert (8.0, 200) == await heavy
-
-    async def test_a_forecast_forgets_who_has_left(self):
-        """Who comes next waits as long as it may, and is served in time."""
-        requests, many = RateLimit(1, burst=5), tokens(rate=1.0)
-        async with (
-            session([200] * 3, limiting([requests, many])) as client,
-            session([200], limiting(requests, timeout=7.0)) as other,
-        ):
-            await end_of(client, 10)
-            first, second = (
-                asyncio.create_task(end_of(client, each)) for each in (8, 2)
-            )
-            await asyncio.sleep(0)
-            first.cancel()
-            await asyncio.sleep(0)
-
-            assert (2.0, 200) == await end_of(other)
-            assert (2.0, 200) == await second
-
-    async def test_a_cancelled_request_lets_all_others_go(self):
-        """In each of its lines."""
-        one, two = RateLimit(1, burst=1), tokens(rate=1.0)
-        async with (
-            session([200] * 2, limiting([one, two])) as both,
-            session([200], limiting(one)) as first,
-            session([200], limiting(two)) as second,
-        ):
-            await end_of(both, 10)
-            heavy = asyncio.create_task(end_of(both, 9))
-            await asyncio.sleep(0)
-            light = [asyncio.create_task(end_of(each, 1)) for each in (first, second)]
-            await asyncio.sleep(3.0)
-
-            assert not any(each.done() for each in light)
-
-            heavy.cancel()
-
-            assert [(3.0, 200)] * 2 == await asyncio.gather(*light)
-
-    async def test_a_turn_that_comes_with_a_cancellation_is_given_back(self):
-        """At all limits; those behind have it."""
-        one, two = RateLimit(1, burst=1), tokens(rate=1.0)
-        async with session([200] * 3, limiting([one, two])) as client:
-            await end_of(client, 10)
-            heavy = asyncio.create_task(end_of(client, 9))
-            await asyncio.sleep(0)
-            light = asyncio.create_task(end_of(client, 1))
-            asyncio.get_running_loop().call_at(9.0, heavy.cancel)
-
-            assert (9.0, 200) == await light
-
-        assert heavy.cancelled()
-        assert (0.0, 8.0) == (level_of(one), level_of(two))
-
-    async def test_who_gives_up_lets_all_others_go(self):
-        """A debt has moved its turn away; it is refused in the end, not before."""
-        both = [RateLimit(100), tokens(rate=1.0)]
-        async with (
-            session([200] * 2, limiting(both, timeout=5.0)) as client,
-            session([200], limiting(both)) as patient,
-        ):
-            response = await client.get(URL, headers={"weight": "10"})
-            heavy = asyncio.create_task(end_of(client, 5))
-            await asyncio.sleep(0)
-            both[1].settle(response, 12)
-            await asyncio.sleep(1.0)
-            light = asyncio.create_task(end_of(patient, 1))
-
-            assert (5.0, RateLimitError) == await heavy
-            assert (5.0, 200) == await light
-
-    async def test_a_limit_that_learns_may_be_one_of_them(self, beside):
-        """All wait for the reset that its answers name."""
-        learning = RateLimit.from_headers()
-        answers = [(200, {"x-ratelimit-remaining-tokens": "0"}, b""), 200, 200]
-        answers[0][1]["x-ratelimit-reset-tokens"] = "6s"
-        both = [tokens(rate=1.0), learning]
-        async with session(answers, limiting(both), *beside) as client:
-            await end_of(client, 1)
-            ends = await ends_of(client, 1, 2)
-
-        assert [(6.0, 200)] * 2 == ends
-
-    async def test_the_log_shows_the_wait_for_all(self):
-        """As for one limit."""
-        both = [RateLimit(1, burst=1), tokens(rate=1.0)]
-        async with session([200, 200], limiting(both)) as client:
-            await end_of(client, 10)
-            async with client.get(URL, headers={"weight": "4"}) as response:
-                log = RequestLog.of(response)
-
-        assert (4.0, "rate_limit") == (log.delay, log.delay_source)
-
-    async def test_each_host_may_have_several(self):
-        """The view of limits names them all."""
-        decorator = RateLimitingClient.new_per_host_decorator(
-            lambda key: [RateLimit(1), tokens()]
-        )
-        async with session([200] * 2, decorator) as client:
-            await end_of(client, 10, "http://a/x")
-            await end_of(client, 10, "http://b/x")
-            limits = unwrap(client, RateLimitingClient).limits
-
-        assert 0.0 == now()
-        assert ["a:80", "a:80#2", "b:80", "b:80#2"] == [*limits]
-
-    async def test_the_standard_chain_takes_them(self):
-        """As ``rate``, or made for each host."""
-        for rate in (
-            [RateLimit(5), tokens()],
-            lambda host: (RateLimit(5), tokens()),
-        ):
-            builder = SessionBuilder.standard(rate=rate)
-            async with builder.build() as client:
-                assert unwrap(client, RateLimitingClient) is not None
-
-    def test_it_describes_them(self):
-        """In the order in which they were given."""
-        chain = limiting([RateLimit(5), RateLimit(9, per=60.0)], timeout=2.0)
-        builder = SessionBuilder().decorator(chain)
-
-        both = "[RateLimit(5, 1.0), RateLimit(9, 60.0)]"
-        assert f"RateLimitingClient({both}, timeout=2.0)" in builder.describe()
-
-    @pytest.mark.parametrize("limits", [[], [RateLimit(1), 5], "ab", {}, None])
-    def test_other_things_are_refused(self, limits):
-        """Where the decorator is made."""
-        expected = "a RateLimit, or a list of them"
-        with pytest.raises(ValueError, match=rf"^limit: .* \(expected: {expected}\)$"):
-            limiting(limits)
-
-    def test_the_same_limit_twice_is_refused(self):
-        """A request would pay it twice."""
-        limit = RateLimit(5)
-        with raises_exactly("limit: <list object> (expected: each limit once)"):
-            limiting([limit, RateLimit(5), limit])
-
-    def test_functions_take_no_rates(self):
-        """As before: there is nothing to send."""
-        with pytest.raises(ValueError, match="RateLimitingClient"):
-            rpc(limiting([RateLimit(5), tokens()]))(asyncio.sleep)
 
 
 class TestSettle:

@@ -7,18 +7,17 @@ import json
 import logging
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
-from chains import Always, bad_argument, response_of, retrying, session
+from chains import Always, response_of, retrying, session
 
 from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitState,
     RequestLog,
-    SessionBuilder,
     client_decorator,
     decorate,
     new_response,
@@ -28,79 +27,11 @@ from aioretry_smithy._logging.formatter import LogFormatter
 from aioretry_smithy.testing import ScriptedTransport
 
 if TYPE_CHECKING:
-    from aioretry_smithy import Decorator
+    pass
+from lines_sink import URL, Sink, call
 
-URL = "http://example.com/orders"
 DEBUG, INFO, WARNING, ERROR = 10, 20, 30, 40
 RETRYING = retrying(max_total_attempts=3)
-
-
-class Sink(logging.Handler):
-    """Keeps the records."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.records: list[logging.LogRecord] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.records.append(record)
-
-    @property
-    def lines(self) -> list[str]:
-        return [record.getMessage() for record in self.records]
-
-    @property
-    def kinds(self) -> list[tuple[str, int]]:
-        """The level and the first word of each record."""
-        return [
-            (record.getMessage().partition(":")[0], record.levelno)
-            for record in self.records
-        ]
-
-
-class CountingFormatter(LogFormatter):
-    """Counts what it is asked for."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    def format_request(self, log: RequestLog) -> str:
-        self.asked.append("request")
-        return "Request"
-
-    def format_response(self, log: RequestLog) -> str:
-        self.asked.append("response")
-        return "Response"
-
-
-class BrokenFormatter(CountingFormatter):
-    """Has a bug in the second line."""
-
-    def format_response(self, log: RequestLog) -> str:
-        raise KeyError("a bug of the formatter")
-
-
-class Sampler:
-    """Has the method of a sampler, once there is an object of it."""
-
-    def is_sampled(self, log: RequestLog) -> bool:
-        raise AssertionError("not asked")
-
-
-async def awaited(log: RequestLog) -> bool:
-    """Would have to be awaited, which nobody does where lines are written."""
-    raise AssertionError("not asked")
-
-
-class Awaited:
-    """An object whose answer would have to be awaited."""
-
-    async def __call__(self, log: RequestLog) -> bool:
-        raise AssertionError("not asked")
-
-
-LEVEL = "a logging level, an int > 0, or a plain function of the log"
-SAMPLING = ">= 0 and <= 1, or a plain function of the log"
 
 
 @pytest.fixture
@@ -120,19 +51,6 @@ def logger(logger, sink):
 def new(logger):
     """A function that makes the decorator of that logger."""
     return partial(LoggingClient.new_decorator, logger)
-
-
-async def call(
-    answers: list[Any], *decorators: Decorator, url: str = URL, **options: Any
-) -> int | BaseException:
-    """Make a call through *decorators*, inner ones first; return how it ended."""
-    async with session(answers, *decorators) as client:
-        try:
-            response = await client.get(url, **options)
-        except BaseException as cause:
-            return cause
-        response.release()
-        return response.status
 
 
 async def test_logging_inside_retrying_writes_a_pair_per_attempt(new, sink):
@@ -224,78 +142,6 @@ async def test_logging_sees_what_a_decorator_further_in_made_of_it(new, sink):
     assert "headers=[:status=203]" in sink.lines[1]
     assert "cause" not in sink.lines[1]
     assert "cause=ClientPayloadError: not as expected" in sink.lines[3]
-
-
-@pytest.mark.parametrize(
-    ("answer", "level"),
-    [
-        *((status, INFO) for status in (101, 200, 399)),
-        *((status, ERROR) for status in (400, 503)),
-        (TimeoutError(), ERROR),
-        (aiohttp.ClientConnectionError("refused"), ERROR),
-    ],
-)
-async def test_success_is_below_400(new, sink, answer, level):
-    """The level of a response tells successes from failures."""
-    await call([answer], new(**{SUCCESS: INFO, FAILURE: ERROR}))
-
-    assert [("Request", DEBUG), ("Response", level)] == sink.kinds
-
-
-SUCCESS = "successful_response_log_level"
-FAILURE = "failure_response_log_level"
-
-
-@pytest.mark.parametrize(
-    ("answer", "threshold", "levels", "written"),
-    [
-        # Of a success each line is written whose own level is on.
-        (200, DEBUG, (DEBUG, INFO), [("Request", DEBUG), ("Response", INFO)]),
-        (200, INFO, (DEBUG, INFO), [("Response", INFO)]),
-        (200, INFO, (INFO, DEBUG), [("Request", INFO)]),
-        (200, WARNING, (DEBUG, INFO), []),
-        # A line of a failure whose level is off takes the level of the other one.
-        (503, DEBUG, (DEBUG, WARNING), [("Request", DEBUG), ("Response", WARNING)]),
-        (503, INFO, (DEBUG, WARNING), [("Request", WARNING), ("Response", WARNING)]),
-        (503, INFO, (INFO, DEBUG), [("Request", INFO), ("Response", INFO)]),
-        (503, ERROR, (DEBUG, WARNING), []),
-    ],
-)
-async def test_levels_of_lines(logger, new, sink, answer, threshold, levels, written):
-    """A success is what is on; a failure is a pair or nothing."""
-    logger.setLevel(threshold)
-    name = SUCCESS if answer == 200 else FAILURE
-    await call([answer], new(request_log_level=levels[0], **{name: levels[1]}))
-
-    assert written == sink.kinds
-
-
-async def test_levels_are_asked_at_each_call(logger, new, sink):
-    """A level that is changed while the session lives holds for the next call."""
-    async with session([200, 200], new()) as client:
-        logger.setLevel(ERROR)
-        await client.get(URL)
-        quiet = len(sink.records)
-        logger.setLevel(DEBUG)
-        await client.get(URL)
-
-    assert 0 == quiet
-    assert 2 == len(sink.records)
-
-
-@pytest.mark.parametrize(
-    ("threshold", "asked"),
-    [(DEBUG, ["request", "response"]), (INFO, ["response"]), (WARNING, [])],
-)
-async def test_nothing_is_formatted_for_a_level_that_is_off(
-    logger, new, threshold, asked
-):
-    """Formatting costs time; it is for lines that are written."""
-    logger.setLevel(threshold)
-    formatter = CountingFormatter()
-    await call([200], new(formatter=formatter, **{SUCCESS: INFO}))
-
-    assert asked == formatter.asked
 
 
 async def test_nothing_is_written_before_the_outcome(new, sink):
@@ -514,167 +360,6 @@ async def test_decorated_session_hides_sensitive_names(new, sink):
         await session.get(URL, headers={"X-Customer": "hush"})
 
     assert "X-Customer=****" in sink.lines[0]
-
-
-@pytest.mark.parametrize("answer", [200, 503])
-async def test_broken_formatter_leaves_the_response(new, sink, caplog, answer):
-    """An error in a formatter is reported once; the call and the pair stay whole."""
-    logging_ = new(formatter=BrokenFormatter())
-    async with session([answer, answer], logging_) as client:
-        statuses = [(await client.get(URL)).status for _ in range(2)]
-
-    assert [answer, answer] == statuses
-    assert [] == sink.records
-    (report,) = caplog.records
-    assert ("aioretry_smithy", ERROR) == (report.name, report.levelno)
-    assert isinstance(report.exc_info[1], KeyError)
-
-
-async def test_broken_formatter_does_not_hide_the_failure(new, caplog):
-    """The caller gets the call's own exception, and the report does not show it."""
-    cause = aiohttp.InvalidURL("http://user:hush@example.com/")
-
-    outcome = await call([cause], new(formatter=BrokenFormatter()))
-
-    assert outcome is cause
-    assert outcome.__context__ is None
-    assert "a bug of the formatter" in caplog.text
-    assert "hush" not in caplog.text
-
-
-async def test_report_keeps_the_context_of_the_error(new, caplog):
-    """The causes of the formatter's error are shown, up to the failure of the call."""
-
-    class Wrapping(BrokenFormatter):
-        def format_response(self, log):
-            try:
-                return super().format_response(log)
-            except KeyError:
-                raise ValueError("cannot format")  # noqa: B904  the context is the point
-
-    await call([TimeoutError("hush")], new(formatter=Wrapping()))
-
-    assert "a bug of the formatter" in caplog.text
-    assert "cannot format" in caplog.text
-    assert "hush" not in caplog.text
-
-
-@pytest.mark.parametrize("answer", [200, TimeoutError()])
-async def test_broken_filter_changes_nothing(logger, new, caplog, answer):
-    """An error in a filter of the logger is reported and goes no further."""
-
-    def broken(record):
-        raise ValueError("a bug of the filter")
-
-    logger.addFilter(broken)
-
-    assert answer == await call([answer], new())
-    assert "a bug of the filter" in caplog.text
-
-
-async def test_broken_chance_changes_nothing(new, caplog):
-    """A function of chance that raises is an error of logging too."""
-    logging_ = new(random=lambda: 1 / 0)
-
-    outcome = await call([200], logging_)
-
-    assert 200 == outcome
-    assert "ZeroDivisionError" in caplog.text
-
-
-@pytest.fixture
-def broken_default_logger():
-    """The library's logger with a handler that raises."""
-
-    class Broken(logging.Handler):
-        def handle(self, record):
-            raise ValueError("a bug of the handler")
-
-    logger, handler = logging.getLogger("aioretry_smithy"), Broken()
-    logger.addHandler(handler)
-    yield
-    logger.removeHandler(handler)
-
-
-@pytest.mark.usefixtures("broken_default_logger")
-async def test_broken_default_logger_is_reported_on_standard_error(capsys):
-    """Where the library's own logger is what fails, standard error is left."""
-    outcome = await call([503], LoggingClient.new_decorator())
-
-    assert 503 == outcome
-    assert "a bug of the handler" in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("broken_default_logger")
-async def test_closed_standard_error_changes_nothing(monkeypatch):
-    """With nowhere left to report to, the call still ends as it ends."""
-
-    class Closed:
-        def write(self, text):
-            raise ValueError("I/O operation on closed file")
-
-    monkeypatch.setattr("sys.stderr", Closed())
-
-    assert 503 == await call([503], LoggingClient.new_decorator())
-
-
-def test_describe_lists_the_settings():
-    """A client says what it was made with, levels by their names."""
-    decorator = LoggingClient.new_decorator(
-        logging.LoggerAdapter(logging.getLogger("shop.http"), {}),
-        request_log_level=INFO,
-        success_sampling_rate=0.1,
-        formatter=LogFormatter.json(),
-        sensitive_headers=["X-Customer"],
-    )
-    line = SessionBuilder().decorator(decorator).describe().splitlines()[0]
-
-    assert (
-        "LoggingClient(logger='shop.http', request_log_level=INFO,"
-        " successful_response_log_level=DEBUG, failure_response_log_level=WARNING,"
-        " success_sampling_rate=0.1, failure_sampling_rate=1.0,"
-        " formatter=LogFormatter.json(), sensitive_headers=('X-Customer',),"
-        " sensitive_query_parameters=())"
-    ) == line
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "expected"),
-    [
-        ("logger", "shop", "a logger, such as logging.getLogger('shop')"),
-        ("request_log_level", "INFO", LEVEL),
-        ("request_log_level", True, LEVEL),
-        ("request_log_level", INFO + 0.0, LEVEL),
-        ("successful_response_log_level", 0, LEVEL),
-        ("failure_response_log_level", None, LEVEL),
-        ("failure_response_log_level", awaited, LEVEL),
-        ("failure_response_log_level", Awaited(), LEVEL),
-        ("success_sampling_rate", -0.1, SAMPLING),
-        ("success_sampling_rate", True, SAMPLING),
-        ("success_sampling_rate", Sampler, SAMPLING),
-        ("success_sampling_rate", awaited, SAMPLING),
-        ("success_sampling_rate", Awaited(), SAMPLING),
-        ("failure_sampling_rate", 1.1, SAMPLING),
-        ("failure_sampling_rate", float("nan"), SAMPLING),
-        ("failure_sampling_rate", "1", SAMPLING),
-        ("formatter", print, "an object with format_request() and format_response()"),
-        ("sensitive_headers", "X-Customer", "names, not a single string"),
-        ("sensitive_headers", [1], "names, not a single string"),
-        ("sensitive_query_parameters", b"mail", "names, not a single string"),
-        ("sensitive_query_parameters", 1, "names, not a single string"),
-        ("random", 0.5, "a function without arguments"),
-    ],
-)
-def test_bad_arguments(name, value, expected):
-    """A bad argument is found out where the decorator is made."""
-    with bad_argument(name, value, expected):
-        LoggingClient.new_decorator(**{name: value})
-
-
-def test_bad_names_from_a_generator():
-    """Names may come from any iterable, which is read once."""
-    with pytest.raises(ValueError, match="sensitive_headers"):
-        LoggingClient.new_decorator(sensitive_headers=(name for name in ["a", ""]))
 
 
 async def test_answer_that_was_wanted_again_is_a_failure_of_its_call(new, sink):

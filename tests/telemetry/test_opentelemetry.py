@@ -4,50 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
 
 import aiohttp
 import pytest
-import yarl
-from chains import (
-    Always,
-    after,
-    chain,
-    log_of,
-    log_of_cancelled,
-    retrying,
-    session,
-    twice,
-)
+from chains import Always, after, chain, log_of_cancelled, retrying, session, twice
 from heard import Heard, attributes_of
 from opentelemetry import context as contexts
 from opentelemetry.trace import SpanKind, StatusCode
+from semantic_conventions import URL, Row, check, get, seconds, traced
 
 from aioretry_smithy import (
     Backoff,
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitState,
-    RequestLog,
     RetryingClient,
     RetryStrategy,
-    SessionBuilder,
     client_decorator,
     new_response,
 )
-from aioretry_smithy._telemetry.labels import DURATION_BUCKETS
 from aioretry_smithy.opentelemetry import TracingClient
 from aioretry_smithy.smithy import AdaptiveRetryStrategy
-
-URL = "https://api.example.com/orders"
-
-
-class Row(NamedTuple):
-    """An attribute as the conventions describe it."""
-
-    type: type
-    level: str
-
 
 HTTP_CLIENT_SPAN = {
     "http.request.method": Row(str, "required"),
@@ -65,43 +42,6 @@ HTTP_CLIENT_SPAN = {
     "network.peer.port": Row(int, "recommended, not made"),
 }
 """https://opentelemetry.io/docs/specs/semconv/http/http-spans/#http-client-span"""
-
-
-HTTP_CLIENT_DURATION = {
-    "http.request.method": Row(str, "required"),
-    "server.address": Row(str, "required"),
-    "server.port": Row(int, "required"),
-    "error.type": Row(str, "where it failed"),
-    "http.response.status_code": Row(int, "where there is a response"),
-    "network.protocol.version": Row(str, "recommended"),
-}
-"""https://opentelemetry.io/docs/specs/semconv/http/http-metrics/#http-client"""
-
-
-def check(
-    attributes: dict[str, Any],
-    table: dict[str, Row],
-    *,
-    failed: bool,
-    answered: bool,
-    resent: bool = False,
-) -> None:
-    """Hold attributes against a table: names, types, levels of requirement."""
-    conditions = {
-        "required": True,
-        "where it failed": failed,
-        "where the method is _OTHER": attributes["http.request.method"] == "_OTHER",
-        "where there is a response": answered,
-        "where it was sent before": resent,
-        "recommended, not made": False,
-    }
-
-    assert set() == set(attributes) - set(table)
-    for name, row in table.items():
-        if row.level in conditions:
-            assert conditions[row.level] == (name in attributes), name
-        if name in attributes:
-            assert row.type is type(attributes[name]), name
 
 
 def check_attempt(span, *, status=None, error=None, resent=0):
@@ -123,20 +63,6 @@ def check_attempt(span, *, status=None, error=None, resent=0):
     assert resent == attributes.get("http.request.resend_count", 0)
     expected = StatusCode.UNSET if error is None else StatusCode.ERROR
     assert expected is span.status.status_code
-
-
-def seconds(span) -> float:
-    return (span.end_time - span.start_time) / 1e9
-
-
-def traced(heard, answers, *inside, **settings) -> SessionBuilder:
-    """Tracing in both places around a retrying client."""
-    tracing = heard.decorator()
-    return chain(answers, *inside, tracing, retrying(**settings), tracing)
-
-
-async def get(builder, url=URL, **options) -> RequestLog:
-    return await log_of(builder.build(), url, **options)
 
 
 async def test_success(heard):
@@ -345,164 +271,6 @@ async def test_unknown_method(heard):
     assert "BREW" == attempt.attributes["http.request.method_original"]
     ((attributes, _),) = heard.points("http.client.request.duration")
     assert "_OTHER" == attributes["http.request.method"]
-
-
-@pytest.mark.parametrize(
-    ("url", "shown", "host", "port"),
-    [
-        (
-            "https://ada:love@Example.com/a?token=1&page=2",
-            "https://REDACTED:REDACTED@example.com/a?token=REDACTED&page=2",
-            "example.com",
-            443,
-        ),
-        ("http://ada@[::1]:8080/", "http://REDACTED:REDACTED@[::1]:8080/", "::1", 8080),
-        ("http://localhost/?sig=x", "http://localhost/?sig=REDACTED", "localhost", 80),
-        ("http://localhost/a****@b", "http://localhost/a****@b", "localhost", 80),
-        (
-            "http://b\u00fccher.example/",
-            "http://xn--bcher-kva.example/",
-            "xn--bcher-kva.example",
-            80,
-        ),
-    ],
-)
-async def test_credentials_are_redacted(heard, url, shown, host, port):
-    """The URL is whole but for what the log would hide, in the convention's words."""
-    await get(traced(heard, [200]), url)
-
-    (attempt,) = heard.attempts
-    assert shown == attempt.attributes["url.full"]
-    assert (host, port) == (
-        attempt.attributes["server.address"],
-        attempt.attributes["server.port"],
-    )
-
-
-async def test_parameters_are_part_of_the_url(heard):
-    """Parameters go out in the URL, so they are shown, or hidden, there."""
-    await get(traced(heard, [200]), params={"page": "2", "api_key": "x"})
-
-    (attempt,) = heard.attempts
-    assert f"{URL}?page=2&api_key=REDACTED" == attempt.attributes["url.full"]
-
-
-@pytest.mark.parametrize(
-    ("url", "error"),
-    [
-        ("/orders", "aiohttp.client_exceptions.InvalidUrlClientError"),
-        ("http://[", "aiohttp.client_exceptions.InvalidUrlClientError"),
-        (7, "TypeError"),
-    ],
-    ids=str,
-)
-async def test_what_is_no_url_has_no_server(heard, url, error):
-    """A URL that aiohttp refuses costs the attributes that nobody can know."""
-    await get(traced(heard, [200]), url)
-
-    (attempt,) = heard.attempts
-    assert {
-        "http.request.method": "GET",
-        "error.type": error,
-        "aioretry_smithy.sent": False,
-    } == attributes_of(attempt)
-    assert "server.address" not in heard.call.attributes
-
-
-async def test_letters_of_a_host_are_small(heard):
-    """A URL that is taken as it is names the same server as any other."""
-    await get(traced(heard, [200]), yarl.URL("http://Example.COM/", encoded=True))
-
-    assert "example.com" == heard.attempts[0].attributes["server.address"]
-
-
-async def test_messages_of_errors_are_masked(heard):
-    """Neither the status nor the event shows the secrets of a failure's text."""
-    error = aiohttp.ClientError("GET http://ada:love@example.com/?token=abc")
-    await get(traced(heard, [error], max_total_attempts=1))
-
-    for span in heard.spans():
-        (event,) = span.events[-1:]
-        message = "GET http://****@example.com/?token=****"
-        assert message == event.attributes["exception.message"]
-        assert f"ClientError: {message}" == span.status.description
-        assert "exception.stacktrace" not in event.attributes
-
-
-async def test_duration_of_a_span_is_the_measured_one(heard):
-    """Span and histogram say the same number, in the buckets of the convention."""
-    await get(traced(heard, [after(0.1, 503), after(0.3, 200)]))
-
-    metric = heard.metrics()["http.client.request.duration"]
-    assert "s" == metric.unit
-    measured = {
-        point.attributes["http.response.status_code"]: point
-        for point in metric.data.data_points
-    }
-    assert {
-        span.attributes["http.response.status_code"]: seconds(span)
-        for span in heard.attempts
-    } == {status: point.sum for status, point in measured.items()}
-    assert {span.context.span_id for span in heard.attempts} == {
-        exemplar.span_id for point in measured.values() for exemplar in point.exemplars
-    }
-    for point in measured.values():
-        assert DURATION_BUCKETS == point.explicit_bounds
-        check(
-            dict(point.attributes),
-            HTTP_CLIENT_DURATION,
-            failed=point.attributes["http.response.status_code"] == 503,
-            answered=True,
-        )
-
-
-async def test_counters(heard):
-    """Attempts are counted with their outcome, retries without the first attempt."""
-    await get(traced(heard, [503, aiohttp.ServerDisconnectedError(), 200]))
-
-    server = {
-        "http.request.method": "GET",
-        "server.address": "api.example.com",
-        "server.port": 443,
-    }
-    kind = "aiohttp.client_exceptions.ServerDisconnectedError"
-    unavailable = {**server, "http.response.status_code": 503, "error.type": "503"}
-    lost = {**server, "error.type": kind}
-    fine = {**server, "http.response.status_code": 200}
-    attempts = heard.points("aioretry_smithy.attempts")
-    assert [(unavailable, 1), (lost, 1), (fine, 1)] == attempts
-    assert [(lost, 1), (fine, 1)] == heard.points("aioretry_smithy.retries")
-    assert [(server, 1.0)] == heard.points("aioretry_smithy.call.duration")
-
-
-async def test_exemplars_lead_to_the_span_that_was_measured(heard):
-    """Counters and durations alike: of an attempt to it, of a call to that."""
-    await get(traced(heard, [503, 200]))
-
-    call = heard.call.context.span_id
-    first, second = (span.context.span_id for span in heard.attempts)
-    assert {
-        "http.client.request.duration": [first, second],
-        "aioretry_smithy.attempts": [first, second],
-        "aioretry_smithy.retries": [second],
-        "aioretry_smithy.call.duration": [call],
-    } == {
-        name: [
-            exemplar.span_id
-            for point in metric.data.data_points
-            for exemplar in point.exemplars
-        ]
-        for name, metric in heard.metrics().items()
-    }
-
-
-async def test_duration_of_a_call_says_why_it_stopped(heard):
-    """The stop reason and the error are on the metric of the call."""
-    await get(traced(heard, [404]))
-
-    ((attributes, _),) = heard.points("aioretry_smithy.call.duration")
-    assert "no_retry" == attributes["aioretry_smithy.stop_reason"]
-    assert "404" == attributes["error.type"]
 
 
 async def test_one_place_where_nothing_retries(heard):

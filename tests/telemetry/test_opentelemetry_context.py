@@ -5,66 +5,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-import itertools
-import logging
 import random
-import sys
-from functools import partial
 
 import aiohttp
 import chains
 import pytest
-from calls import begin
-from heard import Heard
 from multidict import CIMultiDict
-from opentelemetry import baggage, metrics, propagate, trace
+from opentelemetry import baggage, propagate, trace
 from opentelemetry import context as contexts
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from traced_calls import URL, chain, get, get_in_vain
 
-from aioretry_smithy import (
-    HttpRequest,
-    SessionBuilder,
-    client_decorator,
-    new_response,
-)
-from aioretry_smithy._telemetry import traced
+from aioretry_smithy import HttpRequest, client_decorator, new_response
 from aioretry_smithy.opentelemetry import TracingClient
 from aioretry_smithy.testing import ScriptedTransport
 
-URL = "https://api.example.com/orders"
 SUPPRESS = contexts._SUPPRESS_HTTP_INSTRUMENTATION_KEY
 CALLERS_OWN = {
     "Traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
     "TraceState": "vendor=1",
     "X-Shop": "7",
 }
-
-
-@pytest.fixture
-def set_up_sdk(monkeypatch, heard):
-    """A function that sets an SDK up, as nobody has before; it is forgotten then."""
-
-    def set_up(tracer_provider=None, meter_provider=None):
-        monkeypatch.setattr(trace, "_TRACER_PROVIDER", tracer_provider)
-        monkeypatch.setattr(metrics._internal, "_METER_PROVIDER", meter_provider)
-
-    set_up()
-    return partial(set_up, heard.tracer_provider, heard.meter_provider)
-
-
-def chain(tracing, answers, *, inside=True, outside=True, **settings) -> SessionBuilder:
-    """Tracing in one or both places around a retrying client."""
-    parts = [tracing] * inside, [chains.retrying(chains.SAFELY)], [tracing] * outside
-    return chains.chain(answers, *itertools.chain(*parts), **settings)
-
-
-async def get(builder, **options):
-    async with builder.build() as session, session.get(URL, **options):
-        pass
 
 
 def traceparent(span) -> str:
@@ -217,15 +180,6 @@ async def test_context_is_hushed_in_attempts_alone(heard):
     assert [False, False, True] == seen
 
 
-async def get_in_vain(builder, answer):
-    """Make a call that ends with an answer, or is ended by it."""
-    if answer == 200:
-        await get(builder)
-    else:
-        with pytest.raises(type(answer)):
-            await get(builder)
-
-
 @pytest.mark.parametrize(
     "answer",
     [200, aiohttp.InvalidURL("x"), asyncio.CancelledError(), SystemExit(3)],
@@ -346,242 +300,6 @@ async def test_silence_is_kept_where_it_is_asked_for(heard, key):
     assert [] == heard.spans()
     assert {} == heard.metrics()
     assert "traceparent" not in transport.requests[0].headers
-
-
-def calls_made(function) -> list[str]:
-    """Return the functions of telemetry that *function* calls."""
-    made = []
-
-    def note(frame, event, argument):
-        if event == "call" and "_telemetry" in frame.f_code.co_filename:
-            made.append(frame.f_code.co_name)
-
-    sys.setprofile(note)
-    try:
-        function()
-    finally:
-        sys.setprofile(None)
-    return made
-
-
-@pytest.mark.usefixtures("set_up_sdk")
-@pytest.mark.parametrize(
-    "providers",
-    [
-        (None, None),
-        (trace.NoOpTracerProvider(), metrics.NoOpMeterProvider()),
-        (trace.ProxyTracerProvider(), metrics._internal._ProxyMeterProvider()),
-    ],
-    ids=["nobody", "no-op", "proxies"],
-)
-async def test_nothing_is_done_where_nobody_listens(providers):
-    """Without an SDK the request passes, and nothing is looked at on its way."""
-    tracing = TracingClient.new_decorator(*providers)
-    seen = []
-
-    class Leaf:
-        async def execute(self, ctx, request):
-            seen.append((request, contexts.get_current()))
-            return "response"
-
-    client = tracing(Leaf())
-    client.delegate = Leaf()  # without the joint, which looks at the response
-    request = object()  # has no method, no URL, no headers to look at
-    ctx, before = begin(), contexts.get_current()
-
-    def run():
-        with pytest.raises(StopIteration, match="response"):
-            client.execute(ctx, request).send(None)
-
-    run()
-    # The profile sees who is asked whether anybody listens, and nothing else.
-    made = calls_made(run)
-
-    assert not client.is_heard()
-    assert {"enter", "is_heard", "get", "_is_mute"} >= set(made)
-    assert [(request, before)] * 2 == seen
-
-
-async def test_sdk_that_is_set_later_is_heard(set_up_sdk, heard):
-    """A session that was built before the SDK was set up is traced from then on."""
-    tracing = TracingClient.new_decorator()
-    async with chain(tracing, [200, 200]).build() as session:
-        async with session.get(URL):
-            pass
-        assert [] == heard.spans()
-
-        set_up_sdk()
-        async with session.get(URL):
-            pass
-
-    assert {"call GET", "GET"} == {span.name for span in heard.spans()}
-    assert 1 == heard.total("aioretry_smithy.attempts")
-
-
-async def test_proxies_given_before_the_sdk_is_set_are_no_dead_end(set_up_sdk, heard):
-    """A provider from get_tracer_provider(), got too early, stands for a later one."""
-    proxies = trace.get_tracer_provider(), metrics.get_meter_provider()
-    tracing = TracingClient.new_decorator(*proxies)
-    set_up_sdk()
-    await get(chain(tracing, [200]))
-
-    assert 2 == len(heard.spans())
-    assert 1 == heard.total("aioretry_smithy.attempts")
-
-
-async def test_providers_that_do_nothing_are_not_replaced(set_up_sdk, heard):
-    """No-op providers mean silence, also beside a global SDK."""
-    set_up_sdk()
-    silent = trace.NoOpTracerProvider(), metrics.NoOpMeterProvider()
-    await get(chain(TracingClient.new_decorator(*silent), [200]))
-
-    assert [] == heard.spans()
-    assert {} == heard.metrics()
-
-
-@pytest.mark.parametrize("what", ["spans", "metrics"])
-async def test_one_kind_alone(heard, what):
-    """Spans do without metrics, and metrics without spans, URLs and headers."""
-    silence = {
-        "spans": (heard.tracer_provider, metrics.NoOpMeterProvider()),
-        "metrics": (trace.NoOpTracerProvider(), heard.meter_provider),
-    }
-    transport = ScriptedTransport([200])
-
-    await get(chain(TracingClient.new_decorator(*silence[what]), transport))
-
-    assert (2 if what == "spans" else 0) == len(heard.spans())
-    assert (0 if what == "spans" else 3) == len(heard.metrics())
-    assert (what == "spans") == ("traceparent" in transport.requests[0].headers)
-    assert what == "spans" or transport.contexts[0].request is transport.requests[0]
-
-
-async def test_sdk_that_is_disabled_is_nobody(monkeypatch, heard):
-    """OTEL_SDK_DISABLED makes calls pass through."""
-    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
-    tracing = TracingClient.new_decorator(
-        TracerProvider(shutdown_on_exit=False), MeterProvider(shutdown_on_exit=False)
-    )
-    (client,) = [tracing(object())]
-
-    assert not client.is_heard()
-
-
-async def test_unsampled_spans_propagate_and_count():
-    """A span that is not recorded has no attributes at its end; metrics have all."""
-    heard = Heard(sampler=ALWAYS_OFF)
-    transport = ScriptedTransport([503, 200])
-
-    await get(chain(heard.decorator(), transport))
-
-    assert [] == heard.spans()
-    headers = [request.headers["traceparent"] for request in transport.requests]
-    assert [0, 0] == [int(header[-2:], 16) & 1 for header in headers]
-    assert 2 == len(set(headers))
-    assert 2 == heard.total("aioretry_smithy.attempts")
-    assert 3 == len(heard.points("http.client.request.duration")) + len(
-        heard.points("aioretry_smithy.retries")
-    )
-
-
-async def test_unsampled_spans_alone_cost_nothing_at_their_end(monkeypatch):
-    """Without a span to fill and metrics to feed, the outcome is not looked at."""
-    heard = Heard(sampler=ALWAYS_OFF)
-    looked = []
-    monkeypatch.setattr(
-        traced.TracedAttempt,
-        "_last_attributes",
-        lambda *arguments: looked.append(arguments),
-    )
-    tracing = TracingClient.new_decorator(
-        heard.tracer_provider, metrics.NoOpMeterProvider()
-    )
-
-    await get(chain(tracing, [200]))
-
-    assert [] == looked
-
-
-class Broken(SpanProcessor, SpanExporter, TraceContextTextMapPropagator):
-    """Has bugs, in one or all of its methods."""
-
-    def __init__(self, *names):
-        for name in names:
-            setattr(self, name, self.fail)
-
-    def fail(self, *arguments, **options):
-        raise RuntimeError("a bug")
-
-
-class BrokenProvider(trace.TracerProvider):
-    """A provider without tracers."""
-
-    def get_tracer(self, *arguments, **options):
-        raise RuntimeError("no tracer")
-
-
-@pytest.mark.parametrize(
-    "broken", ["on_start", "on_end", "export", "inject", "provider"]
-)
-@pytest.mark.parametrize(
-    "answer", [200, aiohttp.InvalidURL("x"), asyncio.CancelledError()]
-)
-async def test_who_listens_cannot_break_a_call(heard, broken, answer, caplog):
-    """An error of theirs is in the log, and the call ends as it would have."""
-    settings = {"propagator": Broken(broken)} if broken == "inject" else {}
-    provider = heard.tracer_provider
-    if broken.startswith("on_"):
-        provider.add_span_processor(Broken(broken))
-    elif broken == "export":
-        provider.add_span_processor(SimpleSpanProcessor(Broken(broken)))
-    elif broken == "provider":
-        provider = BrokenProvider()
-    tracing = TracingClient.new_decorator(provider, heard.meter_provider, **settings)
-    before = contexts.get_current()
-    await get_in_vain(chain(tracing, [answer]), answer)
-
-    assert before is contexts.get_current()
-    assert logging.ERROR == max(record.levelno for record in caplog.records) or (
-        "could not record a call" in caplog.text
-    )
-    if broken != "provider":
-        assert 1 == heard.total("aioretry_smithy.attempts")
-        assert 1 == len(heard.points("aioretry_smithy.call.duration"))
-
-
-async def test_broken_meter_does_not_cost_the_span(heard, caplog):
-    """A span ends, whatever becomes of what is measured."""
-    tracing = heard.decorator()
-    async with chain(tracing, [200, 200]).build() as session:
-        async with session.get(URL):
-            pass
-        instruments = tracing(object())._telemetry.instruments.get()
-        instruments.request_duration = instruments.call_duration = None
-        async with session.get(URL):
-            pass
-
-    assert 4 == len(heard.spans())
-    assert "could not record a call" in caplog.text
-
-
-async def test_headers_that_are_none_are_for_aiohttp_to_complain_of(heard, caplog):
-    """Nothing is injected into what cannot be read, and the call goes on."""
-    transport = ScriptedTransport([200])
-
-    await get(chain(heard.decorator(), transport), headers=7)
-
-    assert 2 == len(heard.spans())
-    assert transport.contexts[0].request is transport.requests[0]
-
-
-async def test_providers_that_are_shut_down(heard):
-    """After its shutdown an SDK hears nothing, and calls go on."""
-    heard.tracer_provider.shutdown()
-    heard.meter_provider.shutdown()
-
-    await get(chain(heard.decorator(), [503, 200]))
-
-    assert [] == heard.spans()
 
 
 async def test_call_that_is_thrown_away_ends_its_spans(heard, caplog):

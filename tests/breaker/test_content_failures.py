@@ -1,0 +1,338 @@
+"""Errors and broken bodies where a circuit breaker looks at content."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+
+import aiohttp
+import pytest
+from busy_bodies import busy, guarded, is_busy, noting, silent
+from chains import URL, Scripted, bad_argument, now, response_of, retrying, session
+from fake_responses import unending
+
+from aioretry_smithy import (
+    AttemptTimeoutError,
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerRule,
+    CircuitBreakerRuleWithContent,
+    CircuitState,
+    EventCount,
+    HedgingClient,
+    RequestLog,
+    ResponseTimeoutError,
+    RetryRuleWithContent,
+    client_decorator,
+    new_response,
+)
+
+CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
+BUSY, FINE = (200, {}, b"busy and more"), (200, {}, b"fine and more")
+
+
+@client_decorator
+async def foreign(delegate, ctx, request):
+    """Stand in a chain, so that its rows are two."""
+    return await delegate.execute(ctx, request)
+
+
+@pytest.fixture
+def breaker():
+    """A circuit breaker that counts, and never opens by itself."""
+    return CircuitBreaker("orders", failure_rate_threshold=1)
+
+
+def breaking(ctx, request):
+    """Answer with a body that breaks off."""
+    response = unending(request, start=b"bu")
+    response.content.set_exception(aiohttp.ClientPayloadError("broke off"))
+    return response
+
+
+chains = pytest.mark.parametrize(
+    ("inside", "outside"), [((), ()), ((foreign,), ()), ((), (foreign,))]
+)
+"""What stands further in and further out than the circuit breaker."""
+
+
+class TestErrorInside:
+    """Bodies that are looked at while they are whole."""
+
+    @chains
+    async def test_an_error_inside_a_200_is_a_failure(self, breaker, inside, outside):
+        """The caller gets the whole body, as if nobody had looked."""
+        decorators = (*inside, guarded(breaker, busy(max_content_length=4)), *outside)
+        async with session([BUSY, FINE], *decorators) as client:
+            async with client.get(URL) as response:
+                assert b"busy and more" == await response.read()
+            async with client.get(URL) as response:
+                assert b"fine and more" == b"".join(
+                    [part async for part in response.content.iter_any()]
+                )
+
+        assert EventCount(success=1, failure=1) == breaker.event_count
+
+    async def test_it_opens_the_circuit(self):
+        """As an error by status does."""
+        breaker = CircuitBreaker(minimum_request_threshold=1)
+        async with Scripted([BUSY], guarded(breaker, busy())) as scripted:
+            await scripted.get()
+
+        assert OPEN is breaker.state
+
+    async def test_trials_are_judged_by_it_too(self):
+        """A server that answers 200 with an error inside has not recovered."""
+        breaker = CircuitBreaker(circuit_open_window=Backoff.exponential(5.0, 60.0))
+        breaker.enter_state(OPEN)
+        async with Scripted([BUSY, FINE], guarded(breaker, busy())) as scripted:
+            await asyncio.sleep(5.0)
+            await scripted.get()
+            assert (OPEN, 10.0) == (breaker.state, breaker.retry_in)
+            await asyncio.sleep(10.0)
+            await scripted.get()
+
+        assert CLOSED is breaker.state
+
+    async def test_it_hears_of_failures_as_ever(self, breaker):
+        """Without content, and of statuses with it."""
+        seen = []
+        answers = [TimeoutError(), (503, {}, b"down"), aiohttp.InvalidURL("x")]
+        async with Scripted(answers, guarded(breaker, noting(seen))) as scripted:
+            with pytest.raises(TimeoutError):
+                await scripted.get()
+            assert 503 == await scripted.get()
+            await scripted.get()
+
+        assert [None, b"down"] == seen
+        assert EventCount(success=0, failure=2) == breaker.event_count
+
+    async def test_retries_look_at_the_same_body(self, breaker):
+        """What the circuit breaker has read is there for the strategy."""
+        seen = []
+        rule = RetryRuleWithContent(
+            on_content=lambda content: seen.append(content) or is_busy(content),
+            backoff=Backoff.fixed(0.5),
+        )
+        decorators = guarded(breaker, busy()), retrying(rule)
+        response = await response_of(session([BUSY, FINE], *decorators))
+
+        assert b"fine and more" == await response.read()
+        assert [BUSY[2], FINE[2]] == seen
+        assert EventCount(success=1, failure=1) == breaker.event_count
+
+    @pytest.mark.parametrize("refused", [(), (FORCED_OPEN,)])
+    async def test_a_fallback_answers_as_ever(self, breaker, refused):
+        """Only in place of what is refused."""
+        for state in refused:
+            breaker.enter_state(state)
+        decorator = guarded(
+            breaker, busy(), fallback=lambda ctx, request: new_response(request, 418)
+        )
+        async with Scripted([BUSY], decorator) as scripted:
+            assert (418 if refused else 200) == await scripted.get()
+
+    async def test_it_may_only_watch(self, breaker):
+        """What would have been refused is not even looked at."""
+        seen = []
+        breaker.enter_state(FORCED_OPEN)
+        decorator = guarded(breaker, noting(seen), enforce=False)
+        async with Scripted([BUSY], decorator) as scripted:
+            assert 200 == await scripted.get()
+
+        assert [] == seen
+
+    @pytest.mark.parametrize("strategy", [busy, CircuitBreakerRuleWithContent, b"", 7])
+    def test_anything_else_is_refused(self, breaker, strategy):
+        """A function or a class is no rule."""
+        with bad_argument("strategy", strategy, "a CircuitBreakerStrategy or a rule"):
+            guarded(breaker, strategy)
+
+    async def test_a_function_that_raises_is_the_callers(self, breaker):
+        """The permit comes back, and the response is closed."""
+        error, closed = ArithmeticError(), []
+
+        def answer(ctx, request):
+            response = new_response(request, 200, body=b"busy")
+            close = response.close
+            response.close = lambda: closed.append(True) or close()
+            return response
+
+        def divide(content):
+            raise error
+
+        rule = CircuitBreakerRuleWithContent(on_content=divide)
+        breaker.enter_state(HALF_OPEN)
+        async with Scripted([answer], guarded(breaker, rule)) as scripted:
+            with pytest.raises(ArithmeticError) as caught:
+                await scripted.get()
+
+        assert error is caught.value
+        assert isinstance(RequestLog.of(error).response_cause, ArithmeticError)
+        assert closed
+        assert 0.0 == breaker.retry_in
+
+    async def test_in_a_hedged_call_each_request_is_looked_at(self, breaker):
+        """The circuit breaker stands inside; the answer that wins has been judged."""
+
+        def late(ctx, request):
+            return unending(request, start=b"b")
+
+        decorators = guarded(breaker, busy()), HedgingClient.new_decorator(0.5)
+        response = await response_of(session([late, FINE], *decorators))
+
+        assert b"fine and more" == await response.read()
+        assert EventCount(success=1, failure=0) == breaker.event_count
+
+
+class TestBodyThatFails:
+    """A body that breaks or stalls while a rule reads it is a failed attempt."""
+
+    @chains
+    async def test_it_is_counted_and_raised(self, breaker, inside, outside):
+        """The log has it as the cause."""
+        decorators = (*inside, guarded(breaker, busy()), *outside)
+        with pytest.raises(aiohttp.ClientPayloadError, match="broke off") as caught:
+            await response_of(session([breaking], *decorators))
+
+        log = RequestLog.of(caught.value)
+        assert caught.value is log.response_cause
+        assert not log.is_success
+        assert EventCount(success=0, failure=1) == breaker.event_count
+
+    @chains
+    async def test_it_is_retried(self, breaker, inside, outside):
+        """As any failure of an attempt."""
+        decorators = (*inside, guarded(breaker, busy()), *outside, retrying(0.5))
+        response = await response_of(session([breaking, FINE], *decorators))
+
+        first, last = RequestLog.of(response).children
+        assert b"fine and more" == await response.read()
+        assert isinstance(first.response_cause, aiohttp.ClientPayloadError)
+        assert None is last.response_cause
+        assert EventCount(success=1, failure=1) == breaker.event_count
+
+    @chains
+    async def test_one_that_stalls_is_cut_at_the_limit_of_its_attempt(
+        self, breaker, inside, outside
+    ):
+        """Its error says so, and the next attempt begins."""
+        limited = retrying(0.5, attempt_timeout=2.0)
+        decorators = (*inside, guarded(breaker, busy()), *outside, limited)
+        response = await response_of(session([silent, FINE], *decorators))
+
+        first, _ = RequestLog.of(response).children
+        assert 2.5 == now()
+        assert isinstance(first.response_cause, AttemptTimeoutError)
+        assert "while its body was read" in str(first.response_cause)
+        assert EventCount(success=1, failure=1) == breaker.event_count
+
+    async def test_the_deadline_of_the_call_cuts_it_too(self, breaker):
+        """With the error of that."""
+        decorators = guarded(breaker, busy()), retrying(0.5)
+        with pytest.raises(ResponseTimeoutError) as caught:
+            await response_of(session([silent], *decorators, timeout=3.0))
+
+        assert 3.0 == now()
+        assert not isinstance(caught.value, AttemptTimeoutError)
+        assert EventCount(success=0, failure=1) == breaker.event_count
+
+    async def test_outside_of_retries_it_is_the_failure_of_the_call(self, breaker):
+        """There is no other attempt by then."""
+        decorators = retrying(0.5), guarded(breaker, busy())
+        with pytest.raises(aiohttp.ClientPayloadError) as caught:
+            await response_of(session([503, breaking], *decorators))
+
+        log = RequestLog.of(caught.value)
+        assert 2 == log.total_attempts
+        assert caught.value is log.response_cause
+        assert EventCount(success=0, failure=1) == breaker.event_count
+
+    async def test_outside_of_retries_the_deadline_holds(self, breaker):
+        """Also for a body that aiohttp has no timer for."""
+        decorators = retrying(0.5), guarded(breaker, busy())
+        with pytest.raises(ResponseTimeoutError):
+            await response_of(session([silent], *decorators, timeout=3.0))
+
+        assert 3.0 == now()
+
+    async def test_the_failure_is_what_the_rules_are_asked_about(self, breaker):
+        """Once more, from the first of them."""
+        rules = (
+            CircuitBreakerRule.ignore(exceptions=aiohttp.ClientPayloadError) | busy()
+        )
+        async with Scripted([breaking], guarded(breaker, rules)) as scripted:
+            assert aiohttp.ClientPayloadError is await scripted.get()
+
+        assert EventCount(success=0, failure=0) == breaker.event_count
+
+    async def test_a_rule_that_raises_about_it_goes_first(self, breaker):
+        """Its error is the outcome then, with the failure as its context."""
+
+        def divide(cause):
+            raise ArithmeticError
+
+        rules = CircuitBreakerRule.ignore(exceptions=divide) | busy()
+        with pytest.raises(ArithmeticError) as caught:
+            await response_of(session([breaking], guarded(breaker, rules)))
+
+        assert isinstance(caught.value.__context__, aiohttp.ClientPayloadError)
+        log = RequestLog.of(caught.value)
+        assert isinstance(log.response_cause, ArithmeticError)
+        assert EventCount(success=0, failure=0) == breaker.event_count
+
+    async def test_what_answers_in_its_place_is_what_the_log_has(self, breaker):
+        """A decorator further out may have something for such a case."""
+
+        @client_decorator
+        async def rescue(delegate, ctx, request):
+            try:
+                return await delegate.execute(ctx, request)
+            except aiohttp.ClientPayloadError:
+                return new_response(request, 203)
+
+        decorators = guarded(breaker, busy()), rescue, retrying(0.5)
+        response = await response_of(session([breaking], *decorators))
+
+        log = RequestLog.of(response)
+        assert (203, None) == (log.response_status, log.response_cause)
+        assert log.is_success
+
+    @chains
+    async def test_cancelled_meanwhile_it_gives_its_trial_back(
+        self, breaker, inside, outside
+    ):
+        """Nothing is counted, and the response is closed."""
+        made = []
+
+        def keeping(ctx, request):
+            made.append(silent(ctx, request))
+            return made[-1]
+
+        breaker.enter_state(HALF_OPEN)
+        decorators = (*inside, guarded(breaker, busy()), *outside)
+        async with session([keeping], *decorators) as client:
+            task = asyncio.create_task(client.get(URL))
+            await asyncio.sleep(1.0)
+            assert 2.0 == breaker.retry_in
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        assert (HALF_OPEN, 0.0) == (breaker.state, breaker.retry_in)
+        assert made[0].closed
+
+    async def test_the_failure_keeps_nothing_alive(self, breaker):
+        """Nothing of it waits for the garbage collector."""
+        gc.disable()
+        try:
+            client = session([silent], guarded(breaker, busy()), timeout=3.0)
+            try:
+                await response_of(client)
+            except ResponseTimeoutError as error:
+                kept = weakref.ref(error)
+
+            assert None is kept()
+        finally:
+            gc.enable()

@@ -1,0 +1,29 @@
+"""Chances in the choice of endpoints, which the test says."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+
+@pytest.fixture
+def dice(monkeypatch):
+    """Draw what is told, again and again, in place of chance."""
+
+    def draw(*numbers):
+        drawn = iter(numbers * 10_000)
+        monkeypatch.setattr(
+            "aioretry_smithy._endpoints.selection.chance", lambda: next(drawn)
+        )
+
+    return draw
+
+
+@pytest.fixture
+def seeded(monkeypatch):
+    """Draw the same numbers in each run."""
+    for module in ("selection", "roster", "ejection"):
+        monkeypatch.setattr(
+            f"aioretry_smithy._endpoints.{module}.chance", random.Random(7).random
+        )

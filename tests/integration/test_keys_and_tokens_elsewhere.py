@@ -1,0 +1,234 @@
+"""Keys and tokens stay at home: redirects, middlewares, strangers, files."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+
+import aiohttp
+import pytest
+from chains import connected, pass_on, retrying
+from key_server import Server, refreshing
+
+from aioretry_smithy import (
+    Backoff,
+    EndpointGroup,
+    IdempotencyKeyClient,
+    RefreshingClient,
+    RetryStrategy,
+    client_decorator,
+)
+
+SAFELY = RetryStrategy.failsafe(Backoff.without_delay())
+PATIENCE = 20.0
+CHAINS = pytest.mark.parametrize("between", [(), (pass_on,)], ids=["own", "foreign"])
+
+
+@pytest.fixture
+async def own():
+    """The session's own server."""
+    async with asyncio.timeout(PATIENCE), Server() as server:
+        yield server
+
+
+@pytest.fixture
+async def stranger():
+    """Another one."""
+    async with Server() as server:
+        yield server
+
+
+class TestRedirects:
+    """Neither key nor token follows to another origin, nor back from there."""
+
+    @CHAINS
+    @pytest.mark.parametrize("header", ["Authorization", "X-Key"])
+    @pytest.mark.parametrize("status", [302, 307])
+    async def test_token_stays_at_home(self, own, stranger, header, status, between):
+        """By itself aiohttp drops ``Authorization`` alone."""
+        async with refreshing(own, between=between, header=header) as opened:
+            async with opened.get(f"/to/{status}?{stranger.url}/strange") as response:
+                assert 401 == response.status
+            async with opened.get(f"/to/{status}?/secret") as response:
+                assert 200 == response.status
+            back = f"{own.url}/secret"
+            async with opened.get(
+                f"/to/{status}?{stranger.url}/to/{status}?{back}"
+            ) as response:
+                assert 401 == response.status
+
+        assert [(path, None) for path, _ in stranger.headers(header)] == (
+            stranger.headers(header)
+        )
+        # The 401 of a stranger has fetched none.
+        assert 1 == own.issued
+        assert None is own.headers(header)[-1][1]
+
+    @CHAINS
+    async def test_key_stays_at_home(self, own, stranger, between):
+        """Though the POST goes on there."""
+        key = IdempotencyKeyClient.new_decorator()
+        row = (*between, retrying(SAFELY), *between, key, *between)
+        async with connected(own.url, *row) as opened:
+            async with opened.post(f"/to/307?{stranger.url}/", data=b"tea"):
+                pass
+            async with opened.post("/to/307?/orders", data=b"tea"):
+                pass
+
+        assert [("/", None)] == stranger.headers("Idempotency-Key")
+        assert b"tea" == stranger.seen[0][3]
+        sent = [value for _, value in own.headers("Idempotency-Key")]
+        assert None not in sent
+        assert sent[1] == sent[2]
+
+    async def test_named_host_keeps_it_neither(self, own, stranger):
+        """It is another origin, and the caller did not ask for it."""
+        hosts = [url.url.removeprefix("http://") for url in (own, stranger)]
+        async with refreshing(own, header="X-Key", hosts=hosts) as opened:
+            async with opened.get(f"/to/302?{stranger.url}/"):
+                pass
+            async with opened.get(f"{stranger.url}/there"):
+                pass
+
+        assert [("/", None), ("/there", "Bearer t1")] == stranger.headers("X-Key")
+
+    async def test_header_of_the_caller_goes_where_aiohttp_sends_it(
+        self, own, stranger
+    ):
+        """It is not ours to take off."""
+        async with refreshing(own, header="X-Key") as opened:
+            url = f"/to/302?{stranger.url}/"
+            async with opened.get(url, headers={"X-Key": "mine"}):
+                pass
+
+        assert [("/", "mine")] == stranger.headers("X-Key")
+
+
+class TestMiddlewares:
+    """Those of the session, or of a request, do their work as ever."""
+
+    async def test_they_are_kept(self, own, stranger):
+        """Ours is one more, and sees each hop."""
+
+        def marking(name):
+            async def mark(request, handler):
+                request.headers[name] = "1"
+                return await handler(request)
+
+            return mark
+
+        session = {"middlewares": (marking("X-Session"),)}
+        async with refreshing(own, header="X-Key", **session) as opened:
+            async with opened.get("/one"):
+                pass
+            async with opened.get("/two", middlewares=(marking("X-Request"),)):
+                pass
+            async with opened.get(
+                f"/to/302?{stranger.url}/", middlewares=(marking("X-Request"),)
+            ):
+                pass
+
+        marks = {
+            path: ("X-Session" in headers, "X-Request" in headers)
+            for _, path, headers, _ in own.seen
+        }
+        assert (True, False) == marks["/one"]
+        assert (False, True) == marks["/two"]
+        assert [("/", "1")] == stranger.headers("X-Request")
+        assert [("/", None)] == stranger.headers("X-Key")
+
+
+class TestCredentialsInFiles:
+    """Sessions with ``trust_env`` may find credentials in a file."""
+
+    @pytest.fixture(autouse=True)
+    def netrc(self, tmp_path, monkeypatch):
+        """Have a password for the own server and for others."""
+        file = tmp_path / "netrc"
+        file.write_text("machine 127.0.0.1 login me password pw\n")
+        file.chmod(0o600)
+        monkeypatch.setenv("NETRC", str(file))
+
+    @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+    async def test_token_comes_before_those(self, own, stranger):
+        """Both would be refused by aiohttp; a stranger gets what it always gets."""
+        async with refreshing(own, trust_env=True) as opened:
+            async with opened.get("/secret") as response:
+                assert 200 == response.status
+            async with opened.get(f"/to/302?{stranger.url}/"):
+                pass
+
+        sent = dict(own.headers("Authorization"))
+        assert "Bearer t1" == sent["/secret"]
+        assert "Bearer t1" == sent["/to/302"]
+        assert "Bearer t1" not in dict(stranger.headers("Authorization")).values()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+async def test_credentials_win_where_aiohttp_would_refuse_both(own):
+    """Of the request, the URL and the session; no ValueError, no fetch."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        auth = aiohttp.BasicAuth("me", "pw")
+    host = own.url.removeprefix("http://")
+    async with refreshing(own) as opened:
+        for url, options in (
+            ("/", {"auth": auth}),
+            (f"http://me:pw@{host}/", {}),
+            ("/", {"headers": {"Authorization": auth.encode()}}),
+        ):
+            async with opened.get(url, **options) as response:
+                assert 200 == response.status
+    async with refreshing(own, auth=auth) as opened, opened.get("/"):
+        pass
+
+    assert {("/", auth.encode())} == {*own.headers("Authorization")}
+    assert 0 == own.issued
+
+
+async def test_second_hop_that_broke_is_sent_again_without_them(own, stranger):
+    """The resend alone repeats a hop, and knows where it began."""
+    async with refreshing(own, retrying(SAFELY), header="X-Key") as opened:
+        # So that there are connections of the pool to break.
+        for url in ("/", f"{stranger.url}/"):
+            async with opened.get(url):
+                pass
+        stranger.seen.clear()
+        async with opened.get(f"/to/302?{stranger.url}/break") as response:
+            assert 200 == response.status
+
+    assert [("/break", None)] * 2 == stranger.headers("X-Key")
+
+
+@pytest.mark.parametrize("is_group", [False, True])
+async def test_decorator_that_asks_a_stranger_brings_neither(own, stranger, is_group):
+    """Unless it is named; nor is its 401 a reason to fetch, as far as that is known."""
+
+    @client_decorator
+    async def elsewhere(delegate, ctx, request):
+        url = f"{stranger.url}/strange"
+        return await delegate.execute(ctx, request.replace(url=url))
+
+    base = EndpointGroup.of(own.url) if is_group else own.url
+    fetched = []
+
+    async def fetch():
+        fetched.append(1)
+        return "t1"
+
+    for hosts in None, [own.url, stranger.url]:
+        row = [
+            elsewhere,
+            RefreshingClient.new_decorator(fetch, hosts=hosts),
+            retrying(SAFELY),
+            IdempotencyKeyClient.new_decorator(hosts=hosts),
+        ]
+        fetched.clear()
+        async with connected(base, *row) as opened, opened.post("/") as response:
+            assert 401 == response.status
+        values = [headers for _, _, headers, _ in stranger.seen]
+        names = {"Authorization", "Idempotency-Key"}
+        seen = {name for name in names if name in values[-1]}
+        assert (set() if hosts is None else names) == seen
+        # The endpoints of a group are not known to the client.
+        assert (2 if hosts or is_group else 1) == len(fetched)

@@ -1,0 +1,144 @@
+"""How long requests wait for the resolver."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from aiohttp import TCPConnector, web
+from chains import retrying
+from slow_resolver import SAFELY, WAIT, SlowResolver, each_chain, log_of, timed
+
+from aioretry_smithy import AttemptTimeoutError, ConnectionTimings, capture_logs
+
+REUSED = ConnectionTimings(None, None, None, reused=True)
+
+
+@pytest.fixture
+async def server(aiohttp_server):
+    """A server that takes its time, and that sends on to another host."""
+
+    async def answer(request):
+        if "to" in request.query:
+            raise web.HTTPFound(request.query["to"])
+        await asyncio.sleep(WAIT)
+        return web.Response(text="ok")
+
+    application = web.Application()
+    application.router.add_get("/{path:.*}", answer)
+    return await aiohttp_server(application)
+
+
+@pytest.fixture
+def url(server):
+    return f"http://orders.test:{server.port}/"
+
+
+@each_chain
+async def test_resolver_that_takes_its_time(url, decorators):
+    """Its time is not that to connect, and a name that is known takes none."""
+    resolver = SlowResolver()
+    async with timed(*decorators, resolver=resolver) as session:
+        first = (await log_of(session, url)).connection
+        # With a connection of its own.
+        later = (await log_of(session, url, ssl=False)).connection
+
+    assert first.dns >= WAIT * 0.9
+    assert first.connect < WAIT
+    assert 1 == len(resolver.asked)
+    assert REUSED == later or later.dns is None
+
+
+async def test_second_request_that_waits_for_the_same_query(url):
+    """It is told of a hit in the cache of aiohttp, before it waits."""
+    resolver = SlowResolver()
+    async with timed(resolver=resolver) as session:
+        logs = await asyncio.gather(*(log_of(session, url) for _ in range(3)))
+        known = asyncio.gather(*(log_of(session, url) for _ in range(4)))
+        fresh = [log.connection for log in await known if not log.connection.reused]
+
+    assert 1 == len(resolver.asked)
+    assert all(log.connection.dns >= WAIT * 0.9 for log in logs)
+    assert all(log.connection.connect < WAIT * 0.9 for log in logs)
+    assert [None] == [each.dns for each in fresh]
+
+
+@pytest.mark.parametrize("closes", [False, True], ids=["open", "closed"])
+async def test_query_of_another_session_with_the_same_connector(url, closes):
+    """Sessions that share a connector wait for each other's queries."""
+    connector = TCPConnector(resolver=SlowResolver())
+    first, second = (
+        timed(connector=connector, connector_owner=False) for _ in range(2)
+    )
+    asking = asyncio.create_task(log_of(first, url))
+    await asyncio.sleep(WAIT / 4)
+    joining = asyncio.create_task(log_of(second, url))
+    await asyncio.sleep(WAIT / 4)
+    if closes:
+        asking.cancel()
+        await first.close()
+    log = await joining
+    await asyncio.wait([asking])
+    for each in first, second, connector:
+        await each.close()
+
+    assert log.connection.dns >= WAIT / 2
+    assert log.connection.connect < WAIT / 2
+
+
+async def test_ports_of_one_host_are_asked_for_apart(url, aiohttp_server):
+    """Each query is one of its own, and each request follows its own."""
+
+    async def answer(request):
+        return web.Response()
+
+    application = web.Application()
+    application.router.add_get("/", answer)
+    other = f"http://orders.test:{(await aiohttp_server(application)).port}/"
+    async with timed(resolver=SlowResolver()) as session:
+        logs = await asyncio.gather(log_of(session, url), log_of(session, other))
+
+    assert all(log.connection.dns >= WAIT * 0.9 for log in logs)
+    assert all(log.connection.connect < WAIT * 0.9 for log in logs)
+
+
+async def test_resolver_without_a_cache_is_asked_by_each(url):
+    """Nobody waits for the query of another one then."""
+    resolver = SlowResolver()
+    async with timed(resolver=resolver, dns={"use_dns_cache": False}) as session:
+        logs = await asyncio.gather(*(log_of(session, url) for _ in range(2)))
+
+    assert 2 == len(resolver.asked)
+    assert all(log.connection.dns >= WAIT * 0.9 for log in logs)
+
+
+async def test_query_that_outlives_the_attempt(url):
+    """It reports nothing to an attempt that is over; the next one waits for it."""
+    resolver = SlowResolver(3.5 * WAIT)
+    retries = retrying(SAFELY, attempt_timeout=2.5 * WAIT, max_total_attempts=2)
+    async with timed(retries, resolver=resolver) as session:
+        with capture_logs() as logs:
+            response = await session.get(url)
+        cut, answered = logs[0].children
+        at_once = cut.connection
+        await response.read()
+
+    assert 1 == len(resolver.asked)
+    assert AttemptTimeoutError is type(cut.response_cause)
+    assert at_once == cut.connection
+    assert WAIT * 2.4 <= cut.connection.dns <= cut.duration
+    assert WAIT * 0.5 <= answered.connection.dns <= WAIT * 1.5
+    assert 200 == answered.response_status
+
+
+async def test_host_that_nobody_knows(url):
+    """The failure ends the wait of all, and the next call asks anew."""
+    resolver = SlowResolver(failures=1)
+    async with timed(resolver=resolver) as session:
+        failed = await asyncio.gather(*(log_of(session, url) for _ in range(2)))
+        log = await log_of(session, url)
+
+    assert all(isinstance(each.response_cause, OSError) for each in failed)
+    assert all(each.connection.dns >= WAIT * 0.9 for each in failed)
+    assert all(each.connection.waited <= each.duration for each in failed)
+    assert log.connection.dns >= WAIT * 0.9

@@ -1,0 +1,168 @@
+"""Secrets of a request are in no view of its call."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import pytest
+from multidict import CIMultiDict
+
+from aioretry_smithy import (
+    ClientRequestContext,
+    HttpRequest,
+    LogFormatter,
+    capture_logs,
+    client_decorator,
+)
+from aioretry_smithy.__main__ import main
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+from hostile_answers import answer, assert_is_one_line_per_entry, chain, outcome_of
+
+FORMATTERS = [LogFormatter.text(), LogFormatter.json()]
+each_formatter = pytest.mark.parametrize("formatter", FORMATTERS, ids=repr)
+MARK = "c4n4ry"
+"""No view of anything may show it."""
+HEADERS_WITH_SECRETS = [
+    ("Authorization", f"Bearer {MARK}"),
+    ("proxy-authorization", f"Basic {MARK}"),
+    ("COOKIE", f"sid={MARK}"),
+    ("X-Me", MARK),
+    ("Referer", f"https://me:{MARK}@example.com/?api_key={MARK}"),
+]
+# To aiohttp a user in the URL and an Authorization header are one too many.
+BY_USER = {"userinfo": f"me:{MARK}@", "headers": HEADERS_WITH_SECRETS[1:]}
+BY_HEADER = {"userinfo": "", "headers": HEADERS_WITH_SECRETS}
+BOTH = {"userinfo": f"me:{MARK}@", "headers": HEADERS_WITH_SECRETS}
+
+
+def secretive(url: str, userinfo: str) -> str:
+    """Put a secret into every place of a URL that usually holds one."""
+    url = url.replace("//", f"//{userinfo}")
+    return f"{url}orders?signature={MARK}&page=2#token={MARK}"
+
+
+SECRETIVE = [
+    b"Set-Cookie: sid=" + MARK.encode(),
+    b"set-cookie: sid2=" + MARK.encode(),
+    b"X-Me: " + MARK.encode(),
+    b"Link: <https://me:" + MARK.encode() + b"@a/?token=" + MARK.encode() + b">",
+]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        answer("200 OK", *SECRETIVE),
+        answer("503 Busy", *SECRETIVE),
+        answer("503 Busy", b"Set-Cookie: sid=" + MARK.encode() + b"\rX: 1"),
+        answer("503 Busy", b"Set-Cookie : sid=" + MARK.encode()),
+        answer("503 Busy", b"Set-Cookie: sid=" + MARK.encode() + b"\x00"),
+        answer("503 Busy", b"Set-Cookie: s=1;\r\n sid=" + MARK.encode() + b"\r 'x'"),
+        answer("503 Busy", b"Set-Cookie: sid=" + MARK.encode() * 4000),
+        b"HTTP/1.1 503 Busy\r\nTransfer-Encoding: chunked\r\n\r\n" + MARK.encode(),
+        answer("302 Go", f"Location: ?token={MARK}".encode()),
+        answer("302 Go", f"Location: http://me:{MARK}@127.0.0.1:9/".encode()),
+        answer("302 Go", f"Location: http://me:{MARK}@:99999/".encode()),
+        answer("302 Go", f"Location: ftp://me:{MARK}@a/?token={MARK}".encode()),
+        b"",
+        b"garbage",
+    ],
+    ids=lambda said: repr(said)[:48],
+)
+@pytest.mark.parametrize("place", [BY_USER, BY_HEADER, BOTH], ids=["URL", "header", ""])
+@each_formatter
+async def test_secrets_are_in_no_view(serve, said, place, formatter, caplog):
+    """Lines, trees, notes and texts show no secret after any outcome."""
+    caplog.set_level(logging.DEBUG, "aioretry_smithy")
+    shown: list[str] = []
+
+    @client_decorator
+    async def looking(
+        delegate: Any, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        shown.extend([repr(ctx), repr(request), repr(ctx.log)])
+        return await delegate.execute(ctx, request)
+
+    url = await serve([said] if said.startswith(b"HTTP") else [said, None])
+    with capture_logs() as logs:
+        async with chain(formatter).decorator(looking).build() as session:
+            try:
+                await session.get(
+                    secretive(url, place["userinfo"]),
+                    headers=CIMultiDict(place["headers"]),
+                    params={"access_token": MARK},
+                    raise_for_status=True,
+                )
+            except (aiohttp.ClientError, ValueError) as error:
+                shown += getattr(error, "__notes__", ())
+    log = logs[0]
+    shown += [log.render(), json.dumps(log.to_dict()), repr(log)]
+    shown += [repr(child) for child in log.children]
+    shown += [record.getMessage() for record in caplog.records]
+    shown += [logging.Formatter().format(record) for record in caplog.records]
+
+    assert [] == [text for text in shown if MARK in text]
+    assert_is_one_line_per_entry(log)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"http://me:{MARK}@:1",
+        f"http://me:{MARK}@/",
+        f"http://me:{MARK}@127.0.0.1:99999/",
+        f"http://me:{MARK}@127.0.0.1:port/",
+        f"http://me:{MARK}@[::1/",
+        f"http:///me:{MARK}@127.0.0.1/",
+        f"ftp://me:{MARK}@127.0.0.1/?token={MARK}",
+        f"//me:{MARK}@127.0.0.1/",
+        f"http://me:{MARK}/x@127.0.0.1/",
+    ],
+)
+@each_formatter
+async def test_secrets_in_what_is_no_url_are_in_no_view(url, formatter, caplog):
+    """A URL that cannot even be parsed is masked all the same."""
+    caplog.set_level(logging.DEBUG, "aioretry_smithy")
+    with capture_logs() as logs:
+        outcome = await outcome_of(chain(formatter), url)
+    shown = [logs[0].render(), json.dumps(logs[0].to_dict()), repr(logs[0])]
+    shown += [record.getMessage() for record in caplog.records]
+    shown.append(chain(base_url="http://a/").describe())
+
+    assert isinstance(outcome, type)
+    assert [] == [text for text in shown if MARK in text]
+
+
+@pytest.mark.parametrize("place", [BY_USER, BY_HEADER], ids=["URL", "header"])
+@pytest.mark.parametrize("status", ["200 OK", "503 Busy", "302 Go"])
+async def test_command_line_shows_no_secret(serve, status, place, capfd):
+    """The tree on standard error hides what was typed; so do its complaints."""
+    said = answer(status, *SECRETIVE, f"Location: http://me:{MARK}@:99999/".encode())
+    url = await serve([said])
+    arguments = ["request", secretive(url, place["userinfo"])]
+    arguments += ["--max-total-attempts", "2"]
+    for name, value in place["headers"]:
+        arguments += ["-H", f"{name}: {value}"]
+    await asyncio.to_thread(main, arguments)
+    shown = capfd.readouterr()
+
+    assert "127.0.0.1" in shown.err
+    assert MARK not in shown.out + shown.err
+
+
+@pytest.mark.parametrize("url", [f"//me:{MARK}@a", f"http://me:{MARK}@:1"])
+def test_complaint_of_the_command_line_shows_no_secret(url, capsys):
+    """A complaint about a bad URL does not show the password."""
+    code = main(["request", url])
+    shown = capsys.readouterr()
+
+    assert 0 != code
+    assert MARK not in shown.out + shown.err

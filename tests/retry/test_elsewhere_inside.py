@@ -1,0 +1,202 @@
+"""Attempts that go to another server, with circuit breakers inside."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from balanced import IN_ORDER, Fleet, call, group_of, out, state_of
+from calls_elsewhere import Breakers, delays, logged
+from chains import SAFELY, after, now, refused, retrying
+
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    CircuitState,
+    ConcurrencyLimitingClient,
+    FailFastError,
+    OutlierDetection,
+    RetryBudget,
+    RetryConfig,
+    RetryingClient,
+    RetryRule,
+    RetryStrategy,
+)
+
+LATER = RetryStrategy.failsafe(Backoff.fixed(0.5))
+
+
+class TestBrake:
+    """What of several servers presses the brake of a budget."""
+
+    async def test_one_that_is_gone_does_not(self):
+        """All calls that meet it at once get through, and each retry is paid for."""
+        budget = RetryBudget(brake_after=3, deposit=0.0)
+        group = group_of("ab", selection=IN_ORDER)
+        fleet = Fleet(a=after(0.1, refused()))
+        config = RetryConfig(SAFELY, limiter=budget)
+        async with fleet.session(group, RetryingClient.new_decorator(config)) as client:
+            answers = await asyncio.gather(*(call(client) for _ in range(6)))
+
+        assert [200] * 6 == [status for status, _ in answers]
+        assert (0, 4.0) == (budget.failures_in_a_row, budget.tokens)
+
+    async def test_one_that_another_group_stands_in_for_does_not(self):
+        """It may be out, though it is alone in its group."""
+        budget = RetryBudget(brake_after=3)
+        config = RetryConfig(SAFELY, limiter=budget)
+        group = group_of("a").or_else(group_of("b"))
+        status, _, asked = await logged(
+            Fleet(a=refused()), group, RetryingClient.new_decorator(config)
+        )
+
+        assert (200, "ab", 0) == (status, asked, budget.failures_in_a_row)
+
+    @pytest.mark.parametrize(
+        ("names", "answer"), [("a", refused()), ("ab", 500), ("ab", TimeoutError())]
+    )
+    async def test_others_do(self, names, answer):
+        """The only one, and one that a request has reached."""
+        budget = RetryBudget(brake_after=3)
+        group = group_of(names, selection=IN_ORDER, outlier_detection=None)
+        config = RetryConfig(SAFELY, limiter=budget, max_total_attempts=1)
+        fleet = Fleet(a=answer)
+        async with fleet.session(group, RetryingClient.new_decorator(config)) as client:
+            await call(client)
+
+        assert 1 == budget.failures_in_a_row
+
+
+class TestBreakerInside:
+    """Case 103: a circuit breaker per endpoint, further in."""
+
+    @pytest.mark.parametrize("detection", [OutlierDetection(), None])
+    @pytest.mark.parametrize(
+        "strategy", [LATER, RetryStrategy.never(), RetryRule(statuses={418})]
+    )
+    async def test_goes_elsewhere_at_once_whatever_the_strategy_says(
+        self, strategy, detection
+    ):
+        """As a further attempt that was not sent, and the endpoint is set aside."""
+        group = group_of("ab", outlier_detection=detection)
+        status, log, asked = await logged(
+            Fleet(), group, Breakers("a").decorator, retrying(strategy)
+        )
+
+        assert (200, "b") == (status, asked)
+        assert [(0.0, "next_endpoint")] == delays(log)
+        first, second = log.children
+        assert ("a.example", False) == (first.endpoint, first.sent)
+        assert isinstance(first.response_cause, FailFastError)
+        assert ({"a": "circuit_open"}, 20.0) == (
+            out(group),
+            state_of(group, "a").ejected_until,
+        )
+        assert second.sent
+
+    @pytest.mark.parametrize(
+        "strategy",
+        [
+            LATER,
+            RetryStrategy.never(),
+            RetryRule(exceptions=FailFastError, backoff=Backoff.fixed(5.0)),
+        ],
+    )
+    async def test_beyond_the_two_switches(self, strategy):
+        """Each of them is one that nothing was lost at."""
+        group = group_of("abcde")
+        status, log, asked = await logged(
+            Fleet(), group, Breakers(*"abcd").decorator, retrying(strategy)
+        )
+
+        assert (200, "e", 0.0) == (status, asked, now())
+        assert ["next_endpoint"] * 4 == [source for _, source in delays(log)]
+
+    async def test_switches_are_left_for_what_is_refused_then(self):
+        """They are not used up by circuits that are open."""
+        fleet = Fleet(c=refused(), d=refused())
+        status, _log, asked = await logged(
+            fleet, group_of("abcde"), Breakers("a", "b").decorator, retrying(LATER)
+        )
+
+        assert (200, "cde", 0.0) == (status, asked, now())
+
+    async def test_total_attempts_count_them(self):
+        """They are attempts."""
+        error, log, _ = await logged(
+            Fleet(),
+            group_of("abcd"),
+            Breakers(*"abc").decorator,
+            retrying(LATER, max_total_attempts=2),
+        )
+
+        assert (FailFastError, 2, "refused") == (
+            type(error),
+            log.total_attempts,
+            log.stop_reason,
+        )
+
+    async def test_all_open_is_a_refusal(self):
+        """There is no other; all but one are set aside."""
+        group = group_of("ab")
+        error, log, asked = await logged(
+            Fleet(), group, Breakers("a", "b").decorator, retrying(LATER)
+        )
+
+        assert (FailFastError, "", 2) == (type(error), asked, log.total_attempts)
+        assert {"a": "circuit_open"} == out(group)
+
+    async def test_breaker_for_all_never_goes_elsewhere(self):
+        """It says nothing of one endpoint."""
+        breaker = CircuitBreaker("all")
+        breaker.enter_state(CircuitState.OPEN)
+        group = group_of("ab")
+        error, log, asked = await logged(
+            Fleet(), group, CircuitBreakerClient.new_decorator(breaker), retrying(LATER)
+        )
+
+        assert (FailFastError, "", 1, {}) == (
+            type(error),
+            asked,
+            log.total_attempts,
+            out(group),
+        )
+
+    async def test_nor_does_a_breaker_per_service(self):
+        """Its key is the group's; rules that name the error may retry it."""
+        breakers = Breakers("o")
+        group = group_of("ab", name="orders")
+        rule = RetryRule(exceptions=FailFastError, backoff=Backoff.fixed(1.0))
+        error, _log, _ = await logged(
+            Fleet(), group, retrying(rule, max_total_attempts=3), breakers.decorator
+        )
+
+        assert (["orders"], FailFastError) == (breakers.keys, type(error))
+
+    async def test_limit_for_all_never_goes_elsewhere_at_once(self):
+        """Its queue is full for any."""
+        limit = ConcurrencyLimitingClient.new_decorator(1, max_pending=0)
+        fleet = Fleet(a=after(9.0, 200), b=after(9.0, 200))
+        group = group_of("ab")
+        async with fleet.session(
+            group, limit, retrying(LATER, max_total_attempts=2)
+        ) as client:
+            first = asyncio.create_task(call(client))
+            await asyncio.sleep(1.0)
+            _, log = await call(client)
+            await first
+
+        assert [(0.5, "backoff")] == delays(log)
+        assert {} == out(group)
+
+    @pytest.mark.parametrize("detection", [OutlierDetection(), None])
+    async def test_calls_after_it_ask_the_others(self, detection):
+        """Until the circuit may be tried."""
+        fleet = Fleet(a=503)
+        group = group_of("ab", outlier_detection=detection)
+        async with fleet.session(group, Breakers().decorator, retrying(0.5)) as client:
+            for _ in range(5):
+                assert 200 == (await call(client))[0]
+
+        assert "abbbbb" == fleet.text

@@ -1,0 +1,62 @@
+"""Chains, formatters and answers for tests of hostile input."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+from chains import retrying
+
+from aioretry_smithy import (
+    Backoff,
+    LogFormatter,
+    LoggingClient,
+    RequestLog,
+    RetryStrategy,
+    SessionBuilder,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+def answer(status: str | bytes, *headers: bytes) -> bytes:
+    line = status if isinstance(status, bytes) else status.encode()
+    return b"\r\n".join([b"HTTP/1.1 " + line, *headers, b"Content-Length: 0", b"", b""])
+
+
+def chain(formatter: LogFormatter | None = None, **arguments: Any) -> SessionBuilder:
+    """Two attempts without a wait, each with its two lines."""
+    strategy = RetryStrategy.failsafe(Backoff.without_delay())
+    return (
+        SessionBuilder(**arguments)
+        .decorator(
+            LoggingClient.new_decorator(formatter=formatter, sensitive_headers=["X-Me"])
+        )
+        .decorator(retrying(strategy, max_total_attempts=2, max_retry_after=0.9))
+        .response_timeout(20.0)
+    )
+
+
+async def outcome_of(builder: SessionBuilder, url: str, **options: Any) -> object:
+    """Return what a caller sees of a response, or the class of what was raised."""
+    method = options.pop("method", "GET")
+    async with builder.build() as session:
+        try:
+            async with session.request(method, url, **options) as response:
+                body = await response.read()
+                return response.status, response.reason, response.headers, body
+        except Exception as error:
+            return type(error)
+
+
+def assert_is_one_line_per_entry(log: RequestLog) -> None:
+    """A view has as many lines as entries, and no character that moves a cursor."""
+    lines = log.render().split("\n")
+
+    assert 1 + len(log.children) == len(lines)
+    assert all(line.isprintable() for line in [*lines, repr(log)])
+    assert log.to_dict() == json.loads(json.dumps(log.to_dict()))

@@ -1,0 +1,77 @@
+"""A server that asks for tokens and keys, and what refreshes them."""
+
+from __future__ import annotations
+
+from aiohttp import web
+from chains import connected
+
+from aioretry_smithy import RefreshingClient
+
+
+class Server:
+    """Notes what it is asked, and answers by the path.
+
+    ``/to/STATUS?url`` redirects; ``/secret`` wants the newest token; ``/break`` hangs
+    up, but for the last time that is asked for it.
+    """
+
+    def __init__(self, host="127.0.0.1"):
+        self.host = host
+        self.seen = []
+        self.issued = 0
+        self.breaks = 1
+        self.breaks_secret = False
+
+    async def __aenter__(self):
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", self.answer)
+        self.runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await self.runner.setup()
+        site = web.TCPSite(self.runner, self.host, 0)
+        await site.start()
+        self.url = f"http://{self.host}:{site._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *error):
+        await self.runner.cleanup()
+
+    async def answer(self, request):
+        body = await request.read()
+        self.seen.append((request.method, request.path, request.headers, body))
+        kind, _, rest = request.path[1:].partition("/")
+        if kind == "to":
+            location = {"Location": request.query_string}
+            return web.Response(status=int(rest), headers=location)
+        if kind == "token":
+            self.issued += 1
+            return web.Response(text=f"t{self.issued}")
+        if kind == "break" and self.breaks:
+            self.breaks -= 1
+            request.transport.abort()
+        if kind == "secret":
+            if self.breaks_secret and f"t{self.issued}" in str(request.headers):
+                self.breaks_secret = False
+                request.transport.abort()
+            for name in ("Authorization", "X-Key"):
+                if f"t{self.issued}" in request.headers.get(name, ""):
+                    return web.Response(text="the secret")
+            return web.Response(status=401, text="no" * 9999)
+        if kind == "strange":
+            return web.Response(status=401)
+        return web.Response(text="ok")
+
+    def headers(self, name):
+        return [(path, headers.get(name)) for _, path, headers, _ in self.seen]
+
+
+def refreshing(server, *outside, between=(), header="Authorization", **settings):
+    """Build a session that fetches its tokens from the server itself."""
+
+    async def fetch():
+        async with opened.get("/token") as response:
+            return await response.text()
+
+    named = {"hosts": settings.pop("hosts", None)}
+    row = (*between, RefreshingClient.new_decorator(fetch, header=header, **named))
+    opened = connected(server.url, *row, *between, *outside, **settings)
+    return opened

@@ -1,0 +1,66 @@
+"""Calls whose lines end in a list."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from chains import session
+
+from aioretry_smithy import LogFormatter, RequestLog
+
+if TYPE_CHECKING:
+    from aioretry_smithy import Decorator
+
+URL = "http://example.com/orders"
+
+
+class Sink(logging.Handler):
+    """Keeps the records."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+    @property
+    def lines(self) -> list[str]:
+        return [record.getMessage() for record in self.records]
+
+    @property
+    def kinds(self) -> list[tuple[str, int]]:
+        """The level and the first word of each record."""
+        return [
+            (record.getMessage().partition(":")[0], record.levelno)
+            for record in self.records
+        ]
+
+
+class CountingFormatter(LogFormatter):
+    """Counts what it is asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def format_request(self, log: RequestLog) -> str:
+        self.asked.append("request")
+        return "Request"
+
+    def format_response(self, log: RequestLog) -> str:
+        self.asked.append("response")
+        return "Response"
+
+
+async def call(
+    answers: list[Any], *decorators: Decorator, url: str = URL, **options: Any
+) -> int | BaseException:
+    """Make a call through *decorators*, inner ones first; return how it ended."""
+    async with session(answers, *decorators) as client:
+        try:
+            response = await client.get(url, **options)
+        except BaseException as cause:
+            return cause
+        response.release()
+        return response.status
