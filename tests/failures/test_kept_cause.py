@@ -11,8 +11,7 @@ from calls import begin
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
-from aioretry_smithy import FailFastError, HttpRequest, new_response
-from aioretry_smithy._breaker.breaker import CircuitBreaker
+from aioretry_smithy import CircuitBreaker, FailFastError, HttpRequest, new_response
 from aioretry_smithy._failures.kept_cause import KeptCause, drop_frames, without_frames
 from aioretry_smithy.smithy import CallError
 

@@ -10,10 +10,9 @@ import pytest
 from chains import after, retrying, without_id
 from races import hedging, race
 
-from aioretry_smithy import LoggingClient
+from aioretry_smithy import LogFormatter, LoggingClient
 from aioretry_smithy._log.timeline import OutcomeKind, Span, timeline
 from aioretry_smithy._log.timeline_svg import draw
-from aioretry_smithy._logging.formatter import LogFormatter
 
 SLOW = [after(9.0, 200), after(0.25, 201)]
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aioretry_smithy._backoff.backoff import Backoff
+from aioretry_smithy import Backoff
 
 if TYPE_CHECKING:
     from collections.abc import Callable

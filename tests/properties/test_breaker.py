@@ -18,8 +18,8 @@ from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerListener,
     CircuitState,
+    EventCount,
 )
-from aioretry_smithy._breaker.window import EventCount
 
 CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
 TICK = 1 / 8

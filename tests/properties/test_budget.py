@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioretry_smithy._retry.budget import RetryBudget
+from aioretry_smithy import RetryBudget
 
 ACTS = st.lists(st.sampled_from(["success", "failure", "retry", "give back"]))
 SHARES = st.fractions(min_value=0, max_value=2, max_denominator=1000)

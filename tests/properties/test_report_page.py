@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_answers import attempt, line
 
+from aioretry_smithy import Report
 from aioretry_smithy._report.reading import Reading
-from aioretry_smithy._report.report import Report
 from aioretry_smithy._report.selection import Selection
 from aioretry_smithy._report.units import KEYS
 

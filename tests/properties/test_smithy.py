@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioretry_smithy._failures.retry_info import RetryInfo
+from aioretry_smithy.smithy import RetryInfo
 from aioretry_smithy.smithy.backoff import (
     ExponentialBackoffJitterType,
     ExponentialRetryBackoffStrategy,

@@ -8,6 +8,7 @@ import math
 
 import pytest
 from chains import URL, bad_argument, now, pass_on, raises_exactly, session
+from weighted_requests import level_of
 
 pytest.importorskip("limits.aio")  # "limits" is a folder of these tests too
 
@@ -32,11 +33,6 @@ def storage():
 
 def shared_in(storage, rate="1 per 5 second", **settings):
     return SharedRateLimit(storage, rate, key="orders", **settings)
-
-
-def level_of(limit):
-    bucket = limit._line.rule
-    return bucket.burst - max(0.0, bucket._full_at - now()) / bucket._interval
 
 
 async def end_of(client):

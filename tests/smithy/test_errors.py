@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from aioretry_smithy import is_unprocessed
-from aioretry_smithy._failures.retry_info import RetryInfo
+from aioretry_smithy.smithy import RetryInfo
 from aioretry_smithy.smithy.errors import (
     BackoffExhaustedError,
     CallError,

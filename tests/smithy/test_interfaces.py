@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from aioretry_smithy import smithy
-from aioretry_smithy._failures.retry_info import RetryInfo
+from aioretry_smithy.smithy import RetryInfo
 from aioretry_smithy.smithy.errors import CallError
 from aioretry_smithy.smithy.interfaces import (
     ErrorRetryInfo,

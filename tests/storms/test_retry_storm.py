@@ -14,17 +14,12 @@ from typing import Any
 import pytest
 from simulated import DOCS, simulation_of_the_page
 
-from aioretry_smithy import (
-    ConcurrencyLimit,
-    ConcurrencyLimitingClient,
-    SessionBuilder,
-)
+from aioretry_smithy import ConcurrencyLimit, ConcurrencyLimitingClient, SessionBuilder
 from aioretry_smithy._session.standard import (
     _circuit_breaker as standard_circuit_breaker,
 )
 from aioretry_smithy._simulation.fleet import run_fleet
-from aioretry_smithy._simulation.settings import SimulationSettings
-from aioretry_smithy.testing import VirtualTimeLoop
+from aioretry_smithy.testing import SimulationSettings, VirtualTimeLoop
 
 # One process runs them all: each simulation serves several tests.
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("storms")]

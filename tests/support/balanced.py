@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from aioretry_smithy import Decorator, Endpoint
-    from aioretry_smithy._endpoints.state import EndpointState
+    from aioretry_smithy import Decorator, Endpoint, EndpointState
 
 IN_ORDER = EndpointSelectionStrategy.in_order()
 ROUND_ROBIN = EndpointSelectionStrategy.round_robin()

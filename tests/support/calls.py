@@ -14,6 +14,7 @@ from aioretry_smithy import (
     ClientRequestContext,
     HttpRequest,
     RequestLog,
+    RpcRequest,
     client_decorator,
     new_response,
 )
@@ -26,7 +27,6 @@ from aioretry_smithy._context.body_watch import fail_body
 from aioretry_smithy._context.context import record_of, state_of
 from aioretry_smithy._context.recording import record_error, record_result
 from aioretry_smithy._log.notes import annotate
-from aioretry_smithy._request.rpc_request import RpcRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

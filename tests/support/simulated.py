@@ -6,7 +6,7 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
-from aioretry_smithy._simulation.settings import SimulationSettings
+from aioretry_smithy.testing import SimulationSettings
 
 DOCS = Path(__file__).parents[2] / "docs"
 
