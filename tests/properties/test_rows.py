@@ -21,18 +21,8 @@ from story_calls import (
     in_a_task_group,
 )
 from story_chains import (
-    Answering,
     AsyncLimiterWitness,
-    ContentStrategy,
     LimiterWitness,
-    NamedRetryingClient,
-    OwnBreakerClient,
-    OwnLoggingClient,
-    OwnRetryingClient,
-    Protocol,
-    Refreshing,
-    Signing,
-    Strategy,
     breaking,
     budget,
     chain,
@@ -44,8 +34,20 @@ from story_chains import (
     plain,
     retrying,
     smithy_retrying,
-    watching,
     with_failing_listener,
+)
+from story_decorators import (
+    Answering,
+    ContentStrategy,
+    NamedRetryingClient,
+    OwnBreakerClient,
+    OwnLoggingClient,
+    OwnRetryingClient,
+    Protocol,
+    Refreshing,
+    Signing,
+    Strategy,
+    watching,
 )
 from story_text import differences
 

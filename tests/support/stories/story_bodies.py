@@ -9,15 +9,8 @@ import aiohttp
 from fault_server import Fault
 from story import Scenario
 from story_calls import FINE, HALF, STALLED, Answers, answers, told
-from story_chains import (
-    ContentStrategy,
-    breaking,
-    chain,
-    logging_with,
-    plain,
-    retrying,
-    watching,
-)
+from story_chains import breaking, chain, logging_with, plain, retrying
+from story_decorators import ContentStrategy, watching
 from story_hedges import limited
 from story_limits import turns
 from story_witness import LimiterWitness

@@ -11,7 +11,26 @@ from typing import Any
 
 import aiohttp
 from story_calls import NOW
-from story_log import told_context, told_error
+from story_decorators import (
+    Answering,
+    AsyncStrategy,
+    BreakerStrategy,
+    ContentStrategy,
+    Extending,
+    FailingLimiter,
+    FailingListener,
+    FailingStrategy,
+    NamedRetryingClient,
+    OwnBreakerClient,
+    OwnLoggingClient,
+    OwnRetryingClient,
+    Protocol,
+    Refreshing,
+    Signing,
+    Strategy,
+    watching,
+)
+from story_log import told_context
 from story_witness import (
     AsyncLimiterWitness,
     BreakerWitness,
@@ -24,7 +43,6 @@ from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitBreakerRule,
-    CircuitBreakerStrategy,
     CircuitState,
     ConcurrencyLimitingClient,
     ContentPreviewingClient,
@@ -41,9 +59,7 @@ from aioretry_smithy import (
     RetryRule,
     RetryRuleWithContent,
     RetryStrategy,
-    RetryStrategyWithContent,
     SessionBuilder,
-    client_decorator,
     decorate,
     new_response,
     unwrap,
@@ -56,7 +72,6 @@ from aioretry_smithy.smithy import (
 
 OFF = logging.CRITICAL + 1
 FAILSAFE = RetryStrategy.failsafe(NOW)
-
 Open = Callable[..., aiohttp.ClientSession]
 """Makes a session, given a witness and the arguments of the session."""
 
@@ -154,75 +169,11 @@ def budget(witness: Witness, **settings: Any) -> RetryLimiter:
     return made
 
 
-class FailingLimiter(LimiterWitness):
-    """Raises on a success."""
-
-    def on_success(self, ctx: Any) -> None:
-        super().on_success(ctx)
-        raise LookupError("limiter")
-
-
-class FailingListener(BreakerWitness):
-    """Raises on an event."""
-
-    def on_event_count_updated(self, circuit_breaker: Any, event_count: Any) -> None:
-        super().on_event_count_updated(circuit_breaker, event_count)
-        raise LookupError("listener")
-
-
 def with_failing_listener(witness: Witness) -> Decorator:
     """Break circuits with a listener that raises."""
     return CircuitBreakerClient.new_per_host_decorator(
         lambda name: CircuitBreaker(name, listeners=[FailingListener(witness)])
     )
-
-
-class Strategy(RetryStrategy):
-    """Retries what the server failed at, and notes what it was asked."""
-
-    def __init__(self, witness: Witness) -> None:
-        self._note = witness.note
-
-    def should_retry(self, ctx: Any, cause: Any) -> Any:
-        self._note("asked", told_context(ctx), told_error(cause))
-        return NOW if (ctx.log.response_status or 500) >= 500 else None
-
-
-class AsyncStrategy(Strategy):
-    """Decides in a coroutine."""
-
-    async def should_retry(self, ctx: Any, cause: Any) -> Any:
-        return super().should_retry(ctx, cause)
-
-
-class FailingStrategy(Strategy):
-    """Raises, also where the attempt succeeded."""
-
-    def should_retry(self, ctx: Any, cause: Any) -> Any:
-        super().should_retry(ctx, cause)
-        raise LookupError("strategy")
-
-
-class ContentStrategy(RetryStrategyWithContent):
-    """Looks at the body."""
-
-    def __init__(self, witness: Witness) -> None:
-        self._note = witness.note
-
-    async def should_retry(self, ctx: Any, cause: Any, content: bytes) -> Any:
-        self._note("asked", told_context(ctx), told_error(cause), content)
-        return NOW if cause is not None or ctx.log.response_status == 503 else None
-
-
-class BreakerStrategy(CircuitBreakerStrategy):
-    """Notes what a circuit breaker asks."""
-
-    def __init__(self, witness: Witness) -> None:
-        self._note = witness.note
-
-    def should_report_as_success(self, ctx: Any, cause: Any) -> bool:
-        self._note("counted", told_context(ctx), told_error(cause))
-        return cause is None
 
 
 def judged_breaking(witness: Witness) -> Decorator:
@@ -247,105 +198,6 @@ def smithy_retrying(witness: Witness) -> Decorator:
 def logging_with(**settings: Any) -> Callable[[Witness], Decorator]:
     """Log each call."""
     return plain(LoggingClient.new_decorator(**settings))
-
-
-def watching(name: str) -> Callable[[Witness], Decorator]:
-    """Note what a decorator function of the user's sees, before and after."""
-
-    def part(witness: Witness) -> Decorator:
-        @client_decorator
-        async def watch(delegate: Any, ctx: Any, request: Any) -> Any:
-            witness.note(name, "before", told_context(ctx), str(request))
-            try:
-                response = await delegate.execute(ctx, request)
-            except BaseException as error:
-                witness.note(name, "failed", told_context(ctx), told_error(error))
-                raise
-            # What a function returned has no status.
-            answer = getattr(response, "status", response)
-            witness.note(name, "after", told_context(ctx), answer)
-            return response
-
-        return watch
-
-    return part
-
-
-class Protocol:
-    """Follows the protocol of clients, and is no class of ours."""
-
-    def __init__(self, delegate: Any) -> None:
-        self.delegate = delegate
-
-    async def execute(self, ctx: Any, request: Any) -> Any:
-        ctx.attributes["protocol"] = True
-        return await self.delegate.execute(ctx, request)
-
-
-class Signing(DecoratingClient):
-    """Sends another request than it was given."""
-
-    async def execute(self, ctx: Any, request: Any) -> Any:
-        return await self.delegate.execute(ctx, request.with_header("X-Sign", "1"))
-
-
-class Answering(DecoratingClient):
-    """Answers some requests itself."""
-
-    async def execute(self, ctx: Any, request: Any) -> Any:
-        response = await self.delegate.execute(ctx, request)
-        if response.status != 404:
-            return response
-        response.release()
-        return new_response(request, 203, body=b"answered here")
-
-
-class Refreshing(DecoratingClient):
-    """Asks twice after a 401."""
-
-    async def execute(self, ctx: Any, request: Any) -> Any:
-        response = await self.delegate.execute(ctx, request)
-        if response.status == 401:
-            response.release()
-            response = await self.delegate.execute(ctx, request)
-        return response
-
-
-class Extending(DecoratingClient):
-    """Gives a call more time than its session does."""
-
-    async def execute(self, ctx: Any, request: Any) -> Any:
-        ctx.root.set_response_timeout(300.0)
-        return await self.delegate.execute(ctx, request)
-
-
-class OwnRetryingClient(RetryingClient):
-    """Does something around each call."""
-
-    async def execute(self, ctx: Any, request: Any) -> Any:
-        ctx.attributes["own"] = "retrying"
-        return await super().execute(ctx, request.with_header("X-Own", "retrying"))
-
-
-class OwnBreakerClient(CircuitBreakerClient):
-    """Does something around each attempt."""
-
-    async def execute(self, ctx: Any, request: Any) -> Any:
-        return await super().execute(ctx, request.with_header("X-Own", "breaker"))
-
-
-class OwnLoggingClient(LoggingClient):
-    """Does something around each call."""
-
-    async def execute(self, ctx: Any, request: Any) -> Any:
-        return await super().execute(ctx, request.with_header("X-Own", "logging"))
-
-
-class NamedRetryingClient(RetryingClient):
-    """Changes only the words about it."""
-
-    def describe(self) -> str:
-        return "named"
 
 
 def own_retrying(client: type[RetryingClient]) -> Callable[[Witness], Decorator]:
@@ -413,7 +265,6 @@ def patched(client: type[DecoratingClient], witness: Witness, **settings: Any) -
 
 FULL = chain(breaking(), retrying(), logging_with())
 ON = logging.DEBUG
-
 CHAINS = {
     "empty": chain(),
     "retry": chain(retrying()),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import aiohttp
-from story_chains import breaking, logging_with, plain, retrying, watching
+from story_chains import breaking, logging_with, plain, retrying
+from story_decorators import watching
 from story_limits import SOON, places
 from story_script import Arrival, after, scripted
 from story_witness import LimiterWitness

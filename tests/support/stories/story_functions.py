@@ -5,14 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import aiohttp
-from story_chains import (
-    ContentStrategy,
-    FailingStrategy,
-    budget,
-    new_breaker,
-    plain,
-    watching,
-)
+from story_chains import budget, new_breaker, plain
+from story_decorators import ContentStrategy, FailingStrategy, watching
 from story_log import told_context, told_error
 from story_script import ONCE, Arrival, outcome_of, played
 from story_text import rounded

@@ -7,14 +7,7 @@ import logging
 
 from fault_server import End, Fault, FaultServer, Read, answer, cut, response
 from story import Scenario
-from story_calls import (
-    BUSY,
-    SILENT,
-    Answers,
-    always,
-    request,
-    timed_out_outside,
-)
+from story_calls import BUSY, SILENT, Answers, always, request, timed_out_outside
 from story_chains import (
     breaking,
     budget,
@@ -23,8 +16,8 @@ from story_chains import (
     new_breaker,
     plain,
     retrying,
-    watching,
 )
+from story_decorators import watching
 from story_log import told_context, told_error
 from story_witness import LimiterWitness
 

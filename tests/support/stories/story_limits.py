@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import aiohttp
-from story_chains import breaking, logging_with, one_breaker, retrying, watching
+from story_chains import breaking, logging_with, one_breaker, retrying
+from story_decorators import watching
 from story_script import ONCE, Arrival, after, scripted
 from story_witness import LimiterWitness
 

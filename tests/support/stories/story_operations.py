@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import aiohttp
-from story_chains import breaking, chain, logging_with, plain, retrying, watching
+from story_chains import breaking, chain, logging_with, plain, retrying
+from story_decorators import watching
 from story_functions import broken, logged, one_call, retried
 from story_limits import SOON, places
 from story_script import ONCE, SHOP, Arrival, played

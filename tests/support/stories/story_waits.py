@@ -8,16 +8,12 @@ from __future__ import annotations
 import asyncio
 
 import aiohttp
-from story_chains import (
+from story_chains import breaking, logging_with, new_breaker, plain, retrying
+from story_decorators import (
     AsyncStrategy,
     BreakerStrategy,
     ContentStrategy,
     Strategy,
-    breaking,
-    logging_with,
-    new_breaker,
-    plain,
-    retrying,
     watching,
 )
 from story_limits import places, turns
