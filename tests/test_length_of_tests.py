@@ -1,0 +1,20 @@
+"""Check the tests: a file is about one behaviour, and so not long."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+MAX_LINES = 500
+
+
+def test_no_test_file_has_more_than_500_lines():
+    """A longer one is about several behaviours: it is cut, and each part named."""
+    lengths = {
+        path.relative_to(TESTS).as_posix(): len(
+            path.read_text(encoding="utf-8").splitlines()
+        )
+        for path in TESTS.rglob("*.py")
+    }
+
+    assert {} == {path: n for path, n in lengths.items() if n > MAX_LINES}
