@@ -42,9 +42,21 @@ EXCEPTIONS = {
 """What a module may know all the same. Nothing is added here; what goes, goes here."""
 
 
+MAY_KNOW = re.compile(
+    rf"\b(?:{'|'.join(sorted(PRIVATE))})\b"
+    rf"|\b(?:{'|'.join(sorted(STATE))})(?:\(|\.__)"
+    rf"|\.(?:{'|'.join(sorted(WRITTEN))})\b.*="
+    r"|aioretry_smithy\._"
+    r"|aioretry_smithy import _"
+)
+"""What the text of a module has that knows something: most need not be parsed."""
+
+
 def known(source: str) -> set[str]:
     """Return what a module knows of the inside of contexts and logs."""
-    found = set()
+    found: set[str] = set()
+    if not MAY_KNOW.search(source):
+        return found
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Attribute(ast.Name("self" | "cls")):
