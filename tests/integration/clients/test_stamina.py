@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 
 import pytest
 
 pytest.importorskip("stamina")
 
 import stamina
-
-from aioretry_smithy import ResponseTimeoutError
+from retried_functions import GONE, Different, SameCalls
 
 pytestmark = [
     pytest.mark.virtual_time,
     pytest.mark.usefixtures("_clock_of_the_loop"),
 ]
 
-GONE = ConnectionResetError("gone")
 SOON = OSError("temporary")
 
 
@@ -46,40 +43,15 @@ def _no_lines_for_retries():
         ("fetch_nested", [GONE, GONE, "a"], "a"),
     ],
 )
-async def test_same_calls_with_the_same_outcome(
-    either, failing, name, outcomes, expected, outcome_of
-):
-    """Each function asks as often as the one it stands for."""
-    client = failing(outcomes)
-
-    result, _ = await outcome_of(getattr(either, name)(client))
-
-    assert expected == result
-    assert len(outcomes) == len(client.starts)
+class TestSameCalls(SameCalls):
+    """It raises what it does not retry, and all retry what they are told to."""
 
 
-async def test_deadline_is_kept(theirs, ours, failing, outcome_of):
-    """An attempt that takes too long is cut."""
-    silent = {"outcomes": ["late"], "seconds": 60.0}
-    late = await outcome_of(theirs.fetch_within_ten_seconds(failing(**silent)))
-    cut = await outcome_of(ours.fetch_within_ten_seconds(failing(**silent)))
+class TestDifferent(Different):
+    """It adds up to half a second to each wait."""
 
-    assert [("late", 60.0), (ResponseTimeoutError, 10.0)] == [late, cut]
-
-
-async def test_jitter_is_a_share_of_the_wait(theirs, ours, failing):
-    """And not so many seconds of any wait."""
-    clients = [failing([GONE, GONE, GONE, "a"]) for _ in range(2)]
-    await theirs.fetch_patiently(clients[0])
-    await ours.fetch_patiently(clients[1])
-    added, scaled = (
-        [later - earlier for earlier, later in itertools.pairwise(client.starts)]
-        for client in clients
-    )
-    shares = [wait / plain for wait, plain in zip(scaled, (0.5, 1.5, 4.0), strict=True)]
-
-    assert [0.75, 1.75, 4.0] == pytest.approx(added, abs=0.251)
-    assert [1.0] * 3 == pytest.approx(shares, abs=0.201)
+    waits = (0.5, 1.5, 4.0)
+    added = 0.5
 
 
 async def test_retries_in_tests_cost_no_time(either, failing, outcome_of):
@@ -101,12 +73,3 @@ async def test_retries_are_switched_off_for_a_block(theirs, ours, failing, outco
         attempts.append(len(other.starts))
 
     assert [1, 3] == attempts
-
-
-async def test_retries_do_not_multiply(theirs, ours, failing, outcome_of):
-    """A call that was given up inside is not tried again outside."""
-    clients = [failing(itertools.repeat(GONE)) for _ in range(2)]
-    await outcome_of(theirs.fetch_nested(clients[0]))
-    await outcome_of(ours.fetch_nested(clients[1]))
-
-    assert [9, 3] == [len(client.starts) for client in clients]

@@ -9,16 +9,15 @@ import pytest
 
 pytest.importorskip("tenacity")
 
+from retried_functions import GONE, Different, SameCalls
 from tenacity import RetryError
 
-from aioretry_smithy import RequestLog, ResponseTimeoutError
+from aioretry_smithy import RequestLog
 
 pytestmark = [
     pytest.mark.virtual_time,
     pytest.mark.usefixtures("_clock_of_the_loop"),
 ]
-
-GONE = ConnectionResetError("gone")
 
 
 @pytest.mark.parametrize(
@@ -39,16 +38,15 @@ GONE = ConnectionResetError("gone")
         ("fetch_nested", [GONE, GONE, "a"], "a"),
     ],
 )
-async def test_same_calls_with_the_same_outcome(
-    either, failing, name, outcomes, expected, outcome_of
-):
-    """Each function asks as often as the one it stands for."""
-    client = failing(outcomes)
+class TestSameCalls(SameCalls):
+    """It wraps the last failure unless it is told not to; the others do as they say."""
 
-    result, _ = await outcome_of(getattr(either, name)(client))
 
-    assert expected == result
-    assert len(outcomes) == len(client.starts)
+class TestDifferent(Different):
+    """It adds up to a second to each wait."""
+
+    waits = (1.0, 2.0, 4.0)
+    added = 1.0
 
 
 async def test_last_failure_is_raised_as_it_is(theirs, ours, failing, outcome_of):
@@ -71,32 +69,15 @@ async def test_last_result_is_returned_as_it_is(theirs, ours, failing, outcome_o
     assert (RetryError, "pending") == (wrapped, result)
 
 
-async def test_deadline_is_kept(theirs, ours, failing, outcome_of):
-    """An attempt that cannot begin in time is not made, and none is too long."""
+async def test_attempt_that_cannot_begin_in_time_is_not_made(
+    theirs, ours, failing, outcome_of
+):
+    """The last one would end beyond the deadline."""
     slow = {"outcomes": itertools.repeat(GONE), "seconds": 4.0}
     beyond = await outcome_of(theirs.fetch_within_ten_seconds(failing(**slow)))
     within = await outcome_of(ours.fetch_within_ten_seconds(failing(**slow)))
-    silent = {"outcomes": ["late"], "seconds": 60.0}
-    late = await outcome_of(theirs.fetch_within_ten_seconds(failing(**silent)))
-    cut = await outcome_of(ours.fetch_within_ten_seconds(failing(**silent)))
 
     assert [(RetryError, 14.0), (ConnectionResetError, 9.0)] == [beyond, within]
-    assert [("late", 60.0), (ResponseTimeoutError, 10.0)] == [late, cut]
-
-
-async def test_jitter_is_a_share_of_the_wait(theirs, ours, failing):
-    """And not up to a second of any wait."""
-    clients = [failing([GONE, GONE, GONE, "a"]) for _ in range(2)]
-    await theirs.fetch_patiently(clients[0])
-    await ours.fetch_patiently(clients[1])
-    added, scaled = (
-        [later - earlier for earlier, later in itertools.pairwise(client.starts)]
-        for client in clients
-    )
-    shares = [wait / plain for wait, plain in zip(scaled, (1.0, 2.0, 4.0), strict=True)]
-
-    assert [1.5, 2.5, 4.5] == pytest.approx(added, abs=0.501)
-    assert [1.0] * 3 == pytest.approx(shares, abs=0.201)
 
 
 async def test_each_retry_is_logged(either, failing, caplog):
@@ -121,15 +102,6 @@ async def test_calls_at_once_are_counted_apart(theirs, ours, failing):
 
     assert [3, 2] == apart
     assert mixed != apart
-
-
-async def test_retries_do_not_multiply(theirs, ours, failing, outcome_of):
-    """A call that was given up inside is not tried again outside."""
-    clients = [failing(itertools.repeat(GONE)) for _ in range(2)]
-    await outcome_of(theirs.fetch_nested(clients[0]))
-    await outcome_of(ours.fetch_nested(clients[1]))
-
-    assert [9, 3] == [len(client.starts) for client in clients]
 
 
 async def test_budget_limits_the_retries_of_all_calls(ours, failing, outcome_of):

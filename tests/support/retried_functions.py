@@ -1,0 +1,72 @@
+"""What holds for a library that retries functions, and for what stands in its place.
+
+Tests of classes that a module derives from, with the fixtures ``theirs`` and ``ours``.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from aioretry_smithy import ResponseTimeoutError
+
+GONE = ConnectionResetError("gone")
+
+
+class SameCalls:
+    """Both make the same calls, with the same outcome."""
+
+    async def test_each_function_asks_as_often(
+        self, either, failing, name, outcomes, expected, outcome_of
+    ):
+        """As often as the one it stands for, and no more."""
+        client = failing(outcomes)
+
+        result, _ = await outcome_of(getattr(either, name)(client))
+
+        assert expected == result
+        assert len(outcomes) == len(client.starts)
+
+
+class Different:
+    """What differs on purpose."""
+
+    waits: tuple[float, ...]
+    """The plain waits of ``fetch_patiently``."""
+    added: float
+    """The seconds that the library adds to each at most."""
+
+    async def test_an_attempt_is_cut_at_the_deadline(
+        self, theirs, ours, failing, outcome_of
+    ):
+        """The library looks at its limit between two attempts."""
+        silent = {"outcomes": ["late"], "seconds": 60.0}
+        late = await outcome_of(theirs.fetch_within_ten_seconds(failing(**silent)))
+        cut = await outcome_of(ours.fetch_within_ten_seconds(failing(**silent)))
+
+        assert [("late", 60.0), (ResponseTimeoutError, 10.0)] == [late, cut]
+
+    async def test_jitter_is_a_share_of_the_wait(self, theirs, ours, failing):
+        """And not so many seconds of any wait."""
+        clients = [failing([GONE, GONE, GONE, "a"]) for _ in range(2)]
+        await theirs.fetch_patiently(clients[0])
+        await ours.fetch_patiently(clients[1])
+        added, scaled = (
+            [later - earlier for earlier, later in itertools.pairwise(client.starts)]
+            for client in clients
+        )
+        shares = [wait / plain for wait, plain in zip(scaled, self.waits, strict=True)]
+
+        half = self.added / 2
+        middle = [plain + half for plain in self.waits]
+        assert middle == pytest.approx(added, abs=half + 0.001)
+        assert [1.0] * 3 == pytest.approx(shares, abs=0.201)
+
+    async def test_retries_do_not_multiply(self, theirs, ours, failing, outcome_of):
+        """A call that was given up inside is not tried again outside."""
+        clients = [failing(itertools.repeat(GONE)) for _ in range(2)]
+        await outcome_of(theirs.fetch_nested(clients[0]))
+        await outcome_of(ours.fetch_nested(clients[1]))
+
+        assert [9, 3] == [len(client.starts) for client in clients]
