@@ -1,18 +1,9 @@
-"""Every kind of body against every fault: identical or refused, no third word.
-
-Run by hand, this module writes the table that the documents show.
-"""
+"""Every kind of body against every fault: identical or refused, no third word."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import csv
-import io
 import random
-import sys
-import tempfile
-import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -197,24 +188,3 @@ async def test_naive_replay_is_seen(make, folder):
 
     assert [503, 200] == statuses
     assert [content.data, b""] == bodies_of(server)
-
-
-async def write_table(file: io.TextIOBase) -> None:
-    """Find out all words and write them as comma-separated values."""
-    writer = csv.DictWriter(file, ["body", *SCENES], lineterminator="\n")
-    writer.writeheader()
-    with tempfile.TemporaryDirectory() as name:
-        for kind in KINDS:
-            words = {
-                fault: await verdict(kind, scene, Path(name))
-                for fault, scene in SCENES.items()
-            }
-            writer.writerow({"body": kind, **words})
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", ResourceWarning)
-    with contextlib.redirect_stdout(sys.stderr):
-        text = io.StringIO()
-        asyncio.run(write_table(text))
-    print(text.getvalue(), end="")

@@ -15,7 +15,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).parents[2] / "support"))
 
-from replicas import (
+from replica_model import (
     BEGIN,
     LENGTH,
     SEEDS,

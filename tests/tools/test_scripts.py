@@ -1,0 +1,36 @@
+"""What is run by hand finds what it imports."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("redis")
+pytest.importorskip("rich")
+
+
+def imported(path: Path) -> set[str]:
+    """Return what a module imports at its top."""
+    found = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        match node:
+            case ast.ImportFrom(str(module)):
+                found.add(module)
+            case ast.Import(aliases):
+                found |= {each.name for each in aliases}
+    return found
+
+
+def test_modules_that_tools_import_exist():
+    """No test runs the tools, so a module that moves would be missed by nobody."""
+    missing = {
+        path.name: name
+        for path in Path(__file__).parent.rglob("*.py")
+        for name in imported(path)
+        if importlib.util.find_spec(name) is None
+    }
+
+    assert {} == missing
