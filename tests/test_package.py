@@ -121,6 +121,17 @@ def test_version_is_the_distribution_s():
     assert version == aioretry_smithy.__version__
 
 
+def test_changelog_begins_with_the_version():
+    """Before it is released, its changes may still be called unreleased."""
+    metadata = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    version = metadata["project"]["version"]
+    release, unfinished = re.fullmatch(r"([\d.]+?)(rc\d+|\.dev\d+)?", version).groups()
+    changelog = (ROOT / "docs/changelog.rst").read_text(encoding="utf-8")
+    newest = re.findall(r"^(.+)\n-+$", changelog, re.MULTILINE)[0]
+
+    assert release == newest.split()[0] or (unfinished and "Unreleased" == newest)
+
+
 def test_oldest_aiohttp_allowed_is_the_oldest_tested():
     """The metadata and the README make promises that environments of tox check."""
     metadata = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
