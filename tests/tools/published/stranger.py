@@ -24,7 +24,7 @@ class FailsOnce(BaseHTTPRequestHandler):
 
     seen = 0
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         """Answer."""
         FailsOnce.seen += 1
         self.send_response(503 if FailsOnce.seen == 1 else 200)
