@@ -104,6 +104,7 @@ def install_on(python: str, wheel: Path, work: Path) -> str:
             stderr=subprocess.STDOUT,
             cwd=work,
             encoding="utf-8",
+            errors="replace",
         )
         if done.returncode:
             return f"failed on Python {python}: {command}\n{done.stdout}"
