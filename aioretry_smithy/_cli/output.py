@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from enum import IntEnum
@@ -97,10 +98,16 @@ def cannot_write(error: OSError) -> ExitCode:
     ``head``, is no failure. Returns the exit code for a command that has no worse one.
     """
     _give_up()
-    if isinstance(error, BrokenPipeError):
+    if _is_left(error):
         return ExitCode.OK
     complain(str(error))
     return ExitCode.CANNOT_WRITE
+
+
+def _is_left(error: OSError) -> bool:
+    """Say whether nobody reads any more; Windows calls that an invalid argument."""
+    is_invalid = error.errno == errno.EINVAL and os.name == "nt"
+    return is_invalid or isinstance(error, BrokenPipeError)
 
 
 def _give_up() -> None:

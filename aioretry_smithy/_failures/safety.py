@@ -22,6 +22,10 @@ _BROKEN = (ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
 _ERRNOS = {errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE, errno.ESHUTDOWN}
 
 
+_ERROR_SEM_TIMEOUT: Final = 121
+"""How Windows calls it when a peer does not answer in time; it has no ``errno``."""
+
+
 SERVER_ERRORS: Final = frozenset(range(500, 600))
 """5xx; HTTP has no classes above, though servers send some."""
 
@@ -255,7 +259,12 @@ def is_timeout(cause: BaseException | None) -> bool:
     cause = peel(cause)
     if isinstance(cause, TimeoutError):
         return True
-    return isinstance(cause, OSError) and cause.errno == errno.ETIMEDOUT
+    # What aiohttp raises for a connection that fails has it inside.
+    cause = getattr(cause, "os_error", cause)
+    return isinstance(cause, OSError) and (
+        cause.errno == errno.ETIMEDOUT
+        or getattr(cause, "winerror", None) == _ERROR_SEM_TIMEOUT
+    )
 
 
 def is_broken_connection(cause: BaseException) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from .._masking.mask import Mask
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_NAME: Final = 80
 
 _KNOWN: Final[Mapping[str, type[BaseException]]] = {
@@ -182,7 +183,8 @@ class SavedLog(LogFacts):
     @property
     def request_started_at(self) -> datetime:
         """The date and time of its start, with a timezone."""
-        return datetime.fromtimestamp(self.started, UTC)
+        # Windows has no local time before 1970 and after 3000, nor "fromtimestamp".
+        return _EPOCH + timedelta(seconds=self.started)
 
     @property
     def deadline(self) -> float | None:

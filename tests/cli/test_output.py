@@ -157,6 +157,21 @@ def test_reader_who_left_is_no_error():
     assert ExitCode.OK == code
 
 
+@pytest.mark.parametrize(
+    ("system", "code", "said"),
+    [
+        ("nt", ExitCode.OK, ""),
+        ("posix", ExitCode.CANNOT_WRITE, "aioretry-smithy: error: [Errno 22] odd\n"),
+    ],
+)
+def test_reader_who_left_on_windows(system, code, said, monkeypatch, capsys):
+    """Its C library calls a pipe that nobody reads an invalid argument."""
+    monkeypatch.setattr(os, "name", system)
+
+    assert code == cannot_write(OSError(errno.EINVAL, "odd"))
+    assert said == capsys.readouterr().err
+
+
 def test_write_tells_that_the_reader_left():
     """The body is no longer read from the network once nobody wants it."""
     with closed_pipe():

@@ -37,6 +37,12 @@ def grouped(error):
     return ExceptionGroup("one", [error])
 
 
+class SemaphoreError(OSError):
+    """What Windows says of a peer that does not answer; it has no ``errno``."""
+
+    winerror = 121
+
+
 class TemporaryError(RuntimeError):
     """An error of an application, which happens to derive from a built-in one."""
 
@@ -50,6 +56,7 @@ FAILURES = [
     (aiohttp.ClientHttpProxyError(INFO, (), status=503), YES, True, False),
     (aiohttp.ConnectionTimeoutError(), YES, True, True),
     (aiohttp.ClientConnectorError(KEY, OSError(errno.ETIMEDOUT, "")), YES, True, True),
+    (aiohttp.ClientConnectorError(KEY, SemaphoreError(22, "")), YES, True, True),
     (UnprocessedRequestError("too busy"), YES, True, False),
     (
         aiohttp.ClientConnectorCertificateError(KEY, ssl.CertificateError("no")),

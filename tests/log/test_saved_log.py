@@ -128,6 +128,15 @@ def test_empty_line():
     assert "</svg>" in draw(log)
 
 
+@pytest.mark.parametrize("year", ["1605", "1969", "9998"])
+def test_moments_that_windows_cannot_convert(year):
+    """A line may have any, though the C library there begins at 1970."""
+    moment = f"{year}-07-01T12:00:00.250000+00:00"
+    log = SavedLog({"request_started_at": moment})
+
+    assert moment == log.request_started_at.isoformat()
+
+
 async def test_a_hedge_without_its_call():
     """When it was sent is not known."""
     log = SavedLog({"attempt": 1, "is_hedge": True, "duration": 0.1})
