@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import re
-import sys
 
 import pytest
 from calls import begin, end, end_call, function, http, leave
 from chains import in_threads, notes_of, response_of, session
+from needs_posix import needs_posix
 
 from aioretry_smithy import RequestLog
 
@@ -88,7 +88,7 @@ async def test_notes_end_with_the_id_of_their_attempt():
     assert "attempt 1: TimeoutError, 0.000 s" == notes_of(error)[0]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="has no fork")
+@needs_posix("processes that are forked")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_processes_have_bits_of_their_own():
     """A fork begins anew, with other bits."""

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 from made_lines import call, failed, function, sent
+from needs_posix import needs_posix
 
 from aioretry_smithy.__main__ import main
 from aioretry_smithy._cli import call_files
@@ -196,6 +197,7 @@ def test_bad_usage(arguments, capsys):
     assert ("", 1) == (shown.out, shown.err.count("\n"))
 
 
+@needs_posix("links that everybody may make")
 @pytest.mark.parametrize(
     "options",
     [["--har={0}"], ["--har={1}", "--trace={1}"], ["--trace={2}"], ["--html={3}"]],
@@ -224,6 +226,7 @@ def test_standard_input_is_not_written_over(calls, monkeypatch, capsys):
     assert before == Path(calls).read_bytes()
 
 
+@needs_posix("links that everybody may make")
 def test_a_file_is_not_read_twice(calls, tmp_path, capsys):
     """Each call would count twice."""
     (tmp_path / "link").symlink_to(calls)
@@ -234,7 +237,7 @@ def test_a_file_is_not_read_twice(calls, tmp_path, capsys):
 
 def test_devices_are_used_as_often_as_one_likes(calls, capsys):
     """Nothing is lost there."""
-    assert 0 == main(["report", calls, "--har=/dev/null", "--trace=/dev/null"])
+    assert 0 == main(["report", calls, f"--har={os.devnull}", f"--trace={os.devnull}"])
     assert "3 calls" in capsys.readouterr().out
 
 

@@ -8,6 +8,7 @@ import math
 import pytest
 from aiohttp import ClientTimeout
 from chains import connected, retrying
+from coarse_loop import TICK, CoarseLoop
 
 from aioretry_smithy import (
     AttemptTimeoutError,
@@ -22,20 +23,7 @@ TIMEOUT = 0.13
 IN_BODY = 0.33  # the headers have to come before
 
 
-class CoarseLoop(asyncio.SelectorEventLoop):
-    """Shows the time in whole ticks, and fires what is due within the present one."""
-
-    def __init__(self, tick: float) -> None:
-        super().__init__()
-        self._clock_resolution = tick
-
-    def time(self) -> float:
-        return math.floor(super().time() / self._clock_resolution) * (
-            self._clock_resolution
-        )
-
-
-each_tick = pytest.mark.parametrize("tick", [0.001, 0.015625], ids=["1ms", "16ms"])
+each_tick = pytest.mark.parametrize("tick", [0.001, TICK], ids=["1ms", "16ms"])
 each_offset = pytest.mark.parametrize("offset", OFFSETS)
 
 

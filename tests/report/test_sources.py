@@ -10,6 +10,7 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+from needs_posix import needs_posix
 
 from aioretry_smithy._report import sources
 from aioretry_smithy._report.decoding import Skipped
@@ -106,7 +107,7 @@ def test_giant_lines(file, monkeypatch):
     source.close()
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@needs_posix("pipes that have a name in a folder")
 def test_pipes(tmp_path):
     """They are read once, and copied."""
     path = tmp_path / "pipe"

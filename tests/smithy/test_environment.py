@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from chains import bad_argument
+from needs_posix import needs_posix
 
 from aioretry_smithy.smithy.environment import strategy_from_env
 from aioretry_smithy.smithy.strategies import (
@@ -249,7 +250,7 @@ def test_value_that_is_not_asked_for_may_be_unreadable(tmp_path):
     )
 
 
-@pytest.mark.skipif(os.name == "nt", reason="bytes in paths and variables are POSIX")
+@needs_posix("bytes in paths and variables")
 def test_surrogates_in_a_value_can_be_reported(tmp_path):
     """A message with what is no UTF-8 in it can be printed."""
     path = tmp_path / "config"

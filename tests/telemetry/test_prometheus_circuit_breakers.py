@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from chains import session
+from needs_posix import needs_posix
 
 from aioretry_smithy import CircuitBreaker, CircuitBreakerClient, CircuitState
 
@@ -160,6 +161,7 @@ def run_workers(folder):
     return numbers[::2]
 
 
+@needs_posix("workers that are forked")
 def test_processes_are_summed_up(tmp_path, registry, values, states):
     """Where many processes serve, counters and states add up; tokens are the least."""
     workers = run_workers(tmp_path)

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 from command_line import LARGE, WITHOUT_RICH, nobody, run, written_to
+from needs_posix import needs_posix
 
 from aioretry_smithy.__main__ import main
 
@@ -115,6 +116,7 @@ def on_a_terminal(command):
     return shown.decode().replace("\r\n", "\n")
 
 
+@needs_posix("terminals that are made by programs")
 @pytest.mark.parametrize(("path", "body"), [("half", "half"), ("fine", "fine")])
 def test_log_begins_a_line_on_a_terminal(path, body, server):
     """It is not glued to a body that does not end its line, nor is the prompt."""
@@ -158,6 +160,7 @@ def test_json_of_a_call_that_failed(path, code, cause, server, capsys):
     assert (cause is not None) == err.startswith("aioretry-smithy: error: ")
 
 
+@needs_posix("Ctrl-C for one thread")
 @pytest.mark.usefixtures("ctrl_c_works")
 def test_json_of_a_call_that_was_interrupted(server, capsys):
     """A user who interrupts gets the document all the same."""
@@ -279,6 +282,7 @@ def test_url_that_the_server_got_wrong_is_no_bad_usage(server, capsys):
     assert 1 == len(server.seen)
 
 
+@needs_posix("Ctrl-C for one thread")
 @pytest.mark.usefixtures("ctrl_c_works")
 def test_ctrl_c_is_130_and_shows_the_log(server, capsys):
     """A user who interrupts still sees the attempts that were made."""

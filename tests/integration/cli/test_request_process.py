@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from command_line import WITHOUT_RICH, nobody, run, written_to
+from needs_posix import needs_posix
 
 MODULE = [sys.executable, "-m", "aioretry_smithy"]
 # Shells start background jobs with Ctrl-C ignored, and children inherit that.
@@ -113,6 +114,7 @@ def test_full_disk_is_told_by_the_exit_code(
     )
 
 
+@needs_posix("Ctrl-C for one process")
 def test_ctrl_c_leaves_no_traceback(server):
     """A real process that is interrupted ends with 130 and without a fuss."""
     command = [sys.executable, "-c", WITH_CTRL_C, "request", f"{server.url}/silence"]

@@ -6,6 +6,7 @@ import os
 
 import pytest
 from command_line import nobody, run, written_to
+from needs_posix import needs_posix
 
 from aioretry_smithy.__main__ import main
 
@@ -34,6 +35,7 @@ def test_timeline_is_drawn_whatever_became_of_the_call(
     assert f"timeline: {file}" in lines
 
 
+@needs_posix("Ctrl-C for one thread")
 @pytest.mark.usefixtures("ctrl_c_works")
 def test_timeline_of_a_call_that_was_interrupted(server, tmp_path):
     """A user who interrupts may want to see why it took so long."""
@@ -44,6 +46,7 @@ def test_timeline_of_a_call_that_was_interrupted(server, tmp_path):
     assert "CancelledError" in file.read_text(encoding="utf-8")
 
 
+@needs_posix("links that everybody may make")
 @pytest.mark.parametrize(("path", "code"), [("fine", 73), ("nothing", 1)])
 def test_timeline_that_cannot_be_written(path, code, server, tmp_path, capsys):
     """The call counts for more; the body and the tree are there all the same."""
@@ -68,6 +71,7 @@ def test_name_of_a_timeline_that_is_too_long(server, tmp_path, capsys):
     assert "aioretry-smithy: error: --timeline: " in err.splitlines()[-1]
 
 
+@needs_posix("folders that may not be entered")
 @pytest.mark.skipif(IS_ROOT, reason="root may enter every directory")
 def test_timeline_below_a_directory_that_may_not_be_entered(server, tmp_path, capsys):
     """A directory that cannot be looked at cannot be written to either."""

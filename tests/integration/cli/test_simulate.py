@@ -8,6 +8,7 @@ import signal
 import sys
 
 import pytest
+from needs_posix import needs_posix
 
 CHAINS = """
 from aioretry_smithy import SessionBuilder
@@ -27,7 +28,7 @@ PATIENCE = 20.0
 """Seconds to end in, on a machine that is busy; to make all clients takes minutes."""
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
+@needs_posix("Ctrl-C for one process")
 @pytest.mark.parametrize("made", [1, 300])
 async def test_ctrl_c_ends_it_while_the_clients_are_made(tmp_path, made):
     """At once, with the exit code that other commands have, and without a word."""

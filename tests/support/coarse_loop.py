@@ -1,0 +1,31 @@
+"""Makes event loops that show the time in ticks of 15.6 ms, as on Windows.
+
+``AIORETRY_SMITHY_TEST_LOOP=coarse_loop`` lets the tests with sockets run on them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+TICK = 0.015625
+"""That of ``time.monotonic()`` on Windows, before Python 3.13."""
+
+
+class CoarseLoop(asyncio.SelectorEventLoop):
+    """Shows the time in whole ticks, and fires what is due within the present one."""
+
+    def __init__(self, tick: float) -> None:
+        super().__init__()
+        self._clock_resolution = tick
+
+    def time(self) -> float:
+        """Return the time of the last tick."""
+        return math.floor(super().time() / self._clock_resolution) * (
+            self._clock_resolution
+        )
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """Make a loop whose clock has the ticks of Windows."""
+    return CoarseLoop(TICK)
