@@ -148,7 +148,10 @@ PACKAGES = [name for name, path in MODULES.items() if path.name == "__init__.py"
 @cache
 def trees() -> dict[str, ast.Module]:
     """Return the parsed modules, once a test asks: each worker imports this."""
-    return {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
+    return {
+        name: ast.parse(path.read_text(encoding="utf-8"))
+        for name, path in MODULES.items()
+    }
 
 
 def room(name: str) -> str:
@@ -164,7 +167,7 @@ def floor(name: str) -> int:
 
 
 def is_empty(name: str) -> bool:
-    return not MODULES[name].read_text().strip()
+    return not MODULES[name].read_text(encoding="utf-8").strip()
 
 
 def imported(name: str) -> set[str]:
@@ -237,7 +240,10 @@ def test_decorators_do_not_know_each_other():
 
 def test_modules_are_small():
     """A module that has grown over the limit is more than one idea."""
-    lines = {name: path.read_text().count("\n") for name, path in MODULES.items()}
+    lines = {
+        name: path.read_text(encoding="utf-8").count("\n")
+        for name, path in MODULES.items()
+    }
 
     assert {} == {name: many for name, many in lines.items() if many > MAX_LINES}
 

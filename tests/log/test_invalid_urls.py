@@ -44,7 +44,10 @@ def views(log, path):
         f"{each.format_request(log)} {each.format_response(log)}" for each in formatters
     ]
     logs = [repr(log), log.render(), str(log.to_dict()), *map(repr, log.children)]
-    pictures = [console.file.getvalue(), (path / "call.svg").read_text()]
+    pictures = [
+        console.file.getvalue(),
+        (path / "call.svg").read_text(encoding="utf-8"),
+    ]
     return "\n".join([*logs, *lines, *pictures, repr(log.request)])
 
 

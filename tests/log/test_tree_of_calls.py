@@ -194,7 +194,7 @@ async def test_no_view_shows_a_secret_of_a_call_inside(tmp_path):
     log, picture = outer.log, tmp_path / "call.svg"
     log.to_svg(picture)
     views = [log.render(), json.dumps(log.to_dict()), repr(log), *error.__notes__]
-    views.append(picture.read_text())
+    views.append(picture.read_text(encoding="utf-8"))
 
     assert [] == [view for view in views if SECRET in view]
     assert all("InvalidUrlClientError" in view for view in views)

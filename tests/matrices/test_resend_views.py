@@ -52,7 +52,7 @@ async def test_picture_shows_no_wait(server, tmp_path):
     """Sent again at once, it waited for nothing."""
     log = await log_after_a_resend(server, NEVER)
     log.to_svg(tmp_path / "call.svg")
-    drawn = (tmp_path / "call.svg").read_text()
+    drawn = (tmp_path / "call.svg").read_text(encoding="utf-8")
 
     assert "then sent again (stale_connection)" in drawn
 

@@ -73,7 +73,7 @@ def views(log, tmp_path):
         "json": LogFormatter.json().format_response(log),
         "nested": LogFormatter.json(nested=True).format_response(log),
         "rich": console.file.getvalue(),
-        "svg": (tmp_path / "call.svg").read_text(),
+        "svg": (tmp_path / "call.svg").read_text(encoding="utf-8"),
     }
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 
 TICK = 0.015625
 """That of ``time.monotonic()`` on Windows, before Python 3.13."""
@@ -21,9 +22,8 @@ class CoarseLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         """Return the time of the last tick."""
-        return math.floor(super().time() / self._clock_resolution) * (
-            self._clock_resolution
-        )
+        tick = self._clock_resolution
+        return math.floor(time.monotonic() / tick) * tick
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:

@@ -87,7 +87,7 @@ class Vector:
 
 def read(name: str) -> dict[str, Any]:
     """Return the content of a data file."""
-    content: dict[str, Any] = json.loads((FOLDER / name).read_text())
+    content: dict[str, Any] = json.loads((FOLDER / name).read_text(encoding="utf-8"))
     return content
 
 
