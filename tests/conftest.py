@@ -38,7 +38,9 @@ collect_ignore = [
     ),
 ]
 
-REAL_TIME = [TESTS / name for name in ("docs", "integration", "matrices", "tools/benchmarks")]
+REAL_TIME = [
+    TESTS / name for name in ("docs", "integration", "matrices", "tools/benchmarks")
+]
 """The folders whose tests meet sockets or processes, which need a real clock.
 
 Those of them that do not are marked with ``virtual_time``."""

@@ -230,7 +230,9 @@ class TestAcquire:
             assert number <= income + 1e-6
             assert income < number + 5
 
-    @pytest.mark.parametrize("waiters", [500, pytest.param(2000, marks=pytest.mark.long)])
+    @pytest.mark.parametrize(
+        "waiters", [500, pytest.param(2000, marks=pytest.mark.long)]
+    )
     async def test_many_waiters_look_seldom(self, waiters):
         """The cost of a grant does not grow with the number of calls that wait."""
         limiter = await busy_limiter(LookCounter(), rate=112.0)
