@@ -218,7 +218,7 @@ async def test_call_that_is_cancelled_at_any_await_leaves_its_place(inside, wait
     assert {True, False} == ends
 
 
-@settings(max_examples=10 * settings.default.max_examples)
+@settings(max_examples=5 * settings.default.max_examples)
 @given(schedules)
 def test_no_schedule_exceeds_a_limit_or_loses_a_place(chance):
     """With bodies unread, responses dropped, retries, deadlines and cancellations."""
@@ -227,11 +227,11 @@ def test_no_schedule_exceeds_a_limit_or_loses_a_place(chance):
 
 @pytest.mark.long
 @settings(
-    max_examples=10_000,
+    max_examples=2000,
     phases=(Phase.generate,),
     suppress_health_check=[HealthCheck.too_slow],
 )
 @given(schedules)
-def test_none_of_ten_thousand_schedules_exceeds_a_limit(chance):
+def test_none_of_two_thousand_schedules_exceeds_a_limit(chance):
     """The same, as often as it takes to meet what is rare."""
     check_schedule(chance)

@@ -187,12 +187,12 @@ def test_no_schedule_exceeds_a_rate_but_for_what_was_not_known(chance):
 
 @pytest.mark.long
 @settings(
-    max_examples=2_000,
+    max_examples=500,
     phases=(Phase.generate,),
     suppress_health_check=[HealthCheck.too_slow],
 )
 @given(schedules)
-def test_none_of_two_thousand_schedules_exceeds_a_rate(chance):
+def test_none_of_five_hundred_schedules_exceeds_a_rate(chance):
     """The same, as often as it takes to meet what is rare."""
     in_virtual_time(check_schedule(chance))
 
