@@ -12,6 +12,7 @@ PACKAGE = Path(aioretry_smithy.__file__).parent
 KINDS = {
     "docs",  # what the pages say and show
     "integration",  # sockets, processes, other people's clients
+    "matrices",  # every kind of call through every kind of chain
     "properties",  # of anything that Hypothesis makes up
     "storms",  # outages of minutes, in virtual time
     "typing",  # read by type checkers, not run

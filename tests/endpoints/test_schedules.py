@@ -26,6 +26,8 @@ from aioretry_smithy import (
 from aioretry_smithy._simulation.fleet import isolated
 from aioretry_smithy.testing import ScriptedTransport, VirtualTimeLoop
 
+pytestmark = pytest.mark.slow
+
 SCHEDULES = 1000
 CALLS = 5
 PAUSES = 0.0, 0.0, 0.01, 0.05, 0.4

@@ -17,6 +17,8 @@ from aioretry_smithy import (
     ResponseTimeoutError,
 )
 
+pytestmark = pytest.mark.slow
+
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
 OFFSETS = (0.0, 0.3, 0.5, 0.7, 0.99)
 TIMEOUT = 0.13

@@ -14,6 +14,8 @@ pytest.importorskip("jinja2", reason="needs the extra cli")
 
 from aioretry_smithy._report.html import to_frame, to_html
 
+pytestmark = pytest.mark.slow
+
 LEGIBLE = 4.5
 """The contrast that WCAG asks of text, at level AA."""
 

@@ -19,6 +19,8 @@ from fault_server import End, Fault, FaultServer, Read, answer, cut, early, resp
 from aioretry_smithy import RetryStopReason, capture_logs
 from aioretry_smithy._call.upload import Upload
 
+pytestmark = pytest.mark.slow
+
 MEGABYTES = b"x" * (4 << 20)
 PART = response(503, b"x" * 1000)[:500]
 

@@ -8,10 +8,13 @@ import random
 import time
 
 import aiohttp
+import pytest
 from chains import connected, retrying
 from fault_server import Fault, FaultServer, Read, response
 
 from aioretry_smithy import Backoff, RequestLog, RetryStrategy
+
+pytestmark = pytest.mark.slow
 
 RUNS = 100
 AT_ONCE = 10

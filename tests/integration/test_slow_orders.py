@@ -19,6 +19,8 @@ from aioretry_smithy import (
 )
 from aioretry_smithy.__main__ import main
 
+pytestmark = pytest.mark.slow
+
 SCREEN = 24
 """Lines that a terminal shows at once."""
 

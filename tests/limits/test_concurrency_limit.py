@@ -95,7 +95,7 @@ class TestPlaces:
         assert [("o", 1), ("o", 2), ("o", 1)] == diary.entries
 
     @pytest.mark.parametrize("answer", [0, 1.5, None])
-    def test_a_function_that_returns_no_limit_is_refused(self, answer):
+    async def test_a_function_that_returns_no_limit_is_refused(self, answer):
         """The caller learns what is wrong."""
         limit = ConcurrencyLimit.fixed(lambda: answer)
 
@@ -113,7 +113,7 @@ class TestPlaces:
         assert 2 == limit.limit
         assert limit.name.startswith("concurrency-limit-")
 
-    def test_samples_may_be_ignored(self):
+    async def test_samples_may_be_ignored(self):
         """A limit that does not learn need not say so."""
         limit = ConcurrencyLimit.fixed(3, name="orders")
         limit._try_enter(now()).learn(dropped=True)

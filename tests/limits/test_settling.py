@@ -16,6 +16,8 @@ from aioretry_smithy import (
     new_response,
 )
 
+pytestmark = pytest.mark.slow
+
 CALLERS = 100
 HALVED_AT, UNTIL = 10.0, 20.0
 SECONDS = 0.1

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from aioretry_smithy.smithy import ClientRateLimiter
 
+pytestmark = pytest.mark.slow
+
 HISTORIES = 1000
 
 

@@ -24,6 +24,8 @@ from aioretry_smithy import (
 )
 from aioretry_smithy._limits.rate_gate import Price, latest_of, pass_all
 
+pytestmark = pytest.mark.slow
+
 schedules = st.integers(0, 2**64).map(random.Random)
 
 NEAR = 1e-3

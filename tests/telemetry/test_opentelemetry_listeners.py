@@ -31,6 +31,8 @@ from aioretry_smithy.opentelemetry import (
     RetryBudgetMetrics,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def states(heard):

@@ -12,6 +12,8 @@ import pytest
 from command_line import WITHOUT_RICH, nobody, run, written_to
 from needs_posix import needs_posix
 
+pytestmark = pytest.mark.slow
+
 MODULE = [sys.executable, "-m", "aioretry_smithy"]
 # Shells start background jobs with Ctrl-C ignored, and children inherit that.
 WITH_CTRL_C = (

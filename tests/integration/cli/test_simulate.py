@@ -10,6 +10,8 @@ import sys
 import pytest
 from needs_posix import needs_posix
 
+pytestmark = pytest.mark.slow
+
 CHAINS = """
 from aioretry_smithy import SessionBuilder
 

@@ -19,6 +19,8 @@ from aioretry_smithy import RateLimitError, RateLimitingClient
 from aioretry_smithy.limits import SharedRateLimit
 from aioretry_smithy.redis import SharedCircuitBreakers, SharedRetryBudget
 
+pytestmark = pytest.mark.slow
+
 SECOND = 1.0
 SHORT = 0.2
 """Seconds that a call has."""
