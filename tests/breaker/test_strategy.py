@@ -9,6 +9,7 @@ from aiohttp.client_reqrep import ConnectionKey
 from calls import ended
 from chains import raised_from, telling
 from multidict import CIMultiDict, CIMultiDictProxy
+from pairs import each_pair
 from yarl import URL
 
 from aioretry_smithy import (
@@ -110,11 +111,8 @@ async def test_what_the_callers_own_object_raised_is_not_counted():
     assert None is verdict(cause=ExceptionGroup("tasks", [cause]))
 
 
-@pytest.mark.parametrize("group", [False, True])
-@pytest.mark.parametrize("is_retry_safe", [True, False, None])
-@pytest.mark.parametrize(
-    ("error", "fault", "expected"),
-    [
+@each_pair(
+    case=[
         (Exception("declined"), None, False),
         (Exception("broken"), "server", False),
         (Exception("bad order"), "client", None),
@@ -122,12 +120,15 @@ async def test_what_the_callers_own_object_raised_is_not_counted():
         (UnprocessedRequestError("busy"), None, None),
         (RuntimeError("Session is closed"), None, None),
     ],
-    ids=str,
+    is_retry_safe=[True, False, None],
+    group=[False, True],
+    ids=repr,
 )
 async def test_whether_a_retry_is_safe_says_nothing_about_the_server(
-    error, fault, expected, is_retry_safe, group
+    case, is_retry_safe, group
 ):
     """A server that must not be asked again is down all the same."""
+    error, fault, expected = case
     cause = telling(error, fault=fault, is_retry_safe=is_retry_safe)
     if group:
         cause = ExceptionGroup("tasks", [cause])

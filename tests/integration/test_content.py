@@ -22,6 +22,7 @@ from content_answers import (
     pieces_of,
     sized,
 )
+from pairs import each_pair, each_value
 
 from aioretry_smithy import RequestLog, RetryStrategy
 
@@ -53,9 +54,7 @@ def expected_from(way):
     return {"text": BODY.decode(), "json": json.loads(BODY)}.get(way, BODY)
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("answer", ANSWERS)
-@pytest.mark.parametrize("limit", [1, 100_000, MEBIBYTE, None])
+@each_pair(way=WAYS, answer=ANSWERS, limit=[1, 100_000, MEBIBYTE, None])
 async def test_caller_gets_the_body_in_every_way(serve, answer, way, limit):
     """Looked at in part or whole, or read into memory, it reads as if untouched."""
     url = await serve(sent(answer))
@@ -72,8 +71,7 @@ async def test_caller_gets_the_body_in_every_way(serve, answer, way, limit):
         assert_nothing_is_held(session)
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("answer", ANSWERS)
+@each_value(way=WAYS, answer=ANSWERS)
 async def test_buffered_body_is_at_its_end_once_read(serve, answer, way):
     """The stream has it until it is read, in any way; the response has it for good."""
     url = await serve(sent(answer))

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
+from hostile_answers import answer, assert_is_one_line_per_entry, chain, outcome_of
 from multidict import CIMultiDict
+from pairs import each_pair
 
 from aioretry_smithy import (
     ClientRequestContext,
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-from hostile_answers import answer, assert_is_one_line_per_entry, chain, outcome_of
 
 FORMATTERS = [LogFormatter.text(), LogFormatter.json()]
 each_formatter = pytest.mark.parametrize("formatter", FORMATTERS, ids=repr)
@@ -57,9 +58,8 @@ SECRETIVE = [
 ]
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
+@each_pair(
+    said=[
         answer("200 OK", *SECRETIVE),
         answer("503 Busy", *SECRETIVE),
         answer("503 Busy", b"Set-Cookie: sid=" + MARK.encode() + b"\rX: 1"),
@@ -75,10 +75,10 @@ SECRETIVE = [
         b"",
         b"garbage",
     ],
-    ids=lambda said: repr(said)[:48],
+    place=[BY_USER, BY_HEADER, BOTH],
+    formatter=FORMATTERS,
+    ids=lambda value: repr(value)[:48],
 )
-@pytest.mark.parametrize("place", [BY_USER, BY_HEADER, BOTH], ids=["URL", "header", ""])
-@each_formatter
 async def test_secrets_are_in_no_view(serve, said, place, formatter, caplog):
     """Lines, trees, notes and texts show no secret after any outcome."""
     caplog.set_level(logging.DEBUG, "aioretry_smithy")

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import pytest
 from multidict import CIMultiDict
+from pairs import each_value
 from yarl import URL
 
 from aioretry_smithy._masking.mask import DEFAULT_MASK, Mask
@@ -62,9 +63,9 @@ def test_what_is_no_secret_is_shown(text):
     assert text == DEFAULT_MASK.text(text)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+@each_value(
+    before=["?", "?a=1&", "#", "?a=b;", "?next=/login?"],
+    name=[
         "token",
         "access_token",
         "id-token",
@@ -96,7 +97,6 @@ def test_what_is_no_secret_is_shown(text):
         "access%5Ftoken",
     ],
 )
-@pytest.mark.parametrize("before", ["?", "?a=1&", "#", "?a=b;", "?next=/login?"])
 def test_secret_parameters_are_hidden(name, before):
     """The usual names are known in any spelling, also where URLs are nested."""
     shown = DEFAULT_MASK.text(

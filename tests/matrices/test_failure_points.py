@@ -12,6 +12,7 @@ import pytest
 from aiohttp import ClientTimeout
 from chains import SAFELY, connected, retrying
 from fault_server import OK, End, Fault, FaultServer, Read, answer, cut, response
+from pairs import each_pair
 
 from aioretry_smithy import IDEMPOTENT_METHODS, capture_logs
 
@@ -49,9 +50,8 @@ GARBAGE = {
 }
 
 each_method = pytest.mark.parametrize("method", METHODS)
-each_end = pytest.mark.parametrize(
-    "end", [End.CLOSE, End.RESET], ids=lambda end: end.value
-)
+either_kind_of_method = pytest.mark.parametrize("method", ["PUT", "POST"])
+ENDS = [End.CLOSE, End.RESET]
 
 
 def build(server, **settings):
@@ -73,9 +73,7 @@ def may_be_repeated(method):
     return method in IDEMPOTENT_METHODS
 
 
-@pytest.mark.parametrize("point", RESPONSE_POINTS)
-@each_end
-@each_method
+@each_pair(point=RESPONSE_POINTS, end=ENDS, method=METHODS)
 async def test_response_is_cut(method, end, point):
     """A failure before the end of the headers is an attempt, later it is the caller's.
 
@@ -96,9 +94,7 @@ async def test_response_is_cut(method, end, point):
         assert (at < len(ANSWER)) is isinstance(log.response_cause, aiohttp.ClientError)
 
 
-@pytest.mark.parametrize("at", [HEAD_ENDS, HEAD_ENDS + 100, len(ANSWER) - 1])
-@each_end
-@each_method
+@each_pair(at=[HEAD_ENDS, HEAD_ENDS + 100, len(ANSWER) - 1], end=ENDS, method=METHODS)
 async def test_buffered_response_is_cut(method, end, at):
     """Where the body belongs to the attempt, its failure is one of the attempt."""
     faults = [cut(ANSWER[:at], end=end)]
@@ -113,9 +109,7 @@ async def test_buffered_response_is_cut(method, end, at):
     assert again is (log.response_cause is None)
 
 
-@pytest.mark.parametrize("point", REQUEST_POINTS)
-@each_end
-@each_method
+@each_pair(point=REQUEST_POINTS, end=ENDS, method=METHODS)
 async def test_request_is_cut(method, end, point):
     """Half an upload did nothing; even so, only what may be repeated is."""
     fault = cut(read=REQUEST_POINTS[point], end=end)
@@ -129,7 +123,7 @@ async def test_request_is_cut(method, end, point):
 
 
 @pytest.mark.parametrize("point", ["before", "during", "headers", "body"])
-@each_method
+@either_kind_of_method
 async def test_server_stalls(method, point):
     """Silence, wherever it begins, ends an attempt by its timeout."""
     faults = {
@@ -148,7 +142,7 @@ async def test_server_stalls(method, point):
 
 
 @pytest.mark.parametrize("kind", GARBAGE)
-@each_method
+@either_kind_of_method
 async def test_answer_is_garbage(method, kind):
     """An answer that is no HTTP was an answer all the same: it may have been done."""
     faults = [Fault(send=(GARBAGE[kind],), end=End.CLOSE)]
@@ -226,8 +220,7 @@ async def test_request_timeout_answers_the_next_request(method):
     assert 1 + again == server.processed
 
 
-@each_end
-@each_method
+@each_pair(end=ENDS, method=METHODS)
 async def test_connection_is_ended_before_the_request(method, end):
     """A connection that was accepted and dropped may have carried the request."""
     async with FaultServer(connections=[end]) as server, build(server) as session:

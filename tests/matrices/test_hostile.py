@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
+from hostile_answers import answer, assert_is_one_line_per_entry, chain, outcome_of
 
 from aioretry_smithy import (
     LogFormatter,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-from hostile_answers import answer, assert_is_one_line_per_entry, chain, outcome_of
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 SENT = "Wed, 21 Oct 2015 07:28:00 GMT"

@@ -8,6 +8,7 @@ import aiohttp
 import pytest
 from chains import connected
 from fault_server import End, cut, response
+from pairs import each_pair
 from parity import (
     BARE,
     CHAINS,
@@ -53,12 +54,10 @@ async def test_harmless_request_is_sent_again(method, headers, idempotent, make)
     assert [b"body", b"body"] == server.bodies
 
 
-@each(CHAINS)
-@pytest.mark.parametrize("how", BREAKS.values(), ids=BREAKS)
-@pytest.mark.parametrize("method", ["POST", "PATCH", "LOCK"])
-async def test_other_request_is_not_sent_again(method, how, make):
+@each_pair(method=["POST", "PATCH", "LOCK"], how=BREAKS, chain=CHAINS)
+async def test_other_request_is_not_sent_again(method, how, chain):
     """The server may have done what it asked for."""
-    async with stale_pool(make, how=how) as (server, session):
+    async with stale_pool(CHAINS[chain], how=BREAKS[how]) as (server, session):
         with pytest.raises(BROKEN):
             await session.request(method, "/x", data=b"once")
 

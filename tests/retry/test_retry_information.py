@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import math
+from itertools import product
 
 import aiohttp
 import pytest
 from chains import URL, log_of, retrying, session
+from pairs import each_pair, each_value
 
 from aioretry_smithy import (
     Backoff,
@@ -98,9 +100,26 @@ OF_CLASSES = {
     ),
 }
 each_strategy = pytest.mark.parametrize("name", STRATEGIES)
-each_shape = pytest.mark.parametrize(
-    "shape", [lambda error: error, lambda error: ExceptionGroup("one", [error])]
-)
+OF_EACH_KIND = ["failsafe", "rule with content", "simple", "standard"]
+"""Strategies that have no code in common but what all have."""
+
+
+def alone(error):
+    return error
+
+
+def grouped(error):
+    return ExceptionGroup("one", [error])
+
+
+SHAPES = [alone, grouped]
+NO_HINTS = [math.nan, math.inf, -1, "7", True, None, b"7", [7], max, 10**400]
+GARBLED = [
+    BreakingError(),
+    TellingError(is_retry_safe="no", fault=1, is_throttling_error=max),
+    TellingError(is_retry_safe=0.0, fault=["client"], is_timeout_error="yes"),
+    TellingError(is_retry_safe=2, fault="CLIENT", is_throttling_error=[]),
+]
 
 
 def call(name, error, method="GET", **settings):
@@ -110,9 +129,7 @@ def call(name, error, method="GET", **settings):
     return log_of(session([error, 200], decorator), method=method)
 
 
-@each_strategy
-@each_shape
-@pytest.mark.parametrize("method", ["GET", "POST"])
+@each_pair(name=STRATEGIES, shape=SHAPES, method=["GET", "POST"])
 async def test_safe_is_retried_whatever_the_method(name, shape, method):
     """True says that nothing was carried out, so a POST may go out again."""
     error = shape(TellingError(is_retry_safe=True))
@@ -121,10 +138,12 @@ async def test_safe_is_retried_whatever_the_method(name, shape, method):
     assert (2, 200) == (log.total_attempts, log.response_status)
 
 
-@pytest.mark.parametrize("name", [*STRATEGIES, *OF_CLASSES])
-@each_shape
-@pytest.mark.parametrize("kind", [TellingError, TellingTimeout])
-@pytest.mark.parametrize("fault", [None, "server"])
+@each_pair(
+    name=[*STRATEGIES, *OF_CLASSES],
+    shape=SHAPES,
+    kind=[TellingError, TellingTimeout],
+    fault=[None, "server"],
+)
 async def test_unsafe_is_never_retried(name, shape, kind, fault):
     """False is an order, whatever the class of the exception would have meant."""
     error = shape(kind(is_retry_safe=False, fault=fault, is_throttling_error=True))
@@ -133,9 +152,7 @@ async def test_unsafe_is_never_retried(name, shape, kind, fault):
     assert 1 == log.total_attempts
 
 
-@each_strategy
-@each_shape
-@pytest.mark.parametrize("kind", [TellingError, TellingTimeout])
+@each_pair(name=STRATEGIES, shape=SHAPES, kind=[TellingError, TellingTimeout])
 async def test_fault_of_the_client_is_not_retried(name, shape, kind):
     """Where nobody can tell whether it is safe, the same request fails again."""
     log = await call(name, shape(kind(is_retry_safe=None, fault="client")))
@@ -164,8 +181,7 @@ async def test_fault_of_the_server_is_retried_where_that_does_no_harm(
     assert 2 == log.total_attempts
 
 
-@each_strategy
-@each_shape
+@each_value(name=STRATEGIES, shape=SHAPES)
 async def test_hint_is_a_floor_of_the_wait(name, shape):
     """A retry_after of 7 waits 7 s, and says why."""
     error = shape(TellingError(is_retry_safe=True, retry_after=7))
@@ -208,9 +224,12 @@ async def test_hint_that_is_too_long_ends_the_call(name):
     assert 0.0 == asyncio.get_running_loop().time()
 
 
-@each_strategy
 @pytest.mark.parametrize(
-    "hint", [math.nan, math.inf, -1, "7", True, None, b"7", [7], max, 10**400]
+    ("name", "hint"),
+    [
+        *product(OF_EACH_KIND, NO_HINTS),
+        *((name, math.nan) for name in STRATEGIES if name not in OF_EACH_KIND),
+    ],
 )
 async def test_hint_that_is_none_is_ignored(name, hint):
     """A hint that is no finite number of seconds, 0 or more, is ignored."""
@@ -221,16 +240,12 @@ async def test_hint_that_is_none_is_ignored(name, hint):
 
 
 @pytest.mark.parametrize(
-    "error",
+    ("name", "error"),
     [
-        BreakingError(),
-        TellingError(is_retry_safe="no", fault=1, is_throttling_error=max),
-        TellingError(is_retry_safe=0.0, fault=["client"], is_timeout_error="yes"),
-        TellingError(is_retry_safe=2, fault="CLIENT", is_throttling_error=[]),
+        *product(OF_EACH_KIND, GARBLED),
+        *((name, BreakingError()) for name in STRATEGIES if name not in OF_EACH_KIND),
     ],
-    ids=["breaking", "texts", "floats", "numbers"],
 )
-@each_strategy
 async def test_garbled_information_says_nothing(name, error):
     """The outcome is that of an exception that says nothing at all."""
     silent = await call(name, TellingError())

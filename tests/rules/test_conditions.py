@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import combinations, product
+from itertools import combinations, cycle, product
 
 import aiohttp
 import pytest
@@ -82,16 +82,7 @@ FILTERS = {
     ),
 }
 METHODS = ["GET", "PUT", "POST"]
-one_or_two_conditions = pytest.mark.parametrize(
-    "names",
-    [*combinations(CONDITIONS, 1), *combinations(CONDITIONS, 2)],
-    ids="+".join,
-)
-up_to_two_filters = pytest.mark.parametrize(
-    "filters",
-    [(), *combinations(FILTERS, 1), *combinations(FILTERS, 2)],
-    ids="+".join,
-)
+UP_TO_TWO_FILTERS = [(), *combinations(FILTERS, 1), *combinations(FILTERS, 2)]
 
 
 def settings_of(filters, names):
@@ -125,8 +116,15 @@ async def matched(rules):
     return found
 
 
-@one_or_two_conditions
-@up_to_two_filters
+@pytest.mark.parametrize(
+    ("filters", "names"),
+    [
+        *product(UP_TO_TWO_FILTERS, combinations(CONDITIONS, 1)),
+        # Filters are joined with both of two conditions, or with none.
+        *zip(cycle(UP_TO_TWO_FILTERS), combinations(CONDITIONS, 2)),
+    ],
+    ids="+".join,
+)
 async def test_filters_and_conditions(filters, names):
     """All filters have to fit and one of the conditions to be met, in every pair."""
     settings, methods, outcomes = settings_of(filters, names)
@@ -137,7 +135,7 @@ async def test_filters_and_conditions(filters, names):
 
 
 @pytest.mark.filterwarnings("ignore:.* is never asked:RuntimeWarning")
-@up_to_two_filters
+@pytest.mark.parametrize("filters", UP_TO_TWO_FILTERS, ids="+".join)
 async def test_rule_without_a_condition(filters):
     """All outcomes that the filters leave are meant, also successes."""
     settings, methods, _ = settings_of(filters, ())
