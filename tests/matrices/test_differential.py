@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import aiohttp
+import hypothesis
 import pytest
 from request_kinds import KINDS
 from request_outcomes import outcome, requests_sent
@@ -17,6 +18,7 @@ from aioretry_smithy import (
     decorate,
 )
 
+IS_THOROUGH = hypothesis.settings.get_current_profile_name() == "thorough"
 RETRY_COUNT = b"armeria-retry-count: 1\r\n"
 
 
@@ -74,16 +76,27 @@ def retrying(**settings):
     )
 
 
+def ways_of(name):
+    """Return how sessions are made for a kind: in all ways, or in one in its turn.
+
+    That a chain lets a kind through is also recorded, see ``story_requests.py``.
+    """
+    if IS_THOROUGH:
+        return WAYS
+    way = [*WAYS][[*KINDS].index(name) % len(WAYS)]
+    return {way: WAYS[way]}
+
+
 @pytest.mark.parametrize("name", marked(CHANGED))
 async def test_chain_changes_nothing(name, scene):
     """Through every chain go the same bytes, and the same comes of them."""
     bare = await outcome(scene, KINDS[name], aiohttp.ClientSession)
     outcomes = {
         way: await outcome(scene, KINDS[name], new_session)
-        for way, new_session in WAYS.items()
+        for way, new_session in ways_of(name).items()
     }
 
-    assert dict.fromkeys(WAYS, bare) == outcomes
+    assert dict.fromkeys(outcomes, bare) == outcomes
 
 
 @pytest.mark.parametrize("name", marked(CHANGED_AGAIN))
