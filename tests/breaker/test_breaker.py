@@ -7,7 +7,6 @@ import time
 
 import pytest
 from breaker_diary import Diary, fail
-from chains import Clock
 
 from aioretry_smithy import (
     Backoff,
@@ -18,12 +17,6 @@ from aioretry_smithy import (
 from aioretry_smithy._breaker.window import EventCount
 
 CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
-
-
-@pytest.fixture
-def clock():
-    """A clock that stands still until the test moves it."""
-    return Clock(1000.0)
 
 
 @pytest.fixture

@@ -9,7 +9,16 @@ import weakref
 import aiohttp
 import pytest
 from busy_bodies import busy, guarded, is_busy, noting, silent
-from chains import URL, Scripted, bad_argument, now, response_of, retrying, session
+from chains import (
+    URL,
+    Scripted,
+    bad_argument,
+    now,
+    pass_on,
+    response_of,
+    retrying,
+    session,
+)
 from fake_responses import unending
 
 from aioretry_smithy import (
@@ -32,12 +41,6 @@ CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
 BUSY, FINE = (200, {}, b"busy and more"), (200, {}, b"fine and more")
 
 
-@client_decorator
-async def foreign(delegate, ctx, request):
-    """Stand in a chain, so that its rows are two."""
-    return await delegate.execute(ctx, request)
-
-
 @pytest.fixture
 def breaker():
     """A circuit breaker that counts, and never opens by itself."""
@@ -52,7 +55,7 @@ def breaking(ctx, request):
 
 
 chains = pytest.mark.parametrize(
-    ("inside", "outside"), [((), ()), ((foreign,), ()), ((), (foreign,))]
+    ("inside", "outside"), [((), ()), ((pass_on,), ()), ((), (pass_on,))]
 )
 """What stands further in and further out than the circuit breaker."""
 

@@ -5,7 +5,7 @@ import logging
 import math
 
 import pytest
-from chains import URL, Scripted, bad_argument, retrying
+from chains import URL, Scripted, bad_argument, pass_on, retrying
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -29,14 +29,8 @@ MAKERS = [
 ]
 
 
-@client_decorator
-async def foreign(delegate, ctx, request):
-    """Stand in a chain, so that its rows are two."""
-    return await delegate.execute(ctx, request)
-
-
 chains = pytest.mark.parametrize(
-    "others", [(), (foreign,), (foreign, retrying(0.0)), (retrying(0.0),)]
+    "others", [(), (pass_on,), (pass_on, retrying(0.0)), (retrying(0.0),)]
 )
 
 
@@ -177,7 +171,7 @@ class TestHalfOpen:
             await answered.wait()
             return 200
 
-        async with Scripted([slow, answer], watching(breaker), foreign) as scripted:
+        async with Scripted([slow, answer], watching(breaker), pass_on) as scripted:
             trial = asyncio.create_task(scripted.get())
             await asyncio.sleep(1.0)
             assert HALF_OPEN is breaker.state

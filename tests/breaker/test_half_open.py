@@ -2,7 +2,6 @@
 
 import pytest
 from breaker_diary import Diary, fail
-from chains import Clock
 
 from aioretry_smithy import CircuitBreaker, CircuitState
 from aioretry_smithy._breaker.window import EventCount
@@ -11,12 +10,6 @@ CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
 reports = pytest.mark.parametrize(
     ("report", "state"), [("on_success", CLOSED), ("on_failure", OPEN)]
 )
-
-
-@pytest.fixture
-def clock():
-    """A clock that stands still until the test moves it."""
-    return Clock(1000.0)
 
 
 @pytest.fixture

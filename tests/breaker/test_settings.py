@@ -4,7 +4,7 @@ import logging
 import math
 
 import pytest
-from chains import Clock, bad_argument
+from chains import bad_argument
 
 from aioretry_smithy import (
     Backoff,
@@ -15,11 +15,6 @@ from aioretry_smithy import (
 from aioretry_smithy._breaker.window import EventCount
 
 CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
-
-
-@pytest.fixture
-def clock():
-    return Clock(1000.0)
 
 
 class Saying(Backoff):

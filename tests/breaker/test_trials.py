@@ -1,7 +1,6 @@
 """Several trials before a circuit closes."""
 
 import pytest
-from chains import Clock
 
 from aioretry_smithy import (
     Backoff,
@@ -11,11 +10,6 @@ from aioretry_smithy import (
 )
 
 CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
-
-
-@pytest.fixture
-def clock():
-    return Clock(1000.0)
 
 
 @pytest.fixture

@@ -27,3 +27,9 @@ def seeded(monkeypatch):
         monkeypatch.setattr(
             f"aioretry_smithy._endpoints.{module}.chance", random.Random(7).random
         )
+
+
+@pytest.fixture
+def shortest_ejections(monkeypatch):
+    """Let endpoints be out for the times that were asked for, and no longer."""
+    monkeypatch.setattr("aioretry_smithy._endpoints.ejection.chance", lambda: 0.0)

@@ -29,11 +29,7 @@ from aioretry_smithy import (
     client_decorator,
 )
 
-
-@pytest.fixture(autouse=True)
-def _no_chance(monkeypatch):
-    """Let endpoints be out for the shortest time, unless a test says otherwise."""
-    monkeypatch.setattr("aioretry_smithy._endpoints.ejection.chance", lambda: 0.0)
+pytestmark = pytest.mark.usefixtures("shortest_ejections")
 
 
 class Heard(EndpointGroupListener):

@@ -32,10 +32,7 @@ def out(group):
     return [str(each) for each, state in group.states.items() if state.is_out]
 
 
-@pytest.fixture(autouse=True)
-def no_jitter(monkeypatch):
-    """Times out are those that were asked for."""
-    monkeypatch.setattr("aioretry_smithy._endpoints.ejection.chance", lambda: 0.0)
+pytestmark = pytest.mark.usefixtures("shortest_ejections")
 
 
 async def test_other_group_takes_over_and_hands_back():

@@ -17,11 +17,7 @@ from aioretry_smithy import (
     OutlierDetection,
 )
 
-
-@pytest.fixture(autouse=True)
-def no_jitter(monkeypatch):
-    """Times out are those that were asked for."""
-    monkeypatch.setattr("aioretry_smithy._endpoints.ejection.chance", lambda: 0.0)
+pytestmark = pytest.mark.usefixtures("shortest_ejections")
 
 
 async def test_listener_hears_of_ejections_and_returns():

@@ -25,11 +25,7 @@ from aioretry_smithy import (
 )
 from aioretry_smithy._endpoints.trial import may_try
 
-
-@pytest.fixture(autouse=True)
-def _no_chance(monkeypatch):
-    """Let endpoints be out for exactly 5 s at first."""
-    monkeypatch.setattr("aioretry_smithy._endpoints.ejection.chance", lambda: 0.0)
+pytestmark = pytest.mark.usefixtures("shortest_ejections")
 
 
 async def put_out(client, *, until=5.0):

@@ -8,7 +8,8 @@ import gzip
 import aiohttp
 import pytest
 from aiohttp import web
-from chains import connected, retrying
+from chains import connected, pass_on, retrying
+from content_answers import HEAD, sized
 
 from aioretry_smithy import (
     Backoff,
@@ -18,10 +19,8 @@ from aioretry_smithy import (
     EventCount,
     RequestLog,
     RetryStrategy,
-    client_decorator,
 )
 
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 SAFELY = RetryStrategy.failsafe(Backoff.fixed(0.01))
 RULE = CircuitBreakerRuleWithContent(
     on_content=lambda content: content is not None and content.startswith(b"busy"),
@@ -29,21 +28,9 @@ RULE = CircuitBreakerRuleWithContent(
 )
 
 
-@client_decorator
-async def foreign(delegate, ctx, request):
-    """Stand in a chain, so that its rows are two."""
-    return await delegate.execute(ctx, request)
-
-
 chains = pytest.mark.parametrize(
-    ("inside", "outside"), [((), ()), ((foreign,), ()), ((), (foreign,))]
+    ("inside", "outside"), [((), ()), ((pass_on,), ()), ((), (pass_on,))]
 )
-
-
-def sized(body, *headers):
-    """Write a response whose body has a length."""
-    length = b"Content-Length: %d" % len(body)
-    return HEAD + b"\r\n".join([length, *headers]) + b"\r\n\r\n" + body
 
 
 FAILURES = {

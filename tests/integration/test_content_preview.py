@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from chains import connected, retrying
+from content_answers import chunk
 
 from aioretry_smithy import (
     Backoff,
@@ -32,11 +33,6 @@ def sized(body, *headers):
     """Write a response whose body has a length."""
     lines = [b"Content-Length: %d" % len(body), *headers]
     return HEAD + b"\r\n".join(lines) + b"\r\n\r\n" + body
-
-
-def chunk(data):
-    """Write an HTTP chunk."""
-    return b"%x\r\n%b\r\n" % (len(data), data)
 
 
 def build(url, *decorators, **options):

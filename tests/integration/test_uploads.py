@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.compression_utils import ZLibCompressor
-from chains import connected, retrying
+from chains import connected, pass_on, retrying
 from fault_server import End, FaultServer, cut
 
 from aioretry_smithy import (
@@ -23,7 +23,6 @@ from aioretry_smithy import (
     RetryStrategy,
     SessionBuilder,
     capture_logs,
-    client_decorator,
     decorate,
     undecorate,
 )
@@ -227,14 +226,9 @@ async def test_call_inside_a_body_is_not_counted_as_the_body(url):
     assert 4 == log.request_length
 
 
-@client_decorator
-async def looking_on(delegate, ctx, request):
-    return await delegate.execute(ctx, request)
-
-
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 @pytest.mark.parametrize(
-    "chain", [[], [retrying()], [retrying(), looking_on]], ids=["none", "all", "inside"]
+    "chain", [[], [retrying()], [retrying(), pass_on]], ids=["none", "all", "inside"]
 )
 async def test_call_of_a_middleware_is_not_counted_as_the_body(url, before, chain):
     """A middleware may ask for a token first, and report to a server afterwards."""
@@ -271,7 +265,7 @@ async def test_body_is_counted_that_a_middleware_sends_in_a_task(url, chain):
 
 
 @pytest.mark.parametrize(
-    "chain", [[], [retrying()], [looking_on]], ids=["none", "all", "ordinary"]
+    "chain", [[], [retrying()], [pass_on]], ids=["none", "all", "ordinary"]
 )
 async def test_body_is_counted_that_a_replaced_method_sends_in_a_task(url, chain):
     """Another library may begin to send before its result is awaited."""

@@ -13,7 +13,6 @@ from chains import (
     NOW,
     URL,
     after,
-    pass_on,
     retrying,
     session,
 )
@@ -65,11 +64,6 @@ class Meter:
 @pytest.fixture
 def meter():
     return Meter()
-
-
-@pytest.fixture(params=[(), (pass_on,)], ids=["alone", "beside a decorator"])
-def beside(request):
-    return request.param
 
 
 async def ask(client, **options):

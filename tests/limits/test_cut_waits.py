@@ -7,7 +7,7 @@ import math
 
 import aiohttp
 import pytest
-from chains import URL, now, pass_on
+from chains import URL, now
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -24,11 +24,6 @@ from aioretry_smithy import (
 
 HUGE = {"Retry-After": "99999999999"}
 LEFT, RESET = "X-RateLimit-Remaining", "X-RateLimit-Reset"
-
-
-@pytest.fixture(params=[(), (pass_on,)], ids=["alone", "beside a decorator"])
-def inside(request):
-    return request.param
 
 
 class Server:
@@ -95,10 +90,10 @@ async def ends_of(client, many):
     ],
     ids=str,
 )
-async def test_no_answer_closes_a_limit_for_good(server, inside, headers):
+async def test_no_answer_closes_a_limit_for_good(server, beside, headers):
     """After a minute one request goes out, and the others once it is answered."""
     server.answers = [(0.0, headers), (2.0, {})]
-    async with build(*inside) as client:
+    async with build(*beside) as client:
         await end_of(client)
         ends = await ends_of(client, 4)
 
@@ -106,30 +101,30 @@ async def test_no_answer_closes_a_limit_for_good(server, inside, headers):
     assert [(62.0, 200)] * 4 == ends
 
 
-async def test_after_a_reset_that_came_all_go_out(server, inside):
+async def test_after_a_reset_that_came_all_go_out(server, beside):
     """The server has said so."""
     server.answers = [(0.0, {"Retry-After": "60"}), (2.0, {})]
-    async with build(*inside) as client:
+    async with build(*beside) as client:
         await end_of(client)
         await ends_of(client, 3)
 
     assert [0.0, 60.0, 60.0, 60.0] == server.asked
 
 
-async def test_what_the_one_request_learns_holds_for_all(server, inside):
+async def test_what_the_one_request_learns_holds_for_all(server, beside):
     """A reset, or another wait that is cut."""
     server.answers = [(0.0, HUGE), (1.0, HUGE), (1.0, {"Retry-After": "7"})]
-    async with build(*inside) as client:
+    async with build(*beside) as client:
         await end_of(client)
         await ends_of(client, 4)
 
     assert [0.0, 60.0, 121.0, 129.0, 129.0] == server.asked
 
 
-async def test_a_request_that_comes_later_is_the_one(server, inside):
+async def test_a_request_that_comes_later_is_the_one(server, beside):
     """Those that come while it is under way wait for its answer."""
     server.answers = [(0.0, HUGE), (5.0, {})]
-    async with build(*inside) as client:
+    async with build(*beside) as client:
         await end_of(client)
         await asyncio.sleep(100.0)
         first = asyncio.create_task(end_of(client))
@@ -142,11 +137,11 @@ async def test_a_request_that_comes_later_is_the_one(server, inside):
     assert [0.0, 100.0, 105.0, 105.0] == server.asked
 
 
-async def test_after_a_failure_the_next_one_finds_out(server, inside):
+async def test_after_a_failure_the_next_one_finds_out(server, beside):
     """One at a time, until one of them is answered."""
     lost = aiohttp.ServerDisconnectedError()
     server.answers = [(0.0, HUGE), (1.0, lost), (2.0, lost), (3.0, {})]
-    async with build(*inside) as client:
+    async with build(*beside) as client:
         await end_of(client)
         ends = await ends_of(client, 4)
 
@@ -155,10 +150,10 @@ async def test_after_a_failure_the_next_one_finds_out(server, inside):
     assert [(66.0, 200)] * 2 == ends[2:]
 
 
-async def test_after_a_cancellation_the_next_one_finds_out(server, inside):
+async def test_after_a_cancellation_the_next_one_finds_out(server, beside):
     """Whether the request was sent, or was about to go out."""
     server.answers = [(0.0, HUGE), (9.0, {}), (1.0, {})]
-    async with build(*inside) as client:
+    async with build(*beside) as client:
         await end_of(client)
         calls = [asyncio.create_task(end_of(client)) for _ in range(4)]
         await asyncio.sleep(1.0)
@@ -174,11 +169,11 @@ async def test_after_a_cancellation_the_next_one_finds_out(server, inside):
 
 
 async def test_a_late_one_keeps_the_others_no_longer_than_the_longest_wait(
-    server, inside
+    server, beside
 ):
     """Then the next one goes out; the first answer of them counts."""
     server.answers = [(0.0, HUGE), (100.0, {}), (70.0, {})]
-    async with build(*inside) as client:
+    async with build(*beside) as client:
         await end_of(client)
         ends = await ends_of(client, 3)
 
@@ -187,21 +182,21 @@ async def test_a_late_one_keeps_the_others_no_longer_than_the_longest_wait(
 
 
 @pytest.mark.parametrize("late", [{}, aiohttp.ServerDisconnectedError()], ids=repr)
-async def test_a_late_end_does_not_undo_a_later_answer(server, inside, late):
+async def test_a_late_end_does_not_undo_a_later_answer(server, beside, late):
     """The server has said more since."""
     server.answers = [(0.0, HUGE), (90.0, late), (1.0, {"Retry-After": "50"})]
-    async with build(*inside) as client:
+    async with build(*beside) as client:
         await end_of(client)
         await ends_of(client, 3)
 
     assert [0.0, 60.0, 120.0, 171.0] == server.asked
 
 
-async def test_an_older_request_may_name_a_reset_meanwhile(server, inside):
+async def test_an_older_request_may_name_a_reset_meanwhile(server, beside):
     """It is kept though the one that finds out fails."""
     lost = aiohttp.ServerDisconnectedError()
     server.answers = [(0.5, HUGE), (62.0, {"Retry-After": "9"}), (5.0, lost)]
-    async with build(*inside) as client:
+    async with build(*beside) as client:
         older = [asyncio.create_task(end_of(client)) for _ in range(2)]
         await asyncio.sleep(1.0)
         await ends_of(client, 3)
@@ -210,10 +205,10 @@ async def test_an_older_request_may_name_a_reset_meanwhile(server, inside):
     assert [0.0, 0.0, 60.5, 71.0, 71.0] == server.asked
 
 
-async def test_a_request_in_line_waits_no_longer_than_it_may(server, inside):
+async def test_a_request_in_line_waits_no_longer_than_it_may(server, beside):
     """It is refused at once only where its turn is known to come too late."""
     server.answers = [(0.0, HUGE), (9.0, {})]
-    async with build(*inside, timeout=5.0) as client:
+    async with build(*beside, timeout=5.0) as client:
         await end_of(client)
 
         assert (0.0, RateLimitError) == await end_of(client)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 
 import pytest
-from chains import URL, now, pass_on, session
+from chains import URL, now, session
 
 from aioretry_smithy import (
     RateLimit,
@@ -23,11 +23,6 @@ def watching(limit, **settings):
 
 def weight(ctx, request):
     return float(request.headers.get("weight", 1))
-
-
-@pytest.fixture(params=[(), (pass_on,)], ids=["alone", "beside a decorator"])
-def beside(request):
-    return request.param
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from chains import URL, now, pass_on, raises_exactly, session
+from chains import URL, now, raises_exactly, session
 from weighted_requests import end_of, ends_of, level_of, tokens
 
 from aioretry_smithy import (
@@ -19,11 +19,6 @@ from aioretry_smithy import (
 )
 
 limiting = RateLimitingClient.new_decorator
-
-
-@pytest.fixture(params=[(), (pass_on,)], ids=["alone", "beside a decorator"])
-def beside(request):
-    return request.param
 
 
 class TestSeveral:

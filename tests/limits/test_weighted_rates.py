@@ -13,7 +13,6 @@ from chains import (
     after,
     bad_argument,
     now,
-    pass_on,
     raises_exactly,
     retrying,
     session,
@@ -38,11 +37,6 @@ from aioretry_smithy import (
 )
 
 limiting = RateLimitingClient.new_decorator
-
-
-@pytest.fixture(params=[(), (pass_on,)], ids=["alone", "beside a decorator"])
-def beside(request):
-    return request.param
 
 
 class TestCost:

@@ -8,6 +8,7 @@ import weakref
 
 import aiohttp
 import pytest
+from chains import pass_on
 from fault_server import Fault, FaultServer, response
 from story_at_odds import BUSY, FINE, decorators, only_for, warmed
 
@@ -89,13 +90,7 @@ class Body(dict):
     """JSON that can be referred to weakly."""
 
 
-@client_decorator
-async def watched(delegate, ctx, request):
-    """Take the call as it is."""
-    return await delegate.execute(ctx, request)
-
-
-@pytest.mark.parametrize("outside", [[], [watched]])
+@pytest.mark.parametrize("outside", [[], [pass_on]])
 @pytest.mark.parametrize("faults", [[], [BUSY]])
 async def test_body_does_not_live_on_in_response_or_log(faults, outside):
     """Bodies are large, and responses and logs are kept."""

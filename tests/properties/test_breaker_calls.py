@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from chains import in_virtual_time, session
+from chains import in_virtual_time, pass_on, session
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,12 +67,6 @@ async def server(delegate, ctx, request):
     raise answer
 
 
-@client_decorator
-async def foreign(delegate, ctx, request):
-    """Stand in a chain, so that its rows are two."""
-    return await delegate.execute(ctx, request)
-
-
 def is_busy(content):
     return content == b"busy"
 
@@ -108,7 +102,7 @@ async def diary_of(schedule, trials, *others, enforce=True):
     return diary.entries, len(sent)
 
 
-@given(calls, st.integers(1, 3), st.sampled_from([(), (foreign,)]))
+@given(calls, st.integers(1, 3), st.sampled_from([(), (pass_on,)]))
 def test_without_acting_it_decides_as_it_does_when_it_acts(schedule, trials, others):
     """Whatever is let through changes no count, no state and no listener's view."""
     acting, refused = in_virtual_time(diary_of(schedule, trials, *others))

@@ -32,14 +32,6 @@ from aioretry_smithy import (
     decorate,
 )
 
-
-@pytest.fixture
-async def servers():
-    """Servers at two addresses."""
-    async with Servers(*HOSTS[:2]) as opened:
-        yield opened
-
-
 # What the server sees, and what the caller
 
 

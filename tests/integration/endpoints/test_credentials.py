@@ -28,20 +28,6 @@ with warnings.catch_warnings():
     OWN = aiohttp.BasicAuth("bob", "other")
 
 
-@pytest.fixture
-async def servers():
-    """Servers at two addresses."""
-    async with Servers(*HOSTS[:2]) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def stranger():
-    """A server that no group has."""
-    async with Servers("127.0.0.1") as opened:
-        yield opened
-
-
 def of_urls(servers, **settings):
     """Make a group of servers with URLs of their own."""
     return EndpointGroup.of(

@@ -10,7 +10,6 @@ import asyncio
 import aiohttp
 import pytest
 from addressed import (
-    HOSTS,
     NAME,
     RETRIES,
     ROUND_ROBIN,
@@ -29,20 +28,6 @@ from aioretry_smithy import (
     RetryConfig,
     request_options,
 )
-
-
-@pytest.fixture
-async def servers():
-    """Servers at two addresses."""
-    async with Servers(*HOSTS[:2]) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def stranger():
-    """A server that no group has."""
-    async with Servers("127.0.0.1") as opened:
-        yield opened
 
 
 def see(to, status=302):
