@@ -1,53 +1,41 @@
-"""The page that compares names the bounds that the benchmarks check."""
+"""The tables that compare this library with others fit a phone and are whole."""
 
 from __future__ import annotations
 
 import csv
-import json
-import subprocess
-import sys
+import re
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-BENCHMARKS = ROOT / "tests" / "tools" / "benchmarks"
-COSTS = ROOT / "docs" / "explanation" / "comparison-costs.csv"
-SITUATIONS = {
-    "one by one": "stub-1",
-    "1000 at once": "stub-1000",
-    "loopback, 50 at once": "loopback-50",
-    "flaky": "flaky",
-    "memory of a call in flight, bytes": "memory",
-    "a function": "function",
-}
-
-
-@pytest.fixture
-def bounds():
-    """The bounds by their situation; modules of the benchmarks have names of ours."""
-    pytest.importorskip("rich", reason="prints the tables of the benchmarks")
-    script = "import json; from bounds import BOUNDS; print(json.dumps(BOUNDS))"
-    command = [sys.executable, "-c", script]
-    return json.loads(subprocess.check_output(command, cwd=BENCHMARKS, text=True))
-
-
-def written(figures):
-    return ", from Python 3.13 on ".join(
-        f"{figure:.2f}" if figure < 100 else f"{figure:.0f}"
-        for figure in figures
-        if figure is not None
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = ("explanation/comparison", "coming-from/other-languages")
+TABLES = [
+    DOCS / page.partition("/")[0] / name
+    for page in PAGES
+    for name in re.findall(
+        r":file: (\S+)", (DOCS / f"{page}.rst").read_text(encoding="utf-8")
     )
+]
+MOST_COLUMNS = 4
 
 
-def test_bounds_on_the_page_are_those_that_are_checked(bounds):
-    """Each row is one of them."""
-    with COSTS.open(encoding="utf-8", newline="") as file:
-        shown = [tuple(row.values()) for row in csv.DictReader(file)]
-    checked = {
-        (situation, variant.removeprefix("ours: "), base, written(figures))
-        for situation, scenario in SITUATIONS.items()
-        for variant, base, *figures in bounds[scenario]
+@pytest.mark.parametrize("table", TABLES, ids=lambda path: path.stem)
+def test_table_has_few_columns_and_no_empty_cell(table):
+    """A cell that was forgotten would read as no."""
+    with table.open(encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+
+    assert len(head) <= MOST_COLUMNS
+    assert {len(head)} == {len(row) for row in rows}
+    assert [] == [row for row in rows if not all(row)]
+
+
+def test_every_table_is_on_a_page():
+    """No table is left over from a page that was cut."""
+    there = {
+        *(DOCS / "explanation").glob("comparison-*.csv"),
+        DOCS / "coming-from" / "other-languages.csv",
     }
 
-    assert [] == [row for row in shown if row not in checked]
+    assert there == {*TABLES}
