@@ -9,8 +9,8 @@ import pytest
 from picture import panels_of, plot
 from variants import STANDARD
 
-DOCS = Path(__file__).parents[3] / "docs"
-STORED = DOCS / "explanation" / "what-a-call-costs.json"
+STORED = Path(__file__).with_name("figures_0_2_0.json")
+"""What version 0.2.0 took."""
 
 
 def stored():
@@ -28,7 +28,7 @@ def test_panel_can_be_read():
 
 
 def test_stored_figures_can_be_drawn(tmp_path):
-    """The picture of the page needs no new measurement."""
+    """A picture needs no new measurement."""
     pytest.importorskip("matplotlib", reason="draws the picture")
     plot(tmp_path / "costs.svg", stored())
 
