@@ -37,7 +37,7 @@ def functions_of(name: str) -> list[str]:
 
 
 def shown_of(page: str, name: str) -> list[str]:
-    """Return the functions of a module that a page shows, one by one or in the whole."""
+    """Return the functions of a module that a page shows, one by one or whole."""
     text = (DOCS / f"{page}.rst").read_text("utf-8")
     if re.search(rf"/{name}\.py\n(?!   :)", text):
         return functions_of(name)
