@@ -10,6 +10,7 @@ import aiohttp
 from aiohttp import web
 from chains import pass_on
 from group_servers import Told
+from loopback import need_address
 
 from aioretry_smithy import (
     Endpoint,
@@ -46,6 +47,7 @@ async def replicas():
     async with AsyncExitStack() as stack:
         found, port = {}, 0
         for address in ADDRESSES:
+            need_address(address)
             replica = found[address] = Replica()
             server = web.Server(replica.answer)
             listening = socket.create_server((address, port))

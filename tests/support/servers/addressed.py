@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import trustme
 from aiohttp import web
 from chains import connected, retrying
+from loopback import need_address
 from pool_server import PoolServer
 from yarl import URL
 
@@ -82,6 +83,8 @@ class Servers:
         self._names[connection] = name
 
     async def __aenter__(self) -> Servers:
+        for host in self.hosts:
+            need_address(host)
         self._runner = web.ServerRunner(web.Server(self._handle), shutdown_timeout=0.1)
         await self._runner.setup()
         for host in self.hosts:

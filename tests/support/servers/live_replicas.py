@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from aiohttp import web
+from loopback import need_address
 
 
 class Replica:
@@ -70,6 +71,8 @@ async def running(*replicas: Replica) -> AsyncIterator[None]:
 
 def free_port(*hosts: str) -> int:
     """Return a port at which nobody listens on any of some addresses."""
+    for host in hosts:
+        need_address(host)
     while True:
         with socket.socket() as probe:
             probe.bind((hosts[0], 0))
