@@ -196,6 +196,7 @@ class PoolAt(PoolServer):
         self._host, self._port = host, port
 
     def _listen(self, port: int) -> None:
+        need_address(self._host)
         where = (self._host, port or self._port)
         self._listener = socket.create_server(where, backlog=1024)
         self._listener.setblocking(False)
