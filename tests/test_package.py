@@ -162,12 +162,20 @@ def test_oldest_extras_allowed_are_tested():
     assert set() == allowed - {*tested}
 
 
-def test_readme_names_pages_that_exist():
-    """Each becomes a link on the package index."""
-    named = re.findall(r"``(docs/\S+)``", README)
+def test_readme_links_to_pages_that_exist():
+    """In a checkout by their files, on the package index where they are published."""
+    linked = re.findall(r"<(docs/\S+\.rst)>`__", README)
+    hook = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+        "hatch"
+    ]["metadata"]["hooks"]["fancy-pypi-readme"]
+    on_the_index = README
+    for each in hook["substitutions"]:
+        on_the_index = re.sub(each["pattern"], each["replacement"], on_the_index)
+    pages = re.findall(r"<https://\S+?/en/latest/(\S+?)\.html>", on_the_index)
 
-    assert named
-    assert [] == [each for each in named if not (ROOT / each).exists()]
+    assert linked
+    assert [] == [each for each in linked if not (ROOT / each).is_file()]
+    assert linked == [f"docs/{page}.rst" for page in pages]
 
 
 def test_picture_of_the_readme_has_a_name_of_its_own():

@@ -14,8 +14,10 @@ import sys
 import textwrap
 from pathlib import Path
 
+import aiohttp
 import pytest
 
+from aioretry_smithy import HttpRequest, new_response
 from aioretry_smithy.testing import VirtualTimeLoop
 
 ROOT = Path(__file__).parents[2]
@@ -218,43 +220,52 @@ def test_tests_of_the_how_tos_pass():
     assert 0 == process.returncode, process.stdout + process.stderr
 
 
-def test_readme_shows_the_quickstart():
-    """The README has the first example as it runs, and the log that it prints."""
-    quickstart = EXAMPLES / "quickstart.py"
+@pytest.mark.usefixtures("_virtual_time")
+def test_readme_shows_what_its_code_prints(monkeypatch, capsys):
+    """On a bad day of the server: a 503, a silence, and an answer."""
+    answers = iter([(503, 0.042), (200, 60.0), (200, 0.042)])
 
-    assert [quickstart.read_text(encoding="utf-8")] == blocks_of_readme("python")
-    assert shown_beside(quickstart) in blocks_of_readme("text")
+    async def request(session, method, url, **options):
+        status, seconds = next(answers)
+        async with asyncio.timeout(options["timeout"].total):
+            await asyncio.sleep(seconds)
+        return new_response(HttpRequest(method, url), status)
+
+    monkeypatch.setattr(aiohttp.ClientSession, "_request", request)
+    (code,) = blocks_of_readme("python")
+    random.seed(7)
+
+    exec(compile(code, "README.rst", "exec"), {"__name__": "__main__"})
+
+    assert blocks_of_readme("text") == [capsys.readouterr().out]
 
 
-def test_readme_shows_calls_inside_others():
-    """The README has the tree of three levels as its example prints it."""
-    _, tree = shown_beside(EXAMPLES / "see_calls_inside.py").split("\n\n")
-
-    assert tree in blocks_of_readme("text")
-
-
-def test_readme_shows_the_demo(demo_run):
-    """The demo prints what the README shows of it."""
-
-    def lines_of(text):
-        # With and without "rich", tables differ in their rules and their spaces.
-        lines = [" ".join(line.split()) for line in text.splitlines()]
-        return [line for line in lines if line.strip("─ ")]
-
-    shown = lines_of(without_measurements(blocks_of_readme("text")[-1]))
-    printed = iter(lines_of(without_measurements(demo_run.text)))
-
-    assert [] == [line for line in shown if line not in printed]
+def test_readme_fits_on_a_few_screens():
+    """Somebody in a hurry reads it to the end."""
+    assert len(README.splitlines()) <= 100
 
 
 TWO_AT_A_TIME = "--parallel 2 --parallel-no-spinner"
 
 
-def test_readme_has_three_commands():
-    """One command each for the demo, for the tests and for the rest, on one line."""
+def test_readme_has_its_commands():
+    """One for each thing: to install, the demo, the tests and the rest; on one line."""
     commands = blocks_of_readme("sh")
 
-    assert [1, 1, 1] == [len(command.splitlines()) for command in commands]
-    assert commands[0].endswith("python -m aioretry_smithy demo\n")
-    assert commands[1].endswith("tox run-parallel --parallel-live -m quick\n")
-    assert commands[2].endswith(f"tox run-parallel {TWO_AT_A_TIME} -m rest\n")
+    assert [1, 1, 1, 1] == [len(command.splitlines()) for command in commands]
+    assert commands[0] == "pip install aioretry-smithy\n"
+    assert commands[1].endswith("python -m aioretry_smithy demo\n")
+    assert commands[2].endswith("tox run-parallel --parallel-live -m quick\n")
+    assert commands[3].endswith(f"tox run-parallel {TWO_AT_A_TIME} -m rest\n")
+
+
+def test_commands_of_the_readme_are_found_by_their_markers():
+    """``.ci/run`` takes the command after each, so that it runs what stands here."""
+    found = re.findall(
+        r"^\.\. (\w+)-command\n\.\. code-block:: sh\n\n    (.+\n)$",
+        README,
+        re.MULTILINE,
+    )
+
+    assert ["demo", "test", "contributor"] == [name for name, _ in found]
+    assert blocks_of_readme("sh")[1:] == [command for _, command in found]
