@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from public_names import EXTRAS, FILE, MODULES, sections, sections_of_file
+from promised_names import EXTRAS, FILE, MODULES, sections, sections_of_file
 
 FOUND = dict(sections())
 ADVICE = f"""
@@ -11,7 +11,7 @@ ADVICE = f"""
 promise to those who use them (docs/what-may-change.rst): what worked goes on for two
 minor versions, with a warning. If it does, or the names were not released yet, run
 
-    python tests/public_names.py
+    python tests/tools/promised_names.py
 
 and commit what it writes together with the change.
 """

@@ -3,7 +3,7 @@
 Public is what ``__all__`` of a public module lists, and of a class what the reference
 shows. Run this after a change of the promise, with all extras, and read what changed::
 
-    python tests/public_names.py
+    python tests/tools/promised_names.py
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ MADE_BY_US = {
 }
 """The classes of which callers get instances, or make them by a factory."""
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 FILE = DOCS / "public-names.txt"
 LOG_PAGE = DOCS / "reference" / "log.rst"
 """Has a table of what a log knows."""
@@ -64,7 +64,7 @@ SHOWN = re.compile(
 """What a page of the reference shows of a class; or the module that it begins with."""
 HEAD = """\
 The public names of aioretry_smithy, with their signatures. They are a promise: see the
-page "What may change". "python tests/public_names.py" writes them anew.
+page "What may change". "python tests/tools/promised_names.py" writes them anew.
 """
 OPERATORS = "__aenter__", "__call__", "__enter__", "__len__", "__or__"
 WIDTH = 88
