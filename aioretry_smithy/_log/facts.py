@@ -107,7 +107,7 @@ class LogFacts(NeverCopied):
 
     @property
     def no_retries(self) -> bool:
-        """Whether retries were off (on the root): ``AIORETRY_SMITHY_NO_RETRIES``."""
+        """Whether ``AIORETRY_SMITHY_NO_RETRIES`` turned retries off (on the root)."""
         return self._is_root and self._call.defaults.no_retries
 
     @property
@@ -186,7 +186,7 @@ class LogFacts(NeverCopied):
 
     @property
     def is_success(self) -> bool:
-        """Whether it ended well: with a status below 400, or a function's return.
+        """Whether it ended well, with a status below 400 or a function's return.
 
         False if the retry strategy wanted another attempt all the same, such as for an
         error inside a 200; of an attempt, from the moment that the strategy was asked.
@@ -215,7 +215,7 @@ class LogFacts(NeverCopied):
 
     @property
     def name(self) -> str:
-        """The name of the call in logs: its method, or that of the function."""
+        """The name of the call in logs, which is its method or that of the function."""
         name: str = self._asked.name
         return name
 
@@ -342,7 +342,7 @@ class LogFacts(NeverCopied):
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing will be added: the body ended or the call failed."""
+        """Whether the body ended or the call failed, so that nothing will be added."""
         return self._record.outcome.body_ended is not None
 
     @property
