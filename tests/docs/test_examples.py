@@ -28,10 +28,7 @@ PAGES = sorted(
     page for page in DOCS.rglob("*.rst") if ">>> " in page.read_text(encoding="utf-8")
 )
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
-WITH_SERVER = [
-    *sorted((EXAMPLES / "tutorial").glob("step*.py")),
-    *sorted((EXAMPLES / "connections").glob("*.py")),
-]
+WITH_SERVER = sorted((EXAMPLES / "connections").glob("*.py"))
 
 DIFFERS_EACH_TIME = {
     r"\b[a-z2-7]{8}-\d+(?=[.,\"\n])": "ID",
@@ -78,12 +75,29 @@ def measurements_in(text: str) -> list[float]:
     return [float(number) for number in MEASURED.findall(text)]
 
 
-def blocks_of_readme(language: str) -> list[str]:
-    """Return the code blocks of the README in a language, without their indent."""
+def blocks_of(page: str, language: str) -> list[str]:
+    """Return the code blocks of a page in a language, without their indent."""
     blocks = re.findall(
-        rf"^\.\. code-block:: {language}\n\n((?:    .*\n|\n)+)", README, re.MULTILINE
+        rf"^\.\. code-block:: {language}\n\n((?:    .*\n|\n)+)", page, re.MULTILINE
     )
     return [f"{textwrap.dedent(block).strip()}\n" for block in blocks]
+
+
+def blocks_of_readme(language: str) -> list[str]:
+    return blocks_of(README, language)
+
+
+TUTORIAL = (DOCS / "tutorial.rst").read_text(encoding="utf-8")
+SERVICE, *STEPS = blocks_of(TUTORIAL, "python")
+SHOWN = blocks_of(TUTORIAL, "text")
+
+
+def assert_printed(shown: str, output: str) -> None:
+    """Compare two texts: their words exactly, their seconds nearly."""
+    assert without_measurements(shown) == without_measurements(output)
+    assert measurements_in(output) == pytest.approx(
+        measurements_in(shown), abs=TOLERANCE
+    )
 
 
 @pytest.fixture
@@ -158,16 +172,25 @@ def test_pictures_show_what_is_drawn(output_of, tmp_path):
 
 @pytest.mark.parametrize("script", WITH_SERVER, ids=name_of)
 def test_example_with_a_server_prints_what_is_shown(script, output_of, monkeypatch):
-    """A step of the tutorial meets a real server and prints the text beside it."""
+    """An example meets a real server and prints the text beside it."""
     monkeypatch.syspath_prepend(script.parent)
 
-    output = output_of(script)
+    assert_printed(shown_beside(script), output_of(script))
 
-    shown = shown_beside(script)
-    assert without_measurements(shown) == without_measurements(output)
-    assert measurements_in(output) == pytest.approx(
-        measurements_in(shown), abs=TOLERANCE
-    )
+
+@pytest.mark.parametrize(
+    ("step", "shown"), [*zip(STEPS, SHOWN, strict=True)], ids=range(1, 8)
+)
+def test_step_of_the_tutorial_prints_what_is_shown(
+    step, shown, output_of, monkeypatch, tmp_path
+):
+    """Saved beside its service, as the page says, each program prints its text."""
+    (tmp_path / "service.py").write_text(SERVICE, encoding="utf-8")
+    program = tmp_path / "step.py"
+    program.write_text(step, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    assert_printed(shown, output_of(program))
 
 
 def test_every_output_belongs_to_an_example():
