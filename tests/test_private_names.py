@@ -121,8 +121,8 @@ def test_what_is_private_is_known_to_the_tests_of_its_room():
     counted = Counter(kind for each in found.values() for kind, name in each)
     known = {str(path): each for path, each in found.items() if each}
 
-    assert 83 >= counted["imports"], known
-    assert 43 >= counted["names"], known
+    assert 86 >= counted["imports"], known
+    assert 42 >= counted["names"], known
 
 
 @pytest.mark.parametrize(

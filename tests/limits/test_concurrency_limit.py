@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioretry_smithy import ConcurrencyLimit, ConcurrencyLimitListener
+from aioretry_smithy._clock import loop_time
 from aioretry_smithy.testing import VirtualTimeLoop
 
 
@@ -44,7 +45,7 @@ class Halved(ConcurrencyLimit):
 
 async def enter(limit, until=math.inf):
     """Get a place as a client does."""
-    return limit._try_enter(now()) or await limit._wait(until)
+    return limit._try_enter(loop_time()) or await limit._wait(until)
 
 
 class TestPlaces:
@@ -53,22 +54,22 @@ class TestPlaces:
     async def test_there_are_as_many_as_the_limit_says(self):
         """The next has to wait until one is left."""
         limit = ConcurrencyLimit.fixed(2)
-        first, second = limit._try_enter(now()), limit._try_enter(now())
+        first, second = limit._try_enter(loop_time()), limit._try_enter(loop_time())
 
-        assert limit._try_enter(now()) is None
+        assert limit._try_enter(loop_time()) is None
         assert (2, 0) == (limit.in_flight, limit.pending)
 
         first.release()
-        third = limit._try_enter(now())
+        third = limit._try_enter(loop_time())
 
         assert third is not None
-        assert limit._try_enter(now()) is None
+        assert limit._try_enter(loop_time()) is None
         second.release()
 
     async def test_a_place_is_given_back_once(self):
         """The end of a body and the close of a connection may both say so."""
         limit = ConcurrencyLimit.fixed(2)
-        place, _ = limit._try_enter(now()), limit._try_enter(now())
+        place, _ = limit._try_enter(loop_time()), limit._try_enter(loop_time())
         place.release()
         place.release()
 
@@ -79,12 +80,12 @@ class TestPlaces:
         many = 1
         diary = Diary()
         limit = ConcurrencyLimit.fixed(lambda: many, name="o", listeners=[diary])
-        place = limit._try_enter(now())
+        place = limit._try_enter(loop_time())
         waiter = asyncio.create_task(enter(limit))
         await asyncio.sleep(0)
         many = 2
 
-        assert limit._try_enter(now()) is None
+        assert limit._try_enter(loop_time()) is None
         assert (await waiter) is not None
         assert [("o", 1), ("o", 2)] == diary.entries
 
@@ -100,12 +101,12 @@ class TestPlaces:
         limit = ConcurrencyLimit.fixed(lambda: answer)
 
         with pytest.raises(ValueError, match="^limit: .* returns an int >= 1"):
-            limit._try_enter(now())
+            limit._try_enter(loop_time())
 
     async def test_a_limit_of_a_users_own_hears_of_samples(self):
         """It needs neither a name nor a call of its parent."""
         limit = Halved(4)
-        place = limit._try_enter(now())
+        place = limit._try_enter(loop_time())
         await asyncio.sleep(1.5)
         place.learn(dropped=True)
 
@@ -116,7 +117,7 @@ class TestPlaces:
     async def test_samples_may_be_ignored(self):
         """A limit that does not learn need not say so."""
         limit = ConcurrencyLimit.fixed(3, name="orders")
-        limit._try_enter(now()).learn(dropped=True)
+        limit._try_enter(loop_time()).learn(dropped=True)
 
         assert 3 == limit.limit
         assert "ConcurrencyLimit.fixed(3, name='orders')" == repr(limit)
@@ -140,7 +141,7 @@ class TestPlaces:
         """A drop costs both of them a tenth of their places; listeners hear of both."""
         diary = Diary()
         limit = kind(name="o", listeners=[diary])
-        place = limit._try_enter(now())
+        place = limit._try_enter(loop_time())
         await asyncio.sleep(1.0)
         place.learn(dropped=True)
 
@@ -159,7 +160,7 @@ class TestPlaces:
                 inner.on_sample(round_trip, in_flight, dropped)
 
         limit = Careful()
-        place = limit._try_enter(now())
+        place = limit._try_enter(loop_time())
         before = limit.limit
         await asyncio.sleep(1.0)
         place.learn(dropped=True)
@@ -201,7 +202,7 @@ class TestLine:
     async def test_a_waiter_gives_up_when_its_time_is_over(self):
         """The others go on waiting; one without a time waits for ever."""
         limit = ConcurrencyLimit.fixed(1)
-        place = limit._try_enter(now())
+        place = limit._try_enter(loop_time())
         patient = asyncio.create_task(enter(limit))
         waiters = [enter(limit, until) for until in (3.0, 1.0, 2.0)]
         ends = []
@@ -222,7 +223,7 @@ class TestLine:
         """Whichever of the two timers goes off first."""
         for until in (1.0, 2.0):
             limit = ConcurrencyLimit.fixed(1)
-            place = limit._try_enter(now())
+            place = limit._try_enter(loop_time())
             waiter = asyncio.create_task(enter(limit, until))
             await asyncio.sleep(0)
             await asyncio.sleep(until - now())
@@ -233,7 +234,7 @@ class TestLine:
     async def test_nothing_is_left_on_the_loop_when_nobody_waits(self):
         """Neither after a turn, nor after a cancellation."""
         limit = ConcurrencyLimit.fixed(1)
-        place = limit._try_enter(now())
+        place = limit._try_enter(loop_time())
         first, second = (asyncio.create_task(enter(limit, 10.0)) for _ in range(2))
         await asyncio.sleep(0)
         second.cancel()
@@ -251,7 +252,7 @@ class TestLine:
     async def test_a_cancelled_waiter_is_passed_over(self):
         """It is still in the line when the place is left."""
         limit = ConcurrencyLimit.fixed(1)
-        place = limit._try_enter(now())
+        place = limit._try_enter(loop_time())
         first, second = (asyncio.create_task(enter(limit, 10.0)) for _ in range(2))
         await asyncio.sleep(0)
         first.cancel()
@@ -263,19 +264,19 @@ class TestLine:
     async def test_nobody_is_left_when_all_waiters_are_cancelled(self):
         """Then the place is free."""
         limit = ConcurrencyLimit.fixed(1)
-        place = limit._try_enter(now())
+        place = limit._try_enter(loop_time())
         waiter = asyncio.create_task(enter(limit, 0.0))
         await asyncio.sleep(0)
         waiter.cancel()
         place.release()
 
         assert 0 == limit.in_flight
-        assert limit._try_enter(now()) is not None
+        assert limit._try_enter(loop_time()) is not None
 
     async def test_a_waiter_that_is_cancelled_at_its_end_leaves_nothing(self):
         """Its time ends in the turn of the loop in which it is cancelled."""
         limit = ConcurrencyLimit.fixed(1)
-        limit._try_enter(now())
+        limit._try_enter(loop_time())
         waiter = asyncio.create_task(enter(limit, 1.0))
         asyncio.get_running_loop().call_at(1.0, waiter.cancel)
         await asyncio.sleep(2.0)
@@ -286,7 +287,7 @@ class TestLine:
     async def test_a_waiter_that_has_its_place_and_is_cancelled_gives_it_on(self):
         """Nobody would leave it otherwise."""
         limit = ConcurrencyLimit.fixed(1)
-        place = limit._try_enter(now())
+        place = limit._try_enter(loop_time())
         waiter = asyncio.create_task(enter(limit))
         await asyncio.sleep(0)
         place.release()
@@ -298,7 +299,7 @@ class TestLine:
     async def test_a_waiter_that_is_thrown_away_is_forgotten(self):
         """As by a program that drops a coroutine."""
         limit = ConcurrencyLimit.fixed(1)
-        place = limit._try_enter(now())
+        place = limit._try_enter(loop_time())
         waiting = enter(limit, 10.0)
         waiting.send(None)
         waiting.close()
@@ -315,7 +316,7 @@ class TestLine:
         served = []
 
         async def call(number):
-            place = limit._try_enter(now())
+            place = limit._try_enter(loop_time())
             if place is None:
                 until = now() + chance.choice([0.0, 0.5, 2.0, 9.0])
                 place = await limit._wait(until)

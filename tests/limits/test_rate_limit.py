@@ -12,13 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioretry_smithy import RateLimit
+from aioretry_smithy._clock import loop_time
 from aioretry_smithy._limits.line import wait_in
 from aioretry_smithy.testing import VirtualTimeLoop
 
 
 async def turn_of(limit, until=math.inf):
     """Get a turn as a client does; return when that was, or None."""
-    if limit._line.try_take(now()) or await wait_in([(limit._line, 1.0)], until):
+    if limit._line.try_take(loop_time()) or await wait_in([(limit._line, 1.0)], until):
         return now()
     return None
 
@@ -77,7 +78,7 @@ async def test_a_cancelled_request_takes_nothing():
 async def test_a_turn_that_comes_with_a_cancellation_goes_to_the_next():
     """Which then need not wait for another."""
     limit = RateLimit(1)
-    limit._line.try_take(now())
+    limit._line.try_take(loop_time())
     first, second = (asyncio.create_task(turn_of(limit)) for _ in range(2))
     await asyncio.sleep(0)
     asyncio.get_running_loop().call_at(1.0, first.cancel)
@@ -89,7 +90,7 @@ async def test_a_turn_that_comes_with_a_cancellation_goes_to_the_next():
 async def test_a_turn_of_a_request_that_is_cancelled_then_is_not_lost():
     """Nobody waits behind it, and the next one to come has it."""
     limit = RateLimit(1)
-    limit._line.try_take(now())
+    limit._line.try_take(loop_time())
     waiter = asyncio.create_task(turn_of(limit))
     await asyncio.sleep(0)
     limit._line.rule._full_at -= 1.0
@@ -98,7 +99,7 @@ async def test_a_turn_of_a_request_that_is_cancelled_then_is_not_lost():
     await asyncio.sleep(0)
 
     assert waiter.cancelled()
-    assert limit._line.try_take(now())
+    assert limit._line.try_take(loop_time())
 
 
 async def test_a_request_that_cannot_wait_is_let_go():
