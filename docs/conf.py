@@ -1,9 +1,11 @@
 """How Sphinx builds these pages."""
 
+import dataclasses
 import re
 from importlib.metadata import version as distribution_version
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.pycode import ModuleAnalyzer
 
 import aioretry_smithy
@@ -14,12 +16,26 @@ author = "the aioretry_smithy authors"
 project_copyright = author
 version = release = distribution_version("aioretry-smithy")
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.intersphinx", "sphinx.ext.napoleon"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinxext.opengraph",
+]
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_static_path = ["_static"]
-html_css_files = ["sentences.css"]
+html_css_files = ["pages.css"]
 html_title = f"{project} {version}"
+html_baseurl = ogp_site_url = "https://aioretry-smithy.readthedocs.io/en/latest/"
+ogp_social_cards = {"enable": False}
+
+# What is shown as output has no button, and prompts are not copied.
+copybutton_selector = "div:not(.highlight-none, .highlight-text) > div.highlight > pre"
+copybutton_prompt_text = r">>> |\.\.\. ?|\$ "
+copybutton_prompt_is_regexp = True
+copybutton_copy_empty_lines = False
 
 autodoc_member_order = "bysource"
 # A default is shown as the source has it, not as its repr.
@@ -94,6 +110,32 @@ def name_in_full(app, env, node, contnode):
     node["reftarget"] = LINKED_AS.get(name, name)
 
 
+def show_signature(app, what, name, obj, options, signature, returns):
+    """Show what a field's default is, a function by its name, and no private field."""
+    if signature is None:
+        return None
+    # Two classes have this name; signatures of this module mean the plain one.
+    if name.startswith(f"{project}.testing."):
+        bare = r"(?<!\.)\bRetryStrategy\b"
+        signature = re.sub(bare, f"{project}.RetryStrategy", signature)
+    signature = re.sub(r", _\w+: [^=]+ = [^,)]+", "", signature)
+    if dataclasses.is_dataclass(obj):
+        for field in dataclasses.fields(obj):
+            if field.default_factory is not dataclasses.MISSING:
+                unknown = rf"(?<=\b{field.name}: )([^=]+) = <factory>"
+                default = repr(field.default_factory())
+                signature = re.sub(unknown, rf"\1 = {default}", signature)
+    return re.sub(r"<function (\w+)>", r"\1", signature), returns
+
+
+def mark_plots(app, doctree):
+    """Mark what Matplotlib drew, on white: a page in the dark theme inverts it."""
+    for image in doctree.findall(nodes.image):
+        file = Path(app.srcdir, image["uri"])
+        if file.suffix == ".svg" and "matplotlib.org" in file.read_text("utf-8"):
+            image["classes"].append("plot")
+
+
 def setup(app):
     """Prepare autodoc for names that are not where they are defined."""
     describe_attributes(project, [*PACKAGE.glob("_*.py"), *PACKAGE.glob("_*/*.py")])
@@ -106,12 +148,6 @@ def setup(app):
         ]
         describe_attributes(f"{project}.{part}", paths)
 
-    # Two classes have this name; signatures of this module mean the plain one.
-    def qualify(app, what, name, obj, options, signature, returns):
-        if signature is None or not name.startswith(f"{project}.testing."):
-            return None
-        bare = r"(?<!\.)\bRetryStrategy\b"
-        return re.sub(bare, f"{project}.RetryStrategy", signature), returns
-
-    app.connect("autodoc-process-signature", qualify)
+    app.connect("autodoc-process-signature", show_signature)
+    app.connect("doctree-read", mark_plots)
     app.connect("missing-reference", name_in_full, priority=400)
