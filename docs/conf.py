@@ -128,11 +128,21 @@ def show_signature(app, what, name, obj, options, signature, returns):
     return re.sub(r"<function (\w+)>", r"\1", signature), returns
 
 
+def describe_page(app, doctree):
+    """Describe a page by its first paragraph, to search engines and to chats."""
+    for paragraph in doctree.findall(nodes.paragraph):
+        text = " ".join(paragraph.astext().split())
+        app.env.metadata[app.env.docname]["og:description"] = text
+        doctree.insert(0, nodes.meta(name="description", content=text))
+        break
+
+
 def mark_plots(app, doctree):
     """Mark what Matplotlib drew, on white: a page in the dark theme inverts it."""
     for image in doctree.findall(nodes.image):
         file = Path(app.srcdir, image["uri"])
-        if file.suffix == ".svg" and "matplotlib.org" in file.read_text("utf-8"):
+        drawn = file.suffix == ".svg" and file.is_file()
+        if drawn and "matplotlib.org" in file.read_text("utf-8"):
             image["classes"].append("plot")
 
 
@@ -149,5 +159,6 @@ def setup(app):
         describe_attributes(f"{project}.{part}", paths)
 
     app.connect("autodoc-process-signature", show_signature)
+    app.connect("doctree-read", describe_page)
     app.connect("doctree-read", mark_plots)
     app.connect("missing-reference", name_in_full, priority=400)
