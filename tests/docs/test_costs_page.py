@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-BENCHMARKS = ROOT / "tests" / "benchmarks"
+BENCHMARKS = ROOT / "tests" / "tools" / "benchmarks"
 COSTS = ROOT / "docs" / "explanation" / "what-a-call-costs.csv"
 SITUATIONS = {
     "one by one": "stub-1",
