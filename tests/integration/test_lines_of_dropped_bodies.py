@@ -19,8 +19,6 @@ from lines_after_bodies import Lines, logged
 
 from aioretry_smithy import Backoff, RequestLog, RetryStrategy, client_decorator
 
-pytestmark = pytest.mark.slow
-
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
 HALF = HEAD + b"01234"
 MISSING = b"HTTP/1.1 404 Not Found\r\nContent-Length: 10\r\n\r\n01234"

@@ -31,8 +31,6 @@ from aioretry_smithy.opentelemetry import (
     RetryBudgetMetrics,
 )
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def states(heard):
