@@ -297,10 +297,3 @@ def test_alert_fires_in_trouble_alone(name, is_trouble, promtool, tmp_path):
     process = promtool("test", "rules", "test.yml")
 
     assert 0 == process.returncode, process.stdout + process.stderr
-
-
-def test_page_says_when_each_alert_fires():
-    """In the order of the file."""
-    page = (FOLDER / "watch-with-grafana.rst").read_text(encoding="utf-8")
-
-    assert [rule.name for rule in RULES] == re.findall(r"\* - ``(\w+)``", page)
