@@ -10,7 +10,7 @@ import subprocess
 import pytest
 from alerts import RULES, alerts
 from dashboard import WIDTH, dashboard
-from make_monitoring import FOLDER, files
+from make_monitoring import files
 from panels import ROWS
 from promql import ADDED_BY_PROMETHEUS, select, sum_by
 
