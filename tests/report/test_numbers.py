@@ -27,7 +27,8 @@ def answers_of(lines, by="path", top=10, **chosen):
 
 
 @pytest.fixture(
-    scope="module", params=[FEW, pytest.param(MANY, marks=pytest.mark.long)]
+    scope="module",
+    params=[FEW, pytest.param(MANY, marks=[pytest.mark.long, pytest.mark.release])],
 )
 def made(request):
     """The answers about calls of a real chain, and these calls."""

@@ -117,7 +117,9 @@ def simulate(chain, processes: int, faults, **settings: Any) -> Any:
     return storm.storm(clients, processes, scale=10, **settings)["it"]
 
 
-fleets = pytest.mark.parametrize("processes", [50, 500])
+fleets = pytest.mark.parametrize(
+    "processes", [50, pytest.param(500, marks=pytest.mark.release)]
+)
 all_faults = pytest.mark.parametrize("faults", FAULTS.values(), ids=FAULTS)
 
 
@@ -134,7 +136,10 @@ def test_standard_chain_helps_the_server(chain, processes, faults):
 
 
 @all_faults
-@pytest.mark.parametrize(("processes", "load", "later"), [(50, 1.05, 2), (500, 1.2, 5)])
+@pytest.mark.parametrize(
+    ("processes", "load", "later"),
+    [(50, 1.05, 2), pytest.param(500, 1.2, 5, marks=pytest.mark.release)],
+)
 def test_budget_alone_does_little_harm(processes, load, later, faults):
     """It sends hardly more than clients without retries do, and is back about then."""
     run, bare = (
@@ -159,7 +164,10 @@ def test_random_breaks_hardly_reach_the_caller(processes, chain, share, least):
     assert run.attempts_per_call <= 1.11
 
 
-@pytest.mark.parametrize(("processes", "load"), [(50, 1.01), (500, 1.1)])
+@pytest.mark.parametrize(
+    ("processes", "load"),
+    [(50, 1.01), pytest.param(500, 1.1, marks=pytest.mark.release)],
+)
 def test_budget_ends_retries_where_all_connections_break(processes, load):
     """The first round may cost what was saved, and then the brake is on."""
     run = simulate(budget_alone, processes, breaking(1.0), outage=None)
@@ -168,7 +176,10 @@ def test_budget_ends_retries_where_all_connections_break(processes, load):
     assert 1 < run.attempts_per_call <= load
 
 
-@pytest.mark.parametrize(("processes", "most"), [(50, 0.1), (500, 0.4)])
+@pytest.mark.parametrize(
+    ("processes", "most"),
+    [(50, 0.1), pytest.param(500, 0.4, marks=pytest.mark.release)],
+)
 def test_standard_chain_lets_go_where_all_connections_break(processes, most):
     """It sends little, and goes on trying."""
     run = simulate(standard_chain, processes, breaking(1.0), outage=None)

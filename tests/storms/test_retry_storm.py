@@ -66,7 +66,9 @@ def success(run: Any, begin: int, end: int) -> float:
     return sum(run.answered[begin:end]) / sum(run.calls[begin:end])
 
 
-fleets = pytest.mark.parametrize("processes", [50, 500])
+fleets = pytest.mark.parametrize(
+    "processes", [50, pytest.param(500, marks=pytest.mark.release)]
+)
 
 
 @fleets
@@ -79,7 +81,10 @@ def test_dip_is_what_the_page_says(processes):
     assert 12 <= run.seconds_to_recover <= 16
 
 
-@pytest.mark.parametrize(("processes", "load"), [(50, 0.75), (500, 0.85)])
+@pytest.mark.parametrize(
+    ("processes", "load"),
+    [(50, 0.75), pytest.param(500, 0.85, marks=pytest.mark.release)],
+)
 def test_standard_chain_helps_the_server(processes, load):
     """It sends less than clients without retries do, and is back seconds sooner."""
     run, bare = (
@@ -92,7 +97,7 @@ def test_standard_chain_helps_the_server(processes, load):
 
 @pytest.mark.parametrize(
     ("processes", "load", "seconds", "failed"),
-    [(50, 0.4, 0, 0.13), (500, 0.7, 9, 0.26)],
+    [(50, 0.4, 0, 0.13), pytest.param(500, 0.7, 9, 0.26, marks=pytest.mark.release)],
 )
 def test_adaptive_limit_sends_what_the_server_can_carry_out(
     processes, load, seconds, failed
@@ -127,7 +132,8 @@ def test_each_setting_of_the_adaptive_limit_counts(changes, load, seconds):
 
 
 @pytest.mark.parametrize(
-    ("processes", "load", "later"), [(50, 1.03, 2), (500, 1.17, 5)]
+    ("processes", "load", "later"),
+    [(50, 1.03, 2), pytest.param(500, 1.17, 5, marks=pytest.mark.release)],
 )
 def test_budget_alone_does_little_harm(processes, load, later):
     """It sends hardly more than clients without retries do, and is back about then."""
@@ -159,7 +165,10 @@ def test_budget_ends_retries_where_nothing_succeeds(processes):
     assert 0 < max(retries) <= 3 - 1
 
 
-@pytest.mark.parametrize(("processes", "most"), [(50, 0.1), (500, 0.4)])
+@pytest.mark.parametrize(
+    ("processes", "most"),
+    [(50, 0.1), pytest.param(500, 0.4, marks=pytest.mark.release)],
+)
 def test_standard_chain_goes_on_trying(processes, most):
     """When everything fails it sends little, but every process asks now and then."""
     fleet = processes_without_an_answer("standard chain", processes)
@@ -195,6 +204,7 @@ def test_random_errors_hardly_reach_the_caller(client, error_rate, seconds, leas
     assert run.attempts_per_call <= 1.11
 
 
+@pytest.mark.release
 def test_page_shows_these_figures():
     """The table of the page is what the simulation prints in full size."""
     path = DOCS / "explanation" / "retry-storms.csv"
