@@ -13,17 +13,6 @@ WORKER = os.environ.get("PYTEST_XDIST_WORKER")
 """Which of the processes this is, if it is one."""
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int | None:
-    """Run half as many more than there are processors.
-
-    With one for each, they waited for sockets a third of their time.
-    """
-    if not hasattr(os, "sched_getaffinity"):
-        return None
-    return len(os.sched_getaffinity(0)) * 3 // 2
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Keep the tests themselves out of what the collector of garbage looks at.
