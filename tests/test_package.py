@@ -162,6 +162,16 @@ def test_oldest_extras_allowed_are_tested():
     assert set() == allowed - {*tested}
 
 
+def test_long_tests_have_all_extras():
+    """They run in one environment only: what it lacks would be tested in none."""
+    tox = configparser.RawConfigParser()
+    tox.read(ROOT / "tox.ini", encoding="utf-8")
+    metadata = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = tox["testenv:long"].get("extras", tox["testenv"]["extras"])
+
+    assert {*metadata["project"]["optional-dependencies"]} == {*extras.split(", ")}
+
+
 def test_readme_links_to_pages_that_exist():
     """In a checkout by their files, on the package index where they are published."""
     linked = re.findall(r"<(docs/\S+\.rst)>`__", README)
