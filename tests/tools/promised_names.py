@@ -259,6 +259,7 @@ def _lines_of_function(name: str, function: Any, kind: str = "") -> list[str]:
     if kind in {"method", "classmethod"} or name == "__init__":
         del arguments[0]
     shown: list[str] = []
+    by_position = [each for each in arguments if each.kind is each.POSITIONAL_ONLY]
     for each in arguments:
         if each.kind is each.KEYWORD_ONLY and not any(e.startswith("*") for e in shown):
             shown.append("*")
@@ -269,6 +270,8 @@ def _lines_of_function(name: str, function: Any, kind: str = "") -> list[str]:
             shown += _keys_of(settings[1])
         elif not each.name.startswith("_"):
             shown.append(_argument(each))
+        if by_position and each is by_position[-1]:
+            shown.append("/")
     returned = _type(signature.return_annotation)
     tail = f") -> {returned}" if returned and name != "__init__" else ")"
     words = [
