@@ -12,7 +12,6 @@ import pytest
 from aiohttp import ClientTimeout
 from chains import SAFELY, connected, retrying
 from fault_server import OK, End, Fault, FaultServer, Read, answer, cut, response
-from pairs import each_pair
 
 from aioretry_smithy import IDEMPOTENT_METHODS, capture_logs
 
@@ -51,7 +50,8 @@ GARBAGE = {
 
 each_method = pytest.mark.parametrize("method", METHODS)
 either_kind_of_method = pytest.mark.parametrize("method", ["PUT", "POST"])
-ENDS = [End.CLOSE, End.RESET]
+# Point and end make the error, on which and the method it depends what is repeated.
+each_end = pytest.mark.parametrize("end", [End.CLOSE, End.RESET])
 
 
 def build(server, **settings):
@@ -73,7 +73,9 @@ def may_be_repeated(method):
     return method in IDEMPOTENT_METHODS
 
 
-@each_pair(point=RESPONSE_POINTS, end=ENDS, method=METHODS)
+@pytest.mark.parametrize("point", RESPONSE_POINTS)
+@each_end
+@each_method
 async def test_response_is_cut(method, end, point):
     """A failure before the end of the headers is an attempt, later it is the caller's.
 
@@ -94,7 +96,9 @@ async def test_response_is_cut(method, end, point):
         assert (at < len(ANSWER)) is isinstance(log.response_cause, aiohttp.ClientError)
 
 
-@each_pair(at=[HEAD_ENDS, HEAD_ENDS + 100, len(ANSWER) - 1], end=ENDS, method=METHODS)
+@pytest.mark.parametrize("at", [HEAD_ENDS, HEAD_ENDS + 100, len(ANSWER) - 1])
+@each_end
+@each_method
 async def test_buffered_response_is_cut(method, end, at):
     """Where the body belongs to the attempt, its failure is one of the attempt."""
     faults = [cut(ANSWER[:at], end=end)]
@@ -109,7 +113,9 @@ async def test_buffered_response_is_cut(method, end, at):
     assert again is (log.response_cause is None)
 
 
-@each_pair(point=REQUEST_POINTS, end=ENDS, method=METHODS)
+@pytest.mark.parametrize("point", REQUEST_POINTS)
+@each_end
+@each_method
 async def test_request_is_cut(method, end, point):
     """Half an upload did nothing; even so, only what may be repeated is."""
     fault = cut(read=REQUEST_POINTS[point], end=end)
@@ -220,7 +226,8 @@ async def test_request_timeout_answers_the_next_request(method):
     assert 1 + again == server.processed
 
 
-@each_pair(end=ENDS, method=METHODS)
+@each_end
+@each_method
 async def test_connection_is_ended_before_the_request(method, end):
     """A connection that was accepted and dropped may have carried the request."""
     async with FaultServer(connections=[end]) as server, build(server) as session:
