@@ -65,6 +65,7 @@ SHOWN = re.compile(
 HEAD = """\
 The public names of aioretry_smithy, with their signatures. They are a promise: see the
 page "What may change". "python tests/tools/promised_names.py" writes them anew.
+"..." is a default that the reference says in words.
 """
 OPERATORS = "__aenter__", "__call__", "__enter__", "__len__", "__or__"
 WIDTH = 88
@@ -118,10 +119,16 @@ def _lines_of_class(name: str, cls: type, module: str) -> list[str]:
     listed = _members_shown()[f"{module}.{name}"]
     for member in sorted(members, key=_place):
         is_public = not member.startswith("_") if listed is None else member in listed
-        if is_public or (member in OPERATORS and member in vars(cls)):
+        if is_public or (member in OPERATORS and _is_added(member, cls)):
             lines += _lines_of_member(member, members[member], cls)
     head = f"class {name}({bases})" if bases else f"class {name}"
     return [head, *(f"    {line}" for line in lines)]
+
+
+def _is_added(member: str, cls: type) -> bool:
+    """Say whether a member is of the class, and not of a public base."""
+    (first, *_) = (each for each in cls.__mro__ if member in vars(each))
+    return first is cls or (_is_ours(first) and first not in _public_classes())
 
 
 def _lines_of_member(name: str, value: Any, cls: type) -> list[str]:
