@@ -37,6 +37,15 @@ def test_each_room_has_its_folder_and_other_folders_are_kinds():
     assert folders(PACKAGE) | KINDS | NO_TESTS == folders(TESTS)
 
 
+def test_page_for_contributors_names_each_kind():
+    """Each kind and each mark has its place there."""
+    page = TESTS.parent / "docs" / "contributing.rst"
+    text = page.read_text(encoding="utf-8")
+
+    assert [] == [kind for kind in sorted(KINDS) if f"``{kind}``" not in text]
+    assert [] == [mark for mark in ("slow", "long") if f"marked ``{mark}``" not in text]
+
+
 def test_helpers_are_in_the_folders_for_them():
     """A folder of a room has tests and fixtures only."""
     modules = [path.relative_to(TESTS) for path in TESTS.rglob("*.py")]
