@@ -143,3 +143,17 @@ async def test_who_is_cancelled_as_its_time_is_up_is_passed_by():
 
     assert first.cancelled()
     assert 0 == limit.pending
+
+
+async def test_end_of_one_that_is_long_gone_is_no_matter():
+    """Others still wait when its time would have been up."""
+    limit = RateLimit(1)
+    limit._line.try_take(now())
+    price = [Price(limit, 1.0)]
+    tasks = [asyncio.create_task(turn_of(price, 2.5)) for _ in range(2)]
+    tasks += [asyncio.create_task(turn_of(price, 100.0)) for _ in range(3)]
+
+    await asyncio.gather(*tasks)
+
+    assert 5.0 == now()
+    assert 0 == limit.pending
