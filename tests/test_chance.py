@@ -69,6 +69,7 @@ def test_unpickled_backoff_is_equal_to_its_origin(make):
     assert backoff == pickle.loads(pickle.dumps(backoff)) == copy.deepcopy(backoff)
 
 
+@pytest.mark.slow
 def test_processes_do_not_retry_in_step():
     """Two processes that start from one pickle wait for different times."""
     pickled = base64.b64encode(pickle.dumps(Backoff.random(1, 2))).decode()

@@ -371,6 +371,7 @@ class TestEndpoint:
         assert (200, [0]) == (response.status, in_flight(group))
 
 
+@pytest.mark.slow
 async def test_many_calls_leave_no_growth():
     """Case 142: of paths that are known, with failures of all kinds."""
     chance = random.Random(1)

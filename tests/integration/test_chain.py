@@ -213,6 +213,7 @@ async def test_small_rest_of_a_body_is_read_and_the_connection_used_again(servin
     assert 1 == len(set(peers))
 
 
+@pytest.mark.slow
 async def test_silent_server_is_cut_at_the_deadline_to_the_scaled_number(serving):
     """The two diagrams of the Armeria page with real sockets, times divided by 5."""
 

@@ -186,6 +186,7 @@ async def test_request_made_by_hand_inside_goes_to_the_one_chosen(serving):
     assert [("a", "/by-hand"), ("b", "/by-hand")] == asked
 
 
+@pytest.mark.slow
 async def test_random_cancellations_leave_nothing_under_way(serving):
     """Case 99: of bodies, hedges and retries."""
     chance = random.Random(2)

@@ -69,6 +69,7 @@ class Server:
         return web.Response(status=outcome)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 async def test_attempts_add_up_to_what_the_server_saw(serving, seed):
     """1000 calls, 50 at once: statuses, hang-ups and cancellations all agree."""

@@ -138,6 +138,7 @@ def test_bad_arguments_are_refused(argument, options):
         RateLimit(**options)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.integers(0, 2**32).map(random.Random))
 def test_no_schedule_exceeds_the_rate_in_any_window(chance):

@@ -402,6 +402,7 @@ def test_error_in_the_block_leaves_the_file_as_it_is():
     assert not file.getvalue().endswith("}\n")
 
 
+@pytest.mark.slow
 @given(LINES)
 def test_any_values_make_a_valid_archive(values):
     """Whatever stands in the fields of a line."""

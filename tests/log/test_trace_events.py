@@ -431,6 +431,7 @@ CALLS = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(CALLS, max_size=8))
 def test_no_slices_overlap(calls):
     """Whatever overlaps: calls, attempts, hedges, waits, calls inside."""
@@ -441,6 +442,7 @@ def test_no_slices_overlap(calls):
     )
 
 
+@pytest.mark.slow
 @given(LINES, st.lists(CALLS, max_size=2))
 def test_any_values_make_a_valid_trace(values, calls):
     """Whatever stands in the fields of a line."""

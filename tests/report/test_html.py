@@ -219,6 +219,7 @@ def test_any_text_is_well_formed_and_legible(text):
     assert legible_text(text) in unescape(page)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["x", "'", "\x00", "\U0010fffd", "\U0001f600", "ü&"])
 def test_a_page_is_small_whatever_it_is_about(text):
     """Many times what is shown, each as long as it may be: below 300 kB."""

@@ -116,6 +116,7 @@ def on_a_terminal(command):
     return shown.decode().replace("\r\n", "\n")
 
 
+@pytest.mark.slow
 @needs_posix("terminals that are made by programs")
 @pytest.mark.parametrize(("path", "body"), [("half", "half"), ("fine", "fine")])
 def test_log_begins_a_line_on_a_terminal(path, body, server):

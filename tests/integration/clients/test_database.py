@@ -154,6 +154,7 @@ async def test_transaction_is_made_again_as_a_whole(
     assert 1 == len(pool.idle)
 
 
+@pytest.mark.slow
 async def test_transaction_that_hangs_is_cut_and_made_again(
     database, pool, example, logs
 ):

@@ -200,6 +200,7 @@ async def test_file_is_sent_again(theirs, ours, scripted, waits, tmp_path):
     assert [b"a report"] * 3 == server.bodies
 
 
+@pytest.mark.slow
 async def test_response_given_up_frees_its_connection(
     library, theirs, ours, scripted, waits, monkeypatch
 ):

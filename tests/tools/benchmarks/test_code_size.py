@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+import pytest
 from code_size import FOLDERS, Size, size_of
 
 
@@ -35,6 +36,7 @@ def test_lines_of_code_are_neither_empty_nor_words():
     )
 
 
+@pytest.mark.slow
 def test_types_are_left_open_in_few_places():
     """There are no more of them than there were; lower the bounds when there are fewer.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from resumed_download import MB, download
 
 
@@ -14,6 +15,7 @@ async def test_a_download_that_breaks_comes_whole_with_each_byte_once():
     assert result.peak < 6 * MB
 
 
+@pytest.mark.slow
 async def test_the_log_of_many_parts_is_bounded():
     """And so are the notes and the time that many parts take."""
     few = await download(4 * MB, MB // 25)
