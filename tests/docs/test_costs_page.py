@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "tests" / "tools" / "benchmarks"
 COSTS = ROOT / "docs" / "explanation" / "what-a-call-costs.csv"
+PAGE = COSTS.with_suffix(".rst").read_text(encoding="utf-8")
+README = (ROOT / "README.rst").read_text(encoding="utf-8")
 SITUATIONS = {
     "one by one": "stub-1",
     "1000 at once": "stub-1000",
@@ -51,3 +54,14 @@ def test_bounds_on_the_page_are_those_that_are_checked(bounds):
     }
 
     assert [] == [row for row in shown if row not in checked]
+
+
+def test_readme_has_the_figures_of_the_page():
+    """Three for each of four chains, measured together."""
+    number = r"(\d+(?:\.\d)?)"
+    on_the_page = r"^   \* - .+\n" + rf"     - {number}\n" * 3
+    in_the_readme = rf" {{2,}}{number} +{number} +{number}$"
+    figures = re.findall(on_the_page, PAGE, re.MULTILINE)
+
+    assert 4 == len(figures)
+    assert figures == re.findall(in_the_readme, README, re.MULTILINE)
