@@ -260,7 +260,8 @@ def is_timeout(cause: BaseException | None) -> bool:
     if isinstance(cause, TimeoutError):
         return True
     # What aiohttp raises for a connection that fails has it inside.
-    cause = getattr(cause, "os_error", cause)
+    if isinstance(cause, aiohttp.ClientConnectorError):
+        cause = getattr(cause, "os_error", cause)
     return isinstance(cause, OSError) and (
         cause.errno == errno.ETIMEDOUT
         or getattr(cause, "winerror", None) == _ERROR_SEM_TIMEOUT

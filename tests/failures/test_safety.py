@@ -205,3 +205,17 @@ def test_groups_of_one_are_peeled():
     assert cause is peel(cause)
     assert cause is peel(grouped(grouped(cause)))
     assert several is peel(grouped(several))
+
+
+class OddError(ConnectionError):
+    """A failure of somebody else, with a name that aiohttp has, too."""
+
+    @property
+    def os_error(self):
+        raise RuntimeError
+
+
+def test_only_what_aiohttp_raises_is_looked_into():
+    """Attributes of other failures are not asked for, since they may raise."""
+    assert is_timeout(OddError(errno.ETIMEDOUT, "timed out"))
+    assert not is_timeout(OddError(errno.ECONNRESET, "reset"))
