@@ -29,7 +29,7 @@ def cause_type(values: Line) -> str | None:
     """Return the name of the class of the exception, if it failed with one."""
     name = text(values, "response_cause_type")
     if name is None:
-        # Lines of 0.2.0 have the text alone.
+        # Older lines have the text alone.
         cause = text(values, "response_cause")
         name = None if cause is None else cause.partition(":")[0]
     return None if name is None else name[:_LONGEST_NAME]
@@ -42,7 +42,7 @@ def status_of(values: Line) -> int | None:
 
 
 def is_success(values: Line, *, was_retried: bool = False) -> bool:
-    """Say whether it was a success; lines of 0.2.0 do not say so themselves."""
+    """Say whether it was a success; older lines do not say so themselves."""
     known = values.get("is_success")
     if isinstance(known, bool):
         return known

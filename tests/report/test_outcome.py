@@ -51,12 +51,12 @@ def test_names_of_classes_are_cut():
     ],
 )
 def test_successes(values, expected):
-    """Lines say so; those of 0.2.0 leave it to be derived."""
+    """Lines say so; older ones leave it to be derived."""
     assert expected is is_success(values)
 
 
 def test_what_was_retried_was_no_success():
-    """Whatever the status of an attempt in a line of 0.2.0."""
+    """Whatever the status of an attempt in an older line."""
     assert not is_success({"response_status": 200}, was_retried=True)
 
 
