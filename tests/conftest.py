@@ -46,9 +46,10 @@ REAL_TIME = [
 Those of them that do not are marked with ``virtual_time``."""
 
 # The same examples each time in continuous integration, and no deadline for one of
-# them on machines that are shared. "thorough" runs in one environment of tox.
+# them on machines that are shared. "thorough" runs in one environment of tox, "release"
+# before a release.
 IN_CI = bool(os.environ.get("CI"))
-for profile, examples in {"quick": 10, "thorough": 100}.items():
+for profile, examples in {"quick": 10, "thorough": 50, "release": 100}.items():
     hypothesis.settings.register_profile(
         profile, deadline=None, derandomize=IN_CI, max_examples=examples
     )

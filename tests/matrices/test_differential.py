@@ -18,7 +18,7 @@ from aioretry_smithy import (
     decorate,
 )
 
-IS_THOROUGH = hypothesis.settings.get_current_profile_name() == "thorough"
+IS_RELEASE = hypothesis.settings.get_current_profile_name() == "release"
 RETRY_COUNT = b"armeria-retry-count: 1\r\n"
 
 
@@ -81,7 +81,7 @@ def ways_of(name):
 
     That a chain lets a kind through is also recorded, see ``story_requests.py``.
     """
-    if IS_THOROUGH:
+    if IS_RELEASE:
         return WAYS
     way = [*WAYS][[*KINDS].index(name) % len(WAYS)]
     return {way: WAYS[way]}

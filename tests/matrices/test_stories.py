@@ -14,7 +14,7 @@ from story_sets import LEFT_OUT, LOOP, SETS, drawn, is_all_here, tell
 from story_text import differences
 
 LARGE = ("calls", "requests")
-"""The sets that take seconds, of which only a thorough run tells all."""
+"""The sets that take seconds, of which all are told before a release only."""
 
 recorded = functools.cache(story_data.read)
 

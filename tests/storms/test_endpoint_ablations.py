@@ -11,7 +11,11 @@ from aioretry_smithy import EndpointSelectionStrategy, RetryBudget
 from aioretry_smithy._endpoints import ejection
 from aioretry_smithy._endpoints.roster import Roster
 
-pytestmark = [pytest.mark.long, pytest.mark.xdist_group("ablations")]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.release,
+    pytest.mark.xdist_group("ablations"),
+]
 SEED = 1
 END = BEGIN + LENGTH
 OFF = {"outlier_detection": None}

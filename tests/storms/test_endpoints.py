@@ -69,6 +69,7 @@ def test_nobody_notices_a_dead_one(trouble):
     assert all(len(each.sent_to(0, left_alone)) <= 0.5 * LENGTH for each in runs)
 
 
+@pytest.mark.release
 def test_black_hole_is_out_once_it_has_let_a_request_wait():
     """Then it gets one request at a time, at most six in a minute."""
     runs = [run(seed, {0: swallows}, length=60.0, end=BEGIN + 60) for seed in FEW_SEEDS]
@@ -82,7 +83,7 @@ def test_black_hole_is_out_once_it_has_let_a_request_wait():
     assert mean(runs, lambda each: each.percentile(0.99, BEGIN, BEGIN + 60)) <= 36
 
 
-@pytest.mark.parametrize("rate", [20.0, 200.0])
+@pytest.mark.parametrize("rate", [20.0, pytest.param(200.0, marks=pytest.mark.release)])
 def test_slow_one_gets_little(rate):
     """One of ten times the latency hardly raises the 99th percentile."""
     runs = one_of_three(slower(10), rate=rate)
@@ -92,6 +93,7 @@ def test_slow_one_gets_little(rate):
     assert mean(runs, lambda each: each.share(0)) <= 0.015
 
 
+@pytest.mark.release
 def test_slow_one_is_noticed_under_round_robin():
     """It gets its share, and the callers wait for it."""
     runs = one_of_three(slower(10), selection=ROUND_ROBIN)
@@ -100,6 +102,7 @@ def test_slow_one_is_noticed_under_round_robin():
     assert mean(runs, lambda each: each.share(0)) == pytest.approx(1 / 3, abs=0.01)
 
 
+@pytest.mark.release
 def test_hedges_go_elsewhere():
     """With one that is slow they cut what is left of the tail."""
     runs = one_of_three(slower(10), chain=hedging_chain)
@@ -185,6 +188,7 @@ def of_finagle(selection, seconds=60.0):
     return done.within(1.0, 0.0, seconds)
 
 
+@pytest.mark.release
 def test_run_that_finagle_was_measured_by():
     """1000 calls a second to eleven, one of which is slow for half of it."""
     assert of_finagle(EndpointSelectionStrategy.peak_ewma()) >= 0.999

@@ -69,10 +69,10 @@ def tell(group, name):
 
 
 def drawn(names):
-    """Return all names for a thorough run; of them every sixth, for one to wait for."""
+    """Return all names before a release; of them every sixth, for a run to wait for."""
     names = list(names)
-    is_thorough = hypothesis.settings.get_current_profile_name() == "thorough"
-    return names if is_thorough else names[::6]
+    is_release = hypothesis.settings.get_current_profile_name() == "release"
+    return names if is_release else names[::6]
 
 
 def is_all_here():
