@@ -21,6 +21,8 @@ from aioretry_smithy import (
     RetryStrategy,
 )
 
+pytestmark = pytest.mark.slow
+
 SAFELY = RetryStrategy.failsafe(Backoff.fixed(0.01))
 RULE = CircuitBreakerRuleWithContent(
     on_content=lambda content: content is not None and content.startswith(b"busy"),

@@ -32,6 +32,8 @@ from aioretry_smithy import (
 )
 from aioretry_smithy.testing import ScriptedTransport, patch_aioresponses
 
+pytestmark = pytest.mark.slow
+
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
 REUSED = ConnectionTimings(None, None, None, reused=True)
 

@@ -8,6 +8,8 @@ from content_answers import HEAD, SOON, WhileBusy, assert_nothing_is_held, build
 
 from aioretry_smithy import RequestLog, RetryStopReason, RetryStrategy
 
+pytestmark = pytest.mark.slow
+
 FAILURES = {
     "stalls": ([HEAD + b"Content-Length: 9\r\n\r\nbusy", 3600.0], TimeoutError),
     "silent": ([HEAD + b"Content-Length: 9\r\n\r\n", 3600.0], TimeoutError),

@@ -20,6 +20,8 @@ from aioretry_smithy import (
     RetryStrategyWithContent,
 )
 
+pytestmark = pytest.mark.slow
+
 MEBIBYTE = b"".join(b"line %6d\n" % n for n in range(87_382))
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"

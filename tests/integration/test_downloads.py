@@ -9,6 +9,8 @@ from chains import connected, retrying
 
 from aioretry_smithy import RetryStrategy, SessionBuilder, decorate
 
+pytestmark = pytest.mark.slow
+
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n"
 SLOW = [HEAD, *(part for byte in b"orders" for part in (0.05, bytes([byte])))]
 LIMIT = ClientTimeout(total=0.15)

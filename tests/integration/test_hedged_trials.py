@@ -21,6 +21,8 @@ from aioretry_smithy import (
     new_response,
 )
 
+pytestmark = pytest.mark.slow
+
 SLOW = 0.05
 """Seconds to an answer, several times as long as the delay of the hedges."""
 

@@ -24,6 +24,8 @@ from content_answers import (
 
 from aioretry_smithy import RequestLog
 
+pytestmark = pytest.mark.slow
+
 MEBIBYTE = 1024 * 1024
 GZIP = b"Content-Encoding: gzip"
 

@@ -14,6 +14,8 @@ from chains import connected, retrying
 
 from aioretry_smithy import AttemptTimeoutError, RequestLog, ResponseTimeoutError
 
+pytestmark = pytest.mark.slow
+
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
 BUSY = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
 LIMIT = {"timeout": aiohttp.ClientTimeout(total=0.4)}

@@ -11,6 +11,8 @@ from slow_resolver import SAFELY, WAIT, SlowResolver, each_chain, log_of, timed
 
 from aioretry_smithy import AttemptTimeoutError, ConnectionTimings, capture_logs
 
+pytestmark = pytest.mark.slow
+
 REUSED = ConnectionTimings(None, None, None, reused=True)
 
 

@@ -27,6 +27,8 @@ from aioretry_smithy import (
 )
 from aioretry_smithy.testing import FaultInjectingClient, InjectedFault
 
+pytestmark = pytest.mark.slow
+
 RESUMING = ResumingClient.new_decorator()
 RETRYING = retrying(RetryStrategy.failsafe(NOW))
 CHAINS = {

@@ -23,6 +23,8 @@ from aioretry_smithy import (
     client_decorator,
 )
 
+pytestmark = pytest.mark.slow
+
 RESUMING = ResumingClient.new_decorator()
 RETRYING = retrying(RetryStrategy.failsafe(NOW))
 
@@ -207,7 +209,6 @@ async def test_an_attempt_timeout_that_is_final_goes_out():
     assert "no_retry" == log.stop_reason
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("limit", [None, 0.5])
 async def test_the_deadline_holds_for_all_parts(limit):
     """It cuts the body of a part, and names itself."""
