@@ -49,7 +49,7 @@ Those of them that do not are marked with ``virtual_time``."""
 # them on machines that are shared. "thorough" runs in one environment of tox, "release"
 # before a release.
 IN_CI = bool(os.environ.get("CI"))
-for profile, examples in {"quick": 10, "thorough": 50, "release": 100}.items():
+for profile, examples in {"quick": 10, "thorough": 30, "release": 100}.items():
     hypothesis.settings.register_profile(
         profile, deadline=None, derandomize=IN_CI, max_examples=examples
     )

@@ -83,6 +83,7 @@ async def test_nothing_is_lost_by_the_standard_chain(storm):
 
 
 @pytest.mark.long
+@pytest.mark.release
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_no_call_is_lost_whatever_else_there_is(fault):
     """With more kinds of pools, each with each of the other values."""
