@@ -28,7 +28,10 @@ def folders(root: Path) -> set[str]:
     return {
         path.name.removeprefix("_")
         for path in root.iterdir()
-        if path.is_dir() and path.name != "__pycache__"
+        if any(
+            each.is_file() and "__pycache__" not in each.parts
+            for each in path.rglob("*")
+        )
     }
 
 
