@@ -63,7 +63,7 @@ class Passage:
 
     @property
     def charges(self) -> Iterable[tuple[RateLimit, Charge]]:
-        """What may be corrected, with the limits that have charged it."""
+        """Charges that may be corrected, each with its limit."""
         for limit, turn in self.turns:
             if isinstance(turn, Charge) and not limit._is_plain:
                 yield limit, turn

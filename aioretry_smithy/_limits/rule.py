@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class RatePermit(Protocol):
-    """What a request goes out with: it is told how that ended."""
+    """Learns how a request ended that a limit has let out."""
 
     def learn(self, response: aiohttp.ClientResponse) -> None:
         """Learn from an answer."""

@@ -1,9 +1,10 @@
 """Fixtures that the tests of circuit breakers share."""
 
 import pytest
+from breaker_diary import Diary, fail
 from chains import Clock
 
-from aioretry_smithy import CircuitBreaker
+from aioretry_smithy import CircuitBreaker, CircuitState
 
 
 @pytest.fixture
@@ -16,3 +17,18 @@ def breaker():
 def clock():
     """A clock that stands still until the test moves it."""
     return Clock(1000.0)
+
+
+@pytest.fixture
+def diary():
+    """A listener that notes everything."""
+    return Diary()
+
+
+@pytest.fixture
+def opened(breaker, diary):
+    """The circuit breaker, just opened by failures."""
+    fail(breaker, 4)
+    diary.entries.clear()
+    assert CircuitState.OPEN is breaker.state
+    return breaker

@@ -6,7 +6,7 @@ import math
 import time
 
 import pytest
-from breaker_diary import Diary, fail
+from breaker_diary import fail
 
 from aioretry_smithy import (
     Backoff,
@@ -20,26 +20,11 @@ CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
 
 
 @pytest.fixture
-def diary():
-    """A listener that notes everything."""
-    return Diary()
-
-
-@pytest.fixture
 def breaker(clock, diary):
     """A closed circuit breaker that opens above half of at least 4 events."""
     return CircuitBreaker(
         "orders", minimum_request_threshold=4, clock=clock, listeners=[diary]
     )
-
-
-@pytest.fixture
-def opened(breaker, diary):
-    """The same, just opened by failures."""
-    fail(breaker, 4)
-    diary.entries.clear()
-    assert OPEN is breaker.state
-    return breaker
 
 
 def succeed(breaker, times):

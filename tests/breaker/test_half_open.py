@@ -1,7 +1,7 @@
 """A circuit breaker that is open, and one that tries whether to close."""
 
 import pytest
-from breaker_diary import Diary, fail
+from breaker_diary import fail
 
 from aioretry_smithy import CircuitBreaker, CircuitState
 from aioretry_smithy._breaker.window import EventCount
@@ -13,26 +13,11 @@ reports = pytest.mark.parametrize(
 
 
 @pytest.fixture
-def diary():
-    """A listener that notes everything."""
-    return Diary()
-
-
-@pytest.fixture
 def breaker(clock, diary):
     """A closed circuit breaker that opens above half of at least 4 events."""
     return CircuitBreaker(
         "orders", minimum_request_threshold=4, clock=clock, listeners=[diary]
     )
-
-
-@pytest.fixture
-def opened(breaker, diary):
-    """The same, just opened by failures."""
-    fail(breaker, 4)
-    diary.entries.clear()
-    assert OPEN is breaker.state
-    return breaker
 
 
 class TestOpen:

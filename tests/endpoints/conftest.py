@@ -1,10 +1,12 @@
-"""Chances in the choice of endpoints, which the test says."""
+"""Chances that the test says, and answers to health checks."""
 
 from __future__ import annotations
 
 import random
 
+import aiohttp
 import pytest
+from health import Health
 
 
 @pytest.fixture
@@ -33,3 +35,21 @@ def seeded(monkeypatch):
 def shortest_ejections(monkeypatch):
     """Let endpoints be out for the times that were asked for, and no longer."""
     monkeypatch.setattr("aioretry_smithy._endpoints.ejection.chance", lambda: 0.0)
+
+
+@pytest.fixture
+def health(monkeypatch):
+    """Answers the checks."""
+    health = Health()
+
+    async def _request(self, method, url, **options):
+        return await health(self, method, url, **options)
+
+    monkeypatch.setattr(aiohttp.ClientSession, "_request", _request)
+    return health
+
+
+@pytest.fixture
+def no_jitter(monkeypatch):
+    """Rounds begin when the interval is over."""
+    monkeypatch.setattr("aioretry_smithy._endpoints.checks.chance", lambda: 0.5)

@@ -12,28 +12,11 @@ import aiohttp
 import pytest
 from chains import now, pass_on, refused
 from group_servers import Servers, of, retrying
-from health import Health
 
 from aioretry_smithy import Endpoint, HealthCheckedEndpointGroup, decorate
 from aioretry_smithy.testing import VirtualTimeLoop
 
-
-@pytest.fixture
-def health(monkeypatch):
-    """Answers the checks."""
-    health = Health()
-
-    async def _request(self, method, url, **options):
-        return await health(self, method, url, **options)
-
-    monkeypatch.setattr(aiohttp.ClientSession, "_request", _request)
-    return health
-
-
-@pytest.fixture(autouse=True)
-def no_jitter(request, monkeypatch):
-    """Rounds begin when the interval is over."""
-    monkeypatch.setattr("aioretry_smithy._endpoints.checks.chance", lambda: 0.5)
+pytestmark = pytest.mark.usefixtures("no_jitter")
 
 
 async def test_use_outside_of_its_block_is_an_error(health):

@@ -9,7 +9,6 @@ import aiohttp
 import pytest
 from chains import bad_argument, now, refused
 from group_servers import Servers, Told, dns, of, retrying
-from health import Health
 
 from aioretry_smithy import (
     DynamicEndpointGroup,
@@ -21,26 +20,10 @@ from aioretry_smithy import (
     request_options,
 )
 
+pytestmark = pytest.mark.usefixtures("no_jitter")
+
 NO_SESSION = "an aiohttp.ClientSession or None"
 PATH = "a path, such as '/healthz'"
-
-
-@pytest.fixture
-def health(monkeypatch):
-    """Answers the checks."""
-    health = Health()
-
-    async def _request(self, method, url, **options):
-        return await health(self, method, url, **options)
-
-    monkeypatch.setattr(aiohttp.ClientSession, "_request", _request)
-    return health
-
-
-@pytest.fixture(autouse=True)
-def no_jitter(request, monkeypatch):
-    """Rounds begin when the interval is over."""
-    monkeypatch.setattr("aioretry_smithy._endpoints.checks.chance", lambda: 0.5)
 
 
 async def test_calls_wait_for_the_first_round(health):

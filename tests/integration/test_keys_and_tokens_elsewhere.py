@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import warnings
 
 import aiohttp
 import pytest
 from chains import connected, pass_on, retrying
-from key_server import Server, refreshing
+from key_server import refreshing
 
 from aioretry_smithy import (
     Backoff,
@@ -22,20 +21,6 @@ from aioretry_smithy import (
 SAFELY = RetryStrategy.failsafe(Backoff.without_delay())
 PATIENCE = 20.0
 CHAINS = pytest.mark.parametrize("between", [(), (pass_on,)], ids=["own", "foreign"])
-
-
-@pytest.fixture
-async def own():
-    """The session's own server."""
-    async with asyncio.timeout(PATIENCE), Server() as server:
-        yield server
-
-
-@pytest.fixture
-async def stranger():
-    """Another one."""
-    async with Server() as server:
-        yield server
 
 
 class TestRedirects:

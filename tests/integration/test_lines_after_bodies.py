@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from chains import Always, retrying
 from chains import connected as build
-from lines_after_bodies import USER, Lines, logged
+from lines_after_bodies import USER, logged
 
 from aioretry_smithy import (
     Backoff,
@@ -27,19 +27,6 @@ HALF = HEAD + b"01234"
 BUSY = b"HTTP/1.1 503 Busy\r\nContent-Length: 10\r\n\r\n01234"
 MISSING = b"HTTP/1.1 404 Not Found\r\nContent-Length: 10\r\n\r\n01234"
 SOON = RetryStrategy.failsafe(Backoff.fixed(0.01))
-
-
-@pytest.fixture
-def lines():
-    """The lines of the logger ``shop``."""
-    handler, logger = Lines(), logging.getLogger("shop")
-    logger.addHandler(handler)
-    logger.setLevel(logging.DEBUG)
-    logger.propagate = False
-    yield handler
-    logger.removeHandler(handler)
-    logger.setLevel(logging.NOTSET)
-    logger.propagate = True
 
 
 async def test_line_has_the_body(serve, lines):

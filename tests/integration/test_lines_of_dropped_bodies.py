@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import logging
 import subprocess
 import sys
 import textwrap
@@ -15,7 +14,7 @@ import pytest
 from chains import connected as build
 from chains import retrying
 from left_over import nothing_to_collect
-from lines_after_bodies import Lines, logged
+from lines_after_bodies import logged
 
 from aioretry_smithy import Backoff, RequestLog, RetryStrategy, client_decorator
 
@@ -23,19 +22,6 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
 HALF = HEAD + b"01234"
 MISSING = b"HTTP/1.1 404 Not Found\r\nContent-Length: 10\r\n\r\n01234"
 SOON = RetryStrategy.failsafe(Backoff.fixed(0.01))
-
-
-@pytest.fixture
-def lines():
-    """The lines of the logger ``shop``."""
-    handler, logger = Lines(), logging.getLogger("shop")
-    logger.addHandler(handler)
-    logger.setLevel(logging.DEBUG)
-    logger.propagate = False
-    yield handler
-    logger.removeHandler(handler)
-    logger.setLevel(logging.NOTSET)
-    logger.propagate = True
 
 
 async def leave(response):

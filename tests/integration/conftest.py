@@ -1,0 +1,39 @@
+"""Servers and loggers that several files of tests share."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+from key_server import Server
+from lines_after_bodies import Lines
+
+PATIENCE = 20.0
+
+
+@pytest.fixture
+async def own():
+    """The session's own server."""
+    async with asyncio.timeout(PATIENCE), Server() as server:
+        yield server
+
+
+@pytest.fixture
+async def stranger():
+    """Another one."""
+    async with Server() as server:
+        yield server
+
+
+@pytest.fixture
+def lines():
+    """The lines of the logger ``shop``."""
+    handler, logger = Lines(), logging.getLogger("shop")
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    logger.propagate = False
+    yield handler
+    logger.removeHandler(handler)
+    logger.setLevel(logging.NOTSET)
+    logger.propagate = True
