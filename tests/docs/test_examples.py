@@ -49,6 +49,9 @@ def is_storm(script):
     return script.stem in {"hedging_outage", "hedging_tail", "retry_storm"}
 
 
+BEFORE_A_RELEASE = pytest.mark.long, pytest.mark.release
+
+
 def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
@@ -143,7 +146,7 @@ def _virtual_time(monkeypatch):
 @pytest.mark.parametrize(
     "script",
     [
-        pytest.param(script, marks=pytest.mark.long) if is_storm(script) else script
+        pytest.param(script, marks=BEFORE_A_RELEASE) if is_storm(script) else script
         for script in SCRIPTS
     ],
     ids=name_of,

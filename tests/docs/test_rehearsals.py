@@ -18,6 +18,7 @@ COMMAND = re.compile(
     r"(?:.*\n)*?\.\. code-block:: text\n\n(?P<shown>(?:    .*\n|\n)+)",
     re.MULTILINE,
 )
+BEFORE_A_RELEASE = pytest.mark.long, pytest.mark.release
 PAGES = ("howto/rehearse-an-outage", "explanation/retry-storms")
 REHEARSALS = [
     pytest.param(
@@ -25,7 +26,7 @@ REHEARSALS = [
         *command.groups(),
         id=command["arguments"],
         # The one with the default numbers.
-        marks=pytest.mark.long if "--clients" not in command["arguments"] else (),
+        marks=() if "--clients" in command["arguments"] else BEFORE_A_RELEASE,
     )
     for page in PAGES
     for command in COMMAND.finditer((DOCS / f"{page}.rst").read_text(encoding="utf-8"))

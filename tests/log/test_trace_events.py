@@ -193,6 +193,17 @@ def test_call_inside_is_nested():
     ] == seen(slices(call))
 
 
+def test_body_that_a_call_inside_covers():
+    """It would overlap on its lane, and is not drawn."""
+    inner = line(0.5, 1.0, request_url="http://example.com/token")
+    call = line(0.0, 1.0, total_duration=1.5, calls=[inner])
+
+    assert [
+        (1, 0.0, 1.5, "GET example.com/a"),
+        (1, 0.5, 1.5, "GET example.com/token"),
+    ] == seen(slices(call))
+
+
 def test_call_inside_that_outlives_its_attempt():
     """Its body may be read later; it lies beside, with all that is inside."""
     inner = line(0.5, 2.0, children=[line(0.5, 2.0)])
