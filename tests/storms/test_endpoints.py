@@ -141,6 +141,7 @@ def cold_return(seed, selection):
     return done.percentile(0.99, cold.back_at, cold.back_at + 10)
 
 
+@pytest.mark.release
 def test_one_that_is_back_may_be_slow_at_first():
     """What it does not do yet the others do; under round robin it is overrun."""
     usual = EndpointSelectionStrategy.peak_ewma()
@@ -197,7 +198,11 @@ def test_run_that_finagle_was_measured_by():
 
 @pytest.mark.parametrize(
     ("processes", "load"),
-    [(1, 1.01), (50, 1.03), pytest.param(500, 1.17, marks=pytest.mark.release)],
+    [
+        (1, 1.01),
+        pytest.param(50, 1.03, marks=pytest.mark.release),
+        pytest.param(500, 1.17, marks=pytest.mark.release),
+    ],
 )
 @dead
 def test_total_outage_is_no_storm(trouble, processes, load):

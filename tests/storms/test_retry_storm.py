@@ -131,9 +131,10 @@ def test_each_setting_of_the_adaptive_limit_counts(changes, load, seconds):
     assert (run.seconds_to_recover == 0) is (not changes)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("processes", "load", "later"),
-    [(50, 1.03, 2), pytest.param(500, 1.17, 5, marks=pytest.mark.release)],
+    [(50, 1.03, 2), (500, 1.17, 5)],
 )
 def test_budget_alone_does_little_harm(processes, load, later):
     """It sends hardly more than clients without retries do, and is back about then."""
@@ -145,6 +146,7 @@ def test_budget_alone_does_little_harm(processes, load, later):
     assert run.seconds_to_recover <= bare.seconds_to_recover + later
 
 
+@pytest.mark.release
 @fleets
 def test_plain_retries_never_let_go(processes):
     """Without a budget nothing succeeds any more, long after the dip is over."""
@@ -155,6 +157,7 @@ def test_plain_retries_never_let_go(processes):
     assert 0 == sum(run.answered[storm.DIP.stop :])
 
 
+@pytest.mark.release
 @fleets
 def test_budget_ends_retries_where_nothing_succeeds(processes):
     """When everything fails, a process retries less often than the brake allows."""
