@@ -116,7 +116,10 @@ def _lines_of_class(name: str, cls: type, module: str) -> list[str]:
     lines = []
     if made := _constructor_of(cls, members):
         lines += _lines_of_function("__init__", made)
-    listed = _members_shown()[f"{module}.{name}"]
+    shown = _members_shown()
+    if f"{module}.{name}" not in shown:
+        raise LookupError(f"{module}.{name} is shown on no page of docs/reference")
+    listed = shown[f"{module}.{name}"]
     for member in sorted(members, key=_place):
         is_public = not member.startswith("_") if listed is None else member in listed
         if is_public or (member in OPERATORS and _is_added(member, cls)):
