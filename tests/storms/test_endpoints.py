@@ -151,7 +151,8 @@ def test_one_that_is_back_may_be_slow_at_first():
     assert cold_return(SEEDS[0], ROUND_ROBIN) >= 250
 
 
-@pytest.mark.parametrize("processes", [1, pytest.param(50, marks=pytest.mark.release)])
+@pytest.mark.release
+@pytest.mark.parametrize("processes", [1, 50])
 def test_equal_ones_do_the_same(processes):
     """Ten that are busy for 85 % of the time get as much, but for chance."""
     places, mean_time = 4, 0.010 * math.exp(0.5**2 / 2)

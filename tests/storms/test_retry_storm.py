@@ -168,9 +168,10 @@ def test_budget_ends_retries_where_nothing_succeeds(processes):
     assert 0 < max(retries) <= 3 - 1
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("processes", "most"),
-    [(50, 0.1), pytest.param(500, 0.4, marks=pytest.mark.release)],
+    [(50, 0.1), (500, 0.4)],
 )
 def test_standard_chain_goes_on_trying(processes, most):
     """When everything fails it sends little, but every process asks now and then."""
@@ -189,7 +190,11 @@ def test_standard_chain_goes_on_trying(processes, most):
 @pytest.mark.parametrize(
     ("error_rate", "seconds", "least"),
     # 10 % is more than the budget pays for: its savings are used up after minutes.
-    [(0.01, 60, 0.9995), (0.05, 60, 0.999), (0.1, 300, 0.985)],
+    [
+        (0.01, 60, 0.9995),
+        (0.05, 60, 0.999),
+        pytest.param(0.1, 300, 0.985, marks=pytest.mark.release),
+    ],
 )
 @pytest.mark.parametrize("client", ["standard chain", "adaptive limit"])
 def test_random_errors_hardly_reach_the_caller(client, error_rate, seconds, least):
