@@ -139,7 +139,7 @@ class Tokens:
 
     @property
     def name(self) -> str:
-        """What describes the user's function."""
+        """The user's function by its name, for descriptions and errors."""
         return name_without_arguments(self._fetch)
 
     @property

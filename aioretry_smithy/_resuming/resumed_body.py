@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class _NoConnection(ResponseHandler):
-    """What a stream without a connection of its own pauses: nothing."""
+    """Pauses nothing, for a stream without a connection of its own."""
 
     def pause_reading(self) -> None:
         pass
