@@ -10,7 +10,7 @@ import pytest
 
 from aioretry_smithy import ClientRequestContext, RequestLog
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 KNOWING = TESTS / "support" / "calls.py"
 STATE = {"ClientRequestContext", "RequestLog"}
 MODULES = {

@@ -12,7 +12,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 PACKAGE = TESTS.parent / "aioretry_smithy"
 FOREIGN = {
     name

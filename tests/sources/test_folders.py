@@ -6,7 +6,7 @@ from pathlib import Path
 
 import aioretry_smithy
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 PACKAGE = Path(aioretry_smithy.__file__).parent
 
 KINDS = {
@@ -14,6 +14,7 @@ KINDS = {
     "integration",  # sockets, processes, other people's clients
     "matrices",  # every kind of call through every kind of chain
     "properties",  # of anything that Hypothesis makes up
+    "sources",  # what the code and the tests look like
     "storms",  # outages of minutes, in virtual time
     "typing",  # read by type checkers, not run
 }
