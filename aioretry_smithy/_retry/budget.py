@@ -260,18 +260,17 @@ class PerHostRetryBudget(Shared, RetryLimiter):
 
 
 def count_failure(
-    budget: RetryBudget, ctx: ClientRequestContext | None, cause: Exception | None
+    budget: RetryBudget, ctx: ClientRequestContext, cause: Exception | None
 ) -> bool:
     """Count a failure as :meth:`RetryBudget.on_failure` does; say whether it counts."""
-    if ctx is not None:
-        call, record = record_of(ctx)
-        failed = FailedAttempt.of(call, record, cause)
-        if (
-            is_throttled(call, record, cause)
-            or is_of_one_server(call, record, cause)
-            or not budget._rounds.count(failed)
-        ):
-            return False
+    call, record = record_of(ctx)
+    failed = FailedAttempt.of(call, record, cause)
+    if (
+        is_throttled(call, record, cause)
+        or is_of_one_server(call, record, cause)
+        or not budget._rounds.count(failed)
+    ):
+        return False
     budget._failures += 1
     return True
 

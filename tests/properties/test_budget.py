@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import pytest
+from calls import ended
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,14 +17,15 @@ BRAKES = st.none() | st.integers(min_value=1, max_value=5)
 
 def act(budget, what):
     """Let one thing happen; say whether leave to retry was given."""
+    ctx = ended()
     if what == "retry":
-        return budget.acquire(None, None)
+        return budget.acquire(ctx, None)
     if what == "success":
-        budget.on_success(None)
+        budget.on_success(ctx)
     elif what == "failure":
-        budget.on_failure(None, None)
+        budget.on_failure(ctx, TimeoutError())
     else:
-        budget.release(None)
+        budget.release(ctx)
     return None
 
 
@@ -53,7 +55,7 @@ class Books:
 
 
 @given(ACTS, SHARES, CAPACITIES, BRAKES)
-def test_books_are_exact(acts, deposit, capacity, brake_after):
+async def test_books_are_exact(acts, deposit, capacity, brake_after):
     """Floats given in, every answer is the one that fractions give."""
     budget = RetryBudget(
         deposit=float(deposit), capacity=float(capacity), brake_after=brake_after
@@ -72,7 +74,7 @@ def test_books_are_exact(acts, deposit, capacity, brake_after):
     st.floats(min_value=1, max_value=1e6),
     BRAKES,
 )
-def test_any_settings_stay_in_bounds(acts, deposit, capacity, brake_after):
+async def test_any_settings_stay_in_bounds(acts, deposit, capacity, brake_after):
     """Also those that no short fraction stands for."""
     budget = RetryBudget(deposit=deposit, capacity=capacity, brake_after=brake_after)
     assert capacity == pytest.approx(budget.tokens, abs=1e-9)
@@ -83,7 +85,7 @@ def test_any_settings_stay_in_bounds(acts, deposit, capacity, brake_after):
 
 
 @given(st.lists(st.sampled_from(["success", "retry"])), SHARES, CAPACITIES)
-def test_successes_pay_for_retries(acts, deposit, capacity):
+async def test_successes_pay_for_retries(acts, deposit, capacity):
     """Retries never outnumber the capacity and the deposits together."""
     budget = RetryBudget(deposit=float(deposit), capacity=float(capacity))
     retries = sum(act(budget, what) or 0 for what in acts)
