@@ -46,6 +46,7 @@ def test_a_twentieth_more_requests_cuts_the_tail(example):
 
 
 @pytest.mark.long
+@pytest.mark.release
 def test_the_slowest_thousandth_takes_a_tenth(example):
     """For at most 5.5 % more requests: lognormal, with 2 % that take 300 ms longer."""
     _, slow, alone = measure(example, None, 20_000)

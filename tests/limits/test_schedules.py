@@ -227,6 +227,7 @@ def test_no_schedule_exceeds_a_limit_or_loses_a_place(chance):
 
 
 @pytest.mark.long
+@pytest.mark.release
 @settings(
     max_examples=500,
     phases=(Phase.generate,),

@@ -188,6 +188,7 @@ def test_no_schedule_exceeds_a_rate_but_for_what_was_not_known(chance):
 
 
 @pytest.mark.long
+@pytest.mark.release
 @settings(
     max_examples=500,
     phases=(Phase.generate,),

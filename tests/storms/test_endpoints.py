@@ -112,7 +112,13 @@ def test_hedges_go_elsewhere():
 
 
 @pytest.mark.parametrize(
-    "trouble", [refuses, unavailable, swallows], ids=lambda each: each.__name__
+    "trouble",
+    [
+        pytest.param(refuses, marks=pytest.mark.release),
+        pytest.param(unavailable, marks=pytest.mark.release),
+        swallows,
+    ],
+    ids=lambda each: each.__name__,
 )
 def test_all_that_failed_serve_as_soon_as_they_can(trouble):
     """When all have failed for 16 s, whatever begins after that succeeds."""

@@ -152,7 +152,12 @@ def test_budget_alone_does_little_harm(processes, load, later, faults):
 
 @fleets
 @pytest.mark.parametrize(
-    ("share", "least"), [(0.01, 0.9995), (0.05, 0.999), (0.1, 0.985)]
+    ("share", "least"),
+    [
+        pytest.param(0.01, 0.9995, marks=pytest.mark.release),
+        (0.05, 0.999),
+        pytest.param(0.1, 0.985, marks=pytest.mark.release),
+    ],
 )
 @pytest.mark.parametrize("chain", [standard_chain, adaptive_limit])
 def test_random_breaks_hardly_reach_the_caller(processes, chain, share, least):

@@ -110,6 +110,7 @@ def test_adaptive_limit_sends_what_the_server_can_carry_out(
     assert 1 - run.success <= failed
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("changes", "load", "seconds"),
     [
