@@ -11,13 +11,11 @@ import os
 import platform
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
-import aiohttp
 import aioresponses
 import hypothesis
 import pytest
-from wire import Recorder
+from wire import Recorder, sent_to
 
 from aioretry_smithy.testing import VirtualTimeLoop, patch_aioresponses
 
@@ -110,10 +108,4 @@ def aioresponses_mock() -> Iterator[aioresponses.aioresponses]:
 @pytest.fixture
 def wire(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     """Record the requests of all sessions in place of sending them."""
-    recorder = Recorder()
-
-    async def _request(self: object, method: str, url: object, **options: Any) -> Any:
-        return await recorder(self, method, url, **options)
-
-    monkeypatch.setattr(aiohttp.ClientSession, "_request", _request)
-    return recorder
+    return sent_to(Recorder(), monkeypatch)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-import aiohttp
 import pytest
 from health import Health
+from wire import sent_to
 
 
 @pytest.fixture
@@ -40,13 +40,7 @@ def shortest_ejections(monkeypatch):
 @pytest.fixture
 def health(monkeypatch):
     """Answers the checks."""
-    health = Health()
-
-    async def _request(self, method, url, **options):
-        return await health(self, method, url, **options)
-
-    monkeypatch.setattr(aiohttp.ClientSession, "_request", _request)
-    return health
+    return sent_to(Health(), monkeypatch)
 
 
 @pytest.fixture

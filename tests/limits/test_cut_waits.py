@@ -8,6 +8,7 @@ import math
 import aiohttp
 import pytest
 from chains import URL, now
+from wire import sent_to
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -45,13 +46,7 @@ class Server:
 
 @pytest.fixture
 def server(monkeypatch):
-    server = Server()
-
-    async def _request(session, method, url, **options):
-        return await server(session, method, url, **options)
-
-    monkeypatch.setattr(aiohttp.ClientSession, "_request", _request)
-    return server
+    return sent_to(Server(), monkeypatch)
 
 
 def build(*decorators, max_wait=60.0, timeout=None):

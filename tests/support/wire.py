@@ -6,7 +6,7 @@ import asyncio
 import math
 from typing import NamedTuple
 
-from aiohttp import ClientTimeout
+from aiohttp import ClientSession, ClientTimeout
 from yarl import URL
 
 from aioretry_smithy import HttpRequest, SessionBuilder, client_decorator, new_response
@@ -48,6 +48,16 @@ class Recorder:
     @property
     def timeouts(self):
         return [options.get("timeout") for options in self.options]
+
+
+def sent_to(answer, monkeypatch):
+    """Let what is called with a session and its request answer for all sessions."""
+
+    async def _request(session, method, url, **options):
+        return await answer(session, method, url, **options)
+
+    monkeypatch.setattr(ClientSession, "_request", _request)
+    return answer
 
 
 def pausing(seconds):
