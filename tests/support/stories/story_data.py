@@ -24,14 +24,17 @@ OLDER = next(
 
 def plain(value):
     """Return a story as values that JSON has."""
+    # What there is most of comes first: a story has hundreds of values.
+    if isinstance(value, str):
+        return _short(str(value))
+    if value is None or isinstance(value, bool | int | float):
+        return value
     if isinstance(value, Mapping):
         return {str(plain(key)): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, set | frozenset):
         return sorted(map(plain, value), key=repr)
-    if value is None or isinstance(value, bool | int | float):
-        return value
     return _short(_text(value))
 
 
@@ -40,7 +43,7 @@ def _text(value):
         return f"bytes: {value.decode('latin-1')}"
     if isinstance(value, type):
         return f"class {value.__name__}"
-    return str(value) if isinstance(value, str) else repr(value)
+    return repr(value)
 
 
 def _short(text):

@@ -106,12 +106,14 @@ def rounded(seconds: Any) -> Any:
 
 def differences(one: Any, other: Any, where: str = "") -> list[str]:
     """Return where two stories differ; a diff of all they tell would take minutes."""
+    if one == other:
+        return []
     if isinstance(one, dict) and isinstance(other, dict):
         pairs = [(key, one.get(key), other.get(key)) for key in {**one, **other}]
     elif isinstance(one, list | tuple) and isinstance(other, list | tuple):
         pairs = [(number, *pair) for number, pair in enumerate(zip_longest(one, other))]
     else:
-        return [] if one == other else [f"{where}: {one!r:.200} / {other!r:.200}"]
+        return [f"{where}: {one!r:.200} / {other!r:.200}"]
     found = (differences(mine, yours, f"{where}/{key}") for key, mine, yours in pairs)
     return [line for lines in found for line in lines]
 
