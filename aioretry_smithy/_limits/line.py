@@ -13,7 +13,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .._clock import NEAR, loop_time
-from .ends import Ends
+from .timed_waits import TimedWaits
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 _numbers: Final = count()
 
 
-class Line:
+class Line(TimedWaits):
     """The requests that wait for their turn by one rule.
 
     Args:
         rule: Says when the first of them may go out.
     """
 
-    __slots__ = ("_ahead", "_ends", "_is_disturbed", "_tail", "_waiting", "rule")
+    __slots__ = ("_ahead", "_is_disturbed", "_tail", "_waiting", "rule")
 
     rule: Rule
 
     def __init__(self, rule: Rule) -> None:
+        super().__init__()
         self.rule = rule
         rule.wake = self.hurry
         self._waiting: OrderedDict[int, Waiter] = OrderedDict()
-        self._ends = Ends(self._expire)
         # What those that wait cost.
         self._ahead = 0.0
         # The forecast for the last of them, which nobody behind can overtake, and
@@ -81,17 +81,13 @@ class Line:
         self._ahead += cost
         self._tail = turn
 
-    def end_at(self, waiter: Waiter, until: float) -> None:
-        """Let a request leave all its lines then."""
-        self._ends.add(until, waiter.number)
-
     def remove(self, waiter: Waiter, cost: float) -> None:
         """Let a request leave this line."""
         del self._waiting[waiter.number]
         self._ahead -= cost
         if not self._waiting:
             self._ahead, self._tail, self._is_disturbed = 0.0, -math.inf, False
-            self._ends.clear()
+            self.forget_ends()
 
     def hurry(self) -> None:
         """Let those go out whose turn comes sooner than was forecast."""
@@ -117,7 +113,8 @@ class Line:
         """Whether turns may come sooner than was forecast."""
         return self._is_disturbed
 
-    def _expire(self, number: int) -> None:
+    def end(self, number: int) -> None:
+        """Let a request leave all its lines without a turn."""
         waiter = self._waiting.get(number)
         if waiter is not None:
             waiter.leave_early()
@@ -153,7 +150,7 @@ class Waiter:
             for line, _ in costs:
                 line.disturb()
         first, _ = costs[0]
-        first.end_at(self, until)
+        first.end_at(self.number, until)
 
     def try_go(self) -> bool:
         """Go out, if it is the first in all its lines and its turn has come."""

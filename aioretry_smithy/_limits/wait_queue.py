@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections import OrderedDict
-from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Generic, TypeVar
+
+from .timed_waits import TimedWaits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,25 +15,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class WaitQueue(Generic[T]):
-    """A queue of calls of one event loop, served in order of arrival.
+class WaitQueue(TimedWaits, Generic[T]):
+    """A queue of calls of one event loop, served in order of arrival."""
 
-    One timer serves all of them: timers that are due at the same time go off in any
-    order. There is none while nobody waits.
-    """
-
-    __slots__ = ("_due", "_ends", "_numbers", "_timer", "waiting")
+    __slots__ = ("_numbers", "waiting")
 
     waiting: OrderedDict[int, asyncio.Future[T | None]]
     """The calls that wait, by their numbers."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._numbers = count()
         self.waiting = OrderedDict()
-        # When each gives up; a call that has left stays in it until then.
-        self._ends: list[tuple[float, int]] = []
-        self._timer: asyncio.TimerHandle | None = None
-        self._due = math.inf
 
     def __len__(self) -> int:
         return len(self.waiting)
@@ -63,15 +56,13 @@ class WaitQueue(Generic[T]):
         call: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
         number = next(self._numbers)
         self.waiting[number] = call
-        if until < math.inf:
-            heappush(self._ends, (until, number))
-            self._set_timer()
+        self.end_at(number, until)
         return number, call
 
     def leave(self, number: int) -> None:
         """Let a call leave, if it still waits."""
         self.waiting.pop(number, None)
-        self._set_timer()
+        self._rest()
 
     def serve(self, make: Callable[[], T]) -> bool:
         """Make a thing for the first call that waits; return False if there is none."""
@@ -80,34 +71,18 @@ class WaitQueue(Generic[T]):
             # A call that is cancelled has not left yet.
             if not call.done():
                 call.set_result(make())
-                self._set_timer()
+                self._rest()
                 return True
-        self._set_timer()
+        self._rest()
         return False
 
-    def expire(self, due: float) -> None:
-        """Let the calls give up that have waited long enough by then."""
-        while self._ends and self._ends[0][0] <= due:
-            call = self.waiting.pop(heappop(self._ends)[1], None)
-            if call is not None and not call.done():
-                call.set_result(None)
-        self._set_timer()
+    def end(self, number: int) -> None:
+        """Let a call give up that has waited long enough."""
+        call = self.waiting.pop(number, None)
+        if call is not None and not call.done():
+            call.set_result(None)
+        self._rest()
 
-    def _set_timer(self) -> None:
-        """Set the timer to the moment when the next call gives up, if any waits."""
+    def _rest(self) -> None:
         if not self.waiting:
-            self._ends.clear()
-        ends, timer = self._ends, self._timer
-        due = ends[0][0] if ends else math.inf
-        if due == self._due:
-            return
-        if timer is not None:
-            timer.cancel()
-        # uvloop's handle does not always know when it is due.
-        self._timer, self._due = None, due
-        if due < math.inf:
-            loop = asyncio.get_running_loop()
-            # Two turns of the loop later: a task that wakes at the same time may hand
-            # something out, which is still in time.
-            soon = loop.call_soon
-            self._timer = loop.call_at(due, soon, soon, self.expire, due)
+            self.forget_ends()

@@ -138,7 +138,7 @@ async def test_who_is_cancelled_as_its_time_is_up_is_passed_by():
     first = asyncio.create_task(turn_of(price, 200.0))
     await asyncio.sleep(0)
     first.cancel()
-    limit._line._ends.expire(200.0)
+    limit._line.expire(200.0)
     await asyncio.wait([first])
 
     assert first.cancelled()

@@ -4,47 +4,44 @@ from __future__ import annotations
 
 import asyncio
 import math
+from abc import ABC, abstractmethod
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
-class Ends:
-    """When each of many waits ends.
+class TimedWaits(ABC):
+    """Many waits, each of which ends at a time of its own.
 
     One timer serves all of them: timers that are due at the same time go off in any
     order. There is none while nobody waits.
-
-    Args:
-        end: Ends a wait, if it has not ended yet; takes its number.
     """
 
-    __slots__ = ("_due", "_end", "_ends", "_timer")
+    __slots__ = ("_due", "_ends", "_timer")
 
-    def __init__(self, end: Callable[[int], object]) -> None:
-        self._end = end
-        # A wait that is over stays in it until then.
+    def __init__(self) -> None:
+        # When each ends, by its number. A wait that is over stays in it until then.
         self._ends: list[tuple[float, int]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._due = math.inf
 
-    def add(self, until: float, number: int) -> None:
+    @abstractmethod
+    def end(self, number: int) -> None:
+        """End a wait whose time is up, if it is not over yet."""
+
+    def end_at(self, number: int, until: float) -> None:
         """Let a wait end then; ``inf`` is never. Later ones have higher numbers."""
         if until < math.inf:
             heappush(self._ends, (until, number))
             self._set_timer()
 
-    def clear(self) -> None:
-        """Forget them all."""
+    def forget_ends(self) -> None:
+        """Stop the timer, because nobody waits any more."""
         self._ends.clear()
         self._set_timer()
 
     def expire(self, due: float) -> None:
         """End those that are due by then."""
         while self._ends and self._ends[0][0] <= due:
-            self._end(heappop(self._ends)[1])
+            self.end(heappop(self._ends)[1])
         self._set_timer()
 
     def _set_timer(self) -> None:
