@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._errors import RefusedRequestError, ResponseTimeoutError
-from .._failures.frames import REQUEST, SENDING, frames_of, was_answered
+from .._failures.frames import REQUEST, frames_of, was_answered
 from .._failures.pool_queue import mark_in_pool
 from .._failures.safety import (
     is_timeout,
@@ -54,7 +54,7 @@ def mark_failure_source(cause: BaseException, record: Record) -> None:
     request = variables.get("req")
     # aiohttp keeps the answered hops in "history". If that is renamed some day, a
     # redirect is assumed, which is the safe side.
-    if variables.get("history", True) or (SENDING in inside and was_answered(request)):
+    if variables.get("history", True) or was_answered(request):
         mark_reached_server(cause)
     is_early = request is None and inside[:1] != [_TIMER]
     if isinstance(cause, Exception) and (is_early or _comes_from_body(cause)):

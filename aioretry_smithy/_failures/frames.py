@@ -47,10 +47,16 @@ def came_from_aiohttp(cause: BaseException) -> bool:
 
 def went_out(cause: BaseException) -> bool:
     """Say whether a request had left for a server when it failed."""
+    frames = [*frames_of(cause)]
+    # A middleware may fail when its request was answered; others are those of calls
+    # that it made itself.
+    own = next((frame for place, frame in frames if place == REQUEST), None)
+    if own is not None and was_answered(own.f_locals.get("req")):
+        return True
     return any(
         (place == REQUEST and _is_later_send(frame.f_locals))
         or (place == SENDING and was_answered(frame.f_locals.get("req")))
-        for place, frame in frames_of(cause)
+        for place, frame in frames
     )
 
 

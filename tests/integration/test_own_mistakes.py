@@ -22,6 +22,7 @@ from aioretry_smithy import (
     RetrySafety,
     RetryStrategy,
     SessionBuilder,
+    UnprocessedRequestError,
     client_decorator,
     is_unprocessed,
     retry_safety,
@@ -239,6 +240,33 @@ async def test_what_was_refused_twice_is_unprocessed(
 
     assert is_unprocessed(caught.value)
     assert 3 == len(RequestLog.of(caught.value).children)
+
+
+async def refused_afterwards(request, send):
+    (await send(request)).close()
+    raise UnprocessedRequestError("what was to follow")
+
+
+async def refused_before(request, send):
+    raise UnprocessedRequestError("what was to go before")
+
+
+@pytest.mark.parametrize(
+    ("middleware", "sent"), [(refused_afterwards, True), (refused_before, False)]
+)
+async def test_what_a_middleware_fails_with_once_it_has_an_answer_was_processed(
+    refusing, middleware, sent
+):
+    """Its error says nothing about the request, which went out, as the log says."""
+    url, heard = refusing
+    async with retrying_post(middlewares=[middleware]) as session:
+        with pytest.raises(UnprocessedRequestError) as caught:
+            await session.post(url)
+
+    log = RequestLog.of(caught.value)
+    assert int(sent) == len(heard)
+    assert (not sent) is is_unprocessed(caught.value)
+    assert [sent] * (1 if sent else 3) == [each.sent for each in log.children]
 
 
 @pytest.mark.parametrize("status", [307, 308])
