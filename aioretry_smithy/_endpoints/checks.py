@@ -171,6 +171,12 @@ class HealthChecks:
         try:
             url = state.url_of(self._path, asked)
             return await self._request(session, url, state.middleware)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # aiohttp cancels what waits for a connection of a session that is closed.
+            return aiohttp.ClientConnectionError("the request was cancelled")
         except Exception as error:
             return error.with_traceback(None)
 

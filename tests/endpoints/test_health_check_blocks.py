@@ -10,6 +10,7 @@ from contextvars import ContextVar
 
 import aiohttp
 import pytest
+from aiohttp.abc import AbstractResolver
 from chains import now, pass_on, refused
 from group_servers import Servers, of, retrying
 
@@ -121,6 +122,32 @@ async def test_closed_session_ends_no_checks(health, caplog):
         assert "unhealthy" == group.states[Endpoint("http://a")].reason
 
     assert ["a"] == servers.asked
+    assert [
+        "endpoint group 'http://a, http://b': the session of the checks is closed"
+    ] == caplog.messages
+
+
+async def test_session_that_is_closed_during_a_check_ends_no_checks(caplog):
+    """What waits for its connection then is cancelled by aiohttp, and has failed."""
+
+    class Silent(AbstractResolver):
+        async def resolve(self, host, port=0, family=0):
+            await asyncio.sleep(math.inf)
+
+        async def close(self):
+            pass
+
+    connector = aiohttp.TCPConnector(resolver=Silent())
+    session = aiohttp.ClientSession(connector=connector)
+    group = HealthCheckedEndpointGroup(
+        of("a", "b"), "/healthz", interval=1.0, timeout=9.0, session=session
+    )
+    async with group:
+        await asyncio.sleep(0.5)
+        await session.close()
+        assert ["a", "b"] == [*map(str, await group.when_ready(timeout=0.5))]
+        await asyncio.sleep(1.5)
+
     assert [
         "endpoint group 'http://a, http://b': the session of the checks is closed"
     ] == caplog.messages
