@@ -116,6 +116,23 @@ class TestRoundRobin:
 
         assert {"a": 3, "b": 3, "c": 3} == Counter(fleet.text)
 
+    @pytest.mark.parametrize("between", [[], [0]])
+    async def test_one_with_more_weight_than_before_has_its_share_at_once(
+        self, between, monkeypatch
+    ):
+        """It need not wait for the turn that it had with little, nor after a pause."""
+        monkeypatch.setattr("aioretry_smithy._endpoints.roster.chance", lambda: 0.0)
+        fleet = Fleet()
+        group = DynamicEndpointGroup(selection=ROUND_ROBIN)
+        async with fleet.session(group) as client:
+            for weight in (0.001, *between, 1.0):
+                group.set_endpoints([Endpoint(url_of("a"), weight=weight), url_of("b")])
+                fleet.asked.clear()
+                for _ in range(40):
+                    await call(client)
+
+        assert {"a": 20, "b": 20} == Counter(fleet.text)
+
     def test_start_goes_by_weight(self):
         """Where a turn is long, so is what is drawn."""
 
