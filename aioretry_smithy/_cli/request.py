@@ -57,7 +57,7 @@ async def request(arguments: argparse.Namespace) -> ExitCode:
             raise
         except (aiohttp.ClientError, OSError, ValueError) as error:
             message = describe_error(error, DEFAULT_MASK)
-            if _is_misuse(error):
+            if _is_misuse(error) and not (logs and logs[0].sent):
                 raise UsageError(message) from None
             _show(logs[0], arguments)
             complain(message)
@@ -76,7 +76,7 @@ class _ShowFailures(DecoratingClient):
         try:
             response = await self.delegate.execute(ctx, request)
         except Exception as error:
-            if not _is_misuse(error):
+            if ctx.log.sent or not _is_misuse(error):
                 _show_attempt(ctx.log)
             raise
         if response.status >= 400:

@@ -58,6 +58,9 @@ class Handler(BaseHTTPRequestHandler):
     def answer_astray(self):
         self.respond(302, Location="http://127.1:1/")
 
+    def answer_overlong(self):
+        self.respond(302, Location=f"http://{'a' * 64}/")
+
     def answer_echo(self):
         seen = [self.command, dict(self.headers), self.body.decode("latin-1")]
         self.respond(body=json.dumps(seen).encode())

@@ -274,12 +274,16 @@ def test_header_that_aiohttp_refuses_is_64(arguments, server, capsys):
     assert [] == server.seen
 
 
-def test_url_that_the_server_got_wrong_is_no_bad_usage(server, capsys):
+@pytest.mark.parametrize("path", ["astray", "overlong"])
+def test_url_that_the_server_got_wrong_is_no_bad_usage(path, server, capsys):
     """A redirect to nowhere is a failure of the call: the caller's URL was good."""
-    code = main(["request", f"{server.url}/astray", "--strategy", "never"])
+    code = main(["request", f"{server.url}/{path}", "--strategy", "never"])
+    attempt, headline, _, last = capsys.readouterr().err.splitlines()
 
     assert 2 == code
-    assert "aioretry-smithy: error: " in capsys.readouterr().err
+    assert attempt.startswith("attempt 1: ")
+    assert headline.startswith(f"GET {server.url}/{path}  ->  ")
+    assert last.startswith("aioretry-smithy: error: ")
     assert 1 == len(server.seen)
 
 
