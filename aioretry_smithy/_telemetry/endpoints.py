@@ -45,8 +45,10 @@ def counted(group: Group, *, by_endpoint: bool) -> Iterator[Endpoints]:
         numbers = Counter(state for _, state in states)
         yield from (Endpoints(None, state, numbers[state]) for state in STATES)
         return
-    for endpoint, present in states:
-        yield from (Endpoints(endpoint, each, int(each == present)) for each in STATES)
+    # Those of two paths at one address look alike, and no series may be there twice.
+    of_each = Counter(states)
+    for name in dict.fromkeys(name for name, _ in states):
+        yield from (Endpoints(name, each, of_each[name, each]) for each in STATES)
 
 
 def _state(endpoint: Known) -> str:

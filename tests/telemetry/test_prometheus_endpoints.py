@@ -60,6 +60,20 @@ async def test_endpoints_are_told_from_one_another_on_request(registry, values):
     assert {("orders", "a", "consecutive_failures"): 1} == values("ejections_total")
 
 
+async def test_endpoints_that_look_alike_are_one_series(registry, values):
+    """Prometheus refuses a series that is there twice."""
+    metrics = EndpointGroupMetrics(registry, by_endpoint=True)
+    endpoints = [Endpoint(f"http://a/v{n}", address="10.0.0.1") for n in (1, 2)]
+    group = DynamicEndpointGroup(endpoints, name="orders", listener=metrics)
+    await group.when_ready()
+
+    assert {
+        ("orders", "10.0.0.1:80", "ready"): 2,
+        ("orders", "10.0.0.1:80", "ejected"): 0,
+        ("orders", "10.0.0.1:80", "unhealthy"): 0,
+    } == values("endpoints")
+
+
 def test_one_registry_has_one_kind(registry):
     """prometheus-client takes each name once."""
     EndpointGroupMetrics(registry)
