@@ -128,6 +128,11 @@ class StorageProbe:
         try:
             async with asyncio.timeout(PATIENCE):
                 answer = await cancellable(question())
+        except asyncio.CancelledError:
+            if _cancellations():
+                raise
+            self.mark_down(ConnectionError("the question was cancelled"))
+            return None
         except Exception as cause:
             self.mark_down(cause)
             return None

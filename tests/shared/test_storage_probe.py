@@ -162,6 +162,20 @@ async def test_a_cancelled_call_says_nothing_of_the_storage(probe):
     assert not probe.is_down
 
 
+async def test_a_library_that_cancels_a_question_has_no_answer(probe, caplog):
+    """Nobody here has: what it waited for was given up, such as a connection."""
+
+    async def given_up():
+        gone = asyncio.get_running_loop().create_future()
+        gone.cancel()
+        return await gone
+
+    assert None is await probe.answer(probe.ask(given_up))
+    assert probe.is_down
+    (message,) = caplog.messages
+    assert message.endswith("ConnectionError('the question was cancelled')")
+
+
 async def deaf():
     """Answer when it is cancelled, as asyncio.wait_for could before Python 3.12."""
     try:
