@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import aiohttp
 
-from .._errors import RefusedRequestError, UnprocessedRequestError
+from .._errors import RefusedRequestError, UnprocessedRequestError, bad_argument
 from .retry_info import RetryInfo
 
 if TYPE_CHECKING:
@@ -176,11 +176,16 @@ def retry_safety(cause: BaseException) -> RetrySafety:
         The answer for the failure alone; it does not consider whether the request is
         idempotent.
 
+    Raises:
+        ValueError: *cause* is no exception, such as the None of a response.
+
     >>> retry_safety(TimeoutError())
     <RetrySafety.MAYBE: 'maybe'>
     >>> retry_safety(aiohttp.InvalidURL("http://"))
     <RetrySafety.NO: 'no'>
     """
+    if not isinstance(cause, BaseException):
+        raise bad_argument("cause", cause, "an exception")
     cause = peel(cause)
     is_safe = RetryInfo.of(cause).is_retry_safe
     if is_safe is None or raised_by_caller(cause):

@@ -140,6 +140,17 @@ def test_failure_is_judged(cause, safety, unprocessed, timeout):
     assert timeout is is_timeout(cause)
 
 
+@pytest.mark.parametrize(
+    ("value", "is_shown_as"), [(None, "None"), (503, "503"), ("timeout", "'timeout'")]
+)
+def test_safety_of_what_is_no_exception_is_refused(value, is_shown_as):
+    """A strategy that asks without looking whether there is a cause is told so."""
+    with pytest.raises(ValueError) as caught:
+        retry_safety(value)
+
+    assert f"cause: {is_shown_as} (expected: an exception)" == str(caught.value)
+
+
 @pytest.mark.skipif(
     not hasattr(aiohttp, "UploadAbortedError"), reason="new in aiohttp 3.14"
 )
