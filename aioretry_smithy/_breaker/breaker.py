@@ -186,6 +186,9 @@ class CircuitBreaker:
             permit: What :meth:`try_request` gave for the request. The answer to a
                 permit of an earlier state is ignored; an answer without a permit
                 counts for the present state.
+
+        Raises:
+            ValueError: *permit* is something else, such as the failure.
         """
         state = self._state
         if permit is not state.permit and state.is_after(permit):
@@ -203,6 +206,9 @@ class CircuitBreaker:
 
         Args:
             permit: As for :meth:`on_success`.
+
+        Raises:
+            ValueError: As :meth:`on_success` does.
         """
         state, failure = self._state, self._reported
         if permit is not state.permit and state.is_after(permit):
@@ -230,7 +236,12 @@ class CircuitBreaker:
 
         Args:
             permit: What :meth:`try_request` gave for the request.
+
+        Raises:
+            ValueError: *permit* is something else, such as the None of a refusal.
         """
+        if not isinstance(permit, CircuitPermit):
+            raise bad_argument("permit", permit, "what try_request() gave")
         state = self._state
         if permit.is_trial and permit is state.permit:
             self._state = replace(state, trial_at=self._clock())

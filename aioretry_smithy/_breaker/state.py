@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from .._call.rounds import Rounds
+from .._errors import bad_argument
 
 if TYPE_CHECKING:
     from .window import SlidingWindow
@@ -73,7 +74,11 @@ class State:
 
     def is_after(self, permit: CircuitPermit | None) -> bool:
         """Say whether a permit was given in an earlier state."""
-        return permit is not None and permit.generation != self.generation
+        if permit is None:
+            return False
+        if not isinstance(permit, CircuitPermit):
+            raise bad_argument("permit", permit, "what try_request() gave, or None")
+        return permit.generation != self.generation
 
     def has_counted(self, permit: CircuitPermit | None) -> bool:
         """Say whether this trial has succeeded before."""

@@ -122,6 +122,22 @@ class TestClosed:
         assert EventCount(success=0, failure=0) == breaker.event_count
         assert [] == diary.entries
 
+    @pytest.mark.parametrize(
+        ("report", "value", "message"),
+        [
+            ("on_success", 200, "permit: 200 (expected: what try_request() gave, or "),
+            ("on_failure", OSError(5), "permit: OSError(5) (expected: what try_request"),
+            ("on_ignored", None, "permit: None (expected: what try_request() gave)"),
+        ],
+    )
+    def test_what_is_no_permit_is_refused(self, breaker, diary, report, value, message):
+        """The failure in the place of the permit is not counted, and it is told."""
+        with pytest.raises(ValueError) as caught:
+            getattr(breaker, report)(value)
+
+        assert str(caught.value).startswith(message)
+        assert [] == diary.entries
+
 
 class TestEnterState:
     """States entered by hand."""
