@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from .._errors import bad_argument
@@ -9,7 +10,7 @@ from .._request.endpoint import Endpoint, origin_key
 from .discovery import Answer, Discovery, Listed, checked_refresh
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
+    from collections.abc import Callable, Coroutine
 
     from aiohttp.typedefs import StrOrURL
     from yarl import URL
@@ -68,7 +69,7 @@ class GivenSource:
         Raises:
             ValueError: Something among them is no endpoint.
         """
-        if isinstance(endpoints, str):
+        if isinstance(endpoints, str) or not isinstance(endpoints, Iterable):
             raise bad_argument("endpoints", endpoints, "a list of endpoints")
         found = [
             each if isinstance(each, Endpoint) else Endpoint(each) for each in endpoints

@@ -63,7 +63,11 @@ class TestSet:
         assert [2.0] == [each.weight for each in group.endpoints]
 
     @pytest.mark.parametrize(
-        "bad", ["http://a.example", ["a.example"], ["http://a.example", None]]
+        "bad",
+        [
+            *("http://a.example", ["a.example"], ["http://a.example", None]),
+            *(None, Endpoint("http://a.example")),
+        ],
     )
     def test_bad_list_changes_nothing(self, bad):
         """Neither in part."""
