@@ -363,7 +363,13 @@ def unwrap(session: ClientSession, client: type[_C]) -> _C | None:
     Args:
         session: A session, decorated or not.
         client: A class of clients, such as :class:`RetryingClient`.
+
+    Raises:
+        ValueError: An argument is something else, such as a decorator.
     """
+    if not isinstance(client, type):
+        expected = "a class of clients, such as RetryingClient"
+        raise bad_argument("client", client, expected)
     outermost = installing.installed(_checked(session))
     return None if outermost is None else find_client(outermost, client)
 

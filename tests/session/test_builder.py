@@ -293,6 +293,16 @@ async def test_clients_are_found_in_a_session():
         assert unwrap(session, DecoratingClient) is None
 
 
+@pytest.mark.parametrize(
+    "client", [FAILSAFE, "RetryingClient", DecoratingClient[HttpClient], None]
+)
+async def test_what_is_no_class_is_not_looked_for(client):
+    """A decorator in the place of its class, for one."""
+    async with SessionBuilder().decorator(FAILSAFE).build() as session:
+        with pytest.raises(ValueError, match="^client: .*a class of clients, such as"):
+            unwrap(session, client)
+
+
 async def test_masks_of_the_chain_are_those_of_the_log():
     """A name that a logging client hides is hidden in every view."""
     logging = LoggingClient.new_decorator(
