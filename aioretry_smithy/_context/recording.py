@@ -44,6 +44,9 @@ def record_error(ctx: ClientRequestContext, cause: BaseException) -> None:
 
 _SWITCHING_PROTOCOLS = 101
 
+# What a body is read or parsed to, and an ``await`` that was forgotten.
+_NO_RESPONSES = (Awaitable, bytes, dict, float, int, list, str, tuple)
+
 
 def record_response(
     call: Call, record: Record, response: Result, source: object = None
@@ -61,7 +64,8 @@ def record_response(
         source: The decorator that returned it, if it was one.
 
     Raises:
-        TypeError: It is None, or an ``await`` was forgotten.
+        TypeError: It is None, an ``await`` was forgotten, or it is what was read of a
+            response.
     """
     if call.brings_response:
         record_http(call, record, response, source)
@@ -78,7 +82,7 @@ def record_http(
     try:
         headers = response.headers
     except AttributeError:
-        if response is not None and not isinstance(response, Awaitable):
+        if response is not None and not isinstance(response, _NO_RESPONSES):
             raise
         raise _wrong(response, source) from None
     # Every joint of the chain comes here, so this is fast.

@@ -118,6 +118,8 @@ EXPECTED = "a response: return await delegate.execute(ctx, request)"
         (lambda: None, Forgetful, f"{NONE}; Forgetful returned nothing)"),
         (hang, Forgetful, f"Forgetful returned a coroutine (expected: {EXPECTED})"),
         (Promise, Forgetful, f"Forgetful returned a Promise (expected: {EXPECTED})"),
+        (dict, Forgetful, f"Forgetful returned a dict (expected: {EXPECTED})"),
+        (bytes, Forgetful, f"Forgetful returned a bytes (expected: {EXPECTED})"),
         (hang, None, f"the transport returned a coroutine (expected: {EXPECTED})"),
         (
             lambda: asyncio.create_task(hang()),
