@@ -90,7 +90,7 @@ class BreakerGate(Hooks):
         result = fallback(context_of(call, scope), request)
         if isinstance(result, Awaitable):
             result = await result
-        return Answer(result)
+        return Answer(result, fallback)
 
     def cancel(
         self,

@@ -25,12 +25,18 @@ class Sign:
 
 
 class Answer(Sign):
-    """A result in place of sending anything."""
+    """A result in place of sending anything.
 
-    __slots__ = ("result",)
+    Args:
+        result: The result.
+        source: The function of the user's that returned it, if it was one.
+    """
 
-    def __init__(self, result: Result) -> None:
+    __slots__ = ("result", "source")
+
+    def __init__(self, result: Result, source: object = None) -> None:
         self.result = result
+        self.source = source
 
 
 class Changed(Sign):

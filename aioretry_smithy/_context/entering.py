@@ -87,7 +87,7 @@ async def heed(
         call.care = OF_ALL
         permit = await hooks.admit(call, scope, request)
     if isinstance(permit, Answer):
-        record_response(call, scope.record, permit.result)
+        record_response(call, scope.record, permit.result, permit.source)
         raise AnsweredInstead(permit.result)
     if isinstance(permit, Changed):
         permit, request = permit.permit, permit.request

@@ -67,6 +67,22 @@ class TestFallback:
         assert 10.0 == cause.retry_in
         assert (203, None) == (log.response_status, log.response_cause)
 
+    @pytest.mark.parametrize(
+        ("answer", "told"), [(None, "stale returned nothing"), ({}, "stale returned a")]
+    )
+    async def test_a_fallback_that_brings_no_response_is_named(
+        self, breaker, answer, told
+    ):
+        """No delegate was called, so it is not what that returned."""
+
+        def stale(ctx, request):
+            return answer
+
+        breaker.enter_state(CircuitState.OPEN)
+        async with Scripted([], guarded(breaker, fallback=stale)) as scripted:
+            with pytest.raises(TypeError, match=told):
+                await scripted.session.get(URL)
+
     async def test_a_failure_gets_no_fallback(self, breaker):
         """Only what the open circuit refused is answered by it."""
 
