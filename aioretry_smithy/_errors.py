@@ -112,6 +112,16 @@ def bad_argument(name: str, value: object, expected: str) -> ValueError:
     return ValueError(encodable(f"{name}: {shown(value)} (expected: {expected})"))
 
 
+def bad_secret(name: str, value: object, expected: str) -> ValueError:
+    """Make the same error where the value is perhaps a secret in a wrong place.
+
+    >>> bad_secret("fetch", "hunter2", "a function")
+    ValueError('fetch: <str object> (expected: a function)')
+    """
+    given = "None" if value is None else f"<{type(value).__name__} object>"
+    return ValueError(f"{name}: {given} (expected: {expected})")
+
+
 def unqualified(function: _F) -> _F:
     """Let Python's own errors about the arguments of a method name no class.
 

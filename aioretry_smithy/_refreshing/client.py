@@ -14,7 +14,7 @@ from .._call.stamps import BoundHeader
 from .._call.time_limits import TimeLimits
 from .._context.client import DecoratingClient, HttpClient
 from .._context.context import state_of
-from .._errors import bad_argument
+from .._errors import bad_argument, bad_secret
 from .._failures.safety import mark_queued, mark_reached_server
 from .._masking.mask import Mask
 from .._request.endpoint import origin_key
@@ -122,7 +122,10 @@ class RefreshingClient(DecoratingClient[HttpClient]):
         _check_fetch(fetch)
         check_header_name("header", header)
         if not (scheme is None or is_header_name(scheme)):
-            raise bad_argument("scheme", scheme, "a word such as 'Bearer', or None")
+            # Behind the word there may be the token.
+            is_word = not isinstance(scheme, str) or " " not in scheme.strip()
+            bad = bad_argument if is_word else bad_secret
+            raise bad("scheme", scheme, "a word such as 'Bearer', or None")
         statuses = integers_of("on", on, 400, 599)
         if not statuses:
             raise bad_argument("on", on, "at least one status")
@@ -251,7 +254,9 @@ def _check_fetch(fetch: object) -> None:
         # Some that are written in C do not tell.
         pass
     if not is_meant:
-        raise bad_argument("fetch", fetch, "an async function without arguments")
+        # In the place of the function there may be the token itself.
+        bad = bad_argument if callable(fetch) else bad_secret
+        raise bad("fetch", fetch, "an async function without arguments")
 
 
 def _has_credentials(call: Call, request: HttpRequest) -> bool:

@@ -49,6 +49,22 @@ class TestSettings:
         ):
             RefreshingClient.new_decorator(fetch)
 
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            {"fetch": "hunter2"},
+            {"fetch": b"hunter2"},
+            {"fetch": ("me", "hunter2")},
+            {"fetch": Tokens().fetch, "scheme": "Bearer hunter2"},
+        ],
+    )
+    def test_token_in_a_wrong_place_is_not_shown(self, settings):
+        """Errors are logged, and a token is a secret wherever it is written."""
+        with pytest.raises(ValueError, match=r"^(fetch|scheme): <") as caught:
+            RefreshingClient.new_decorator(**settings)
+
+        assert "hunter2" not in str(caught.value)
+
     def test_fetch_is_not_called_yet(self):
         """A coroutine runs once; it is closed, so nobody warns of it."""
         with pytest.raises(ValueError, match=r"\Afetch: "):
