@@ -24,9 +24,10 @@ _COLLECTIONS: Final = {frozenset, list, set, tuple}
 _LONGEST: Final = 500
 _DEEPEST: Final = 3
 
-# A URL, and a name that looks secret with what may be its value.
+# A URL, a user and a password before a host, and a name that looks secret with what
+# may be its value.
 _SUSPICIOUS: Final = re.compile(
-    r"//|(?:auth|cookie|cred|key|pass|pwd|secret|session|sid|sig|token)"
+    r"//|:[^\s:@]+@|(?:auth|cookie|cred|key|pass|pwd|secret|session|sid|sig|token)"
     r"[\w-]*['\"]?\s*[=:,]",
     re.IGNORECASE,
 )
@@ -62,7 +63,8 @@ def _description(value: object) -> str | None:
         some = some[:_LONGEST]
     if not _is_plain(some, _DEEPEST):
         return None
-    # What tells of a secret stands before it, so what is cut need not be searched.
+    # What tells of a secret stands before it, or is the "@" right behind it, so what is
+    # cut need not be searched.
     text = repr(some)[: _LONGEST + 1]
     return None if _SUSPICIOUS.search(text) else text
 

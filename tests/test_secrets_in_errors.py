@@ -66,6 +66,7 @@ SOURCES = {
     "response": response,
     "error of a status": status_error,
     "text": lambda: of(f"https://me:{SECRET}@localhost/"),
+    "text without a scheme": lambda: of(f"me:{SECRET}@localhost:8080"),
     "query": lambda: of(f"/orders?token={SECRET}"),
     "bytes": lambda: of(f"password={SECRET}".encode()),
     "URL": lambda: of(REQUEST.url),
