@@ -158,10 +158,16 @@ def retry_safety(cause: BaseException) -> RetrySafety:
     ``NO``     bad certificate or fingerprint, bad URL, endless
                redirects, a redirect of a body that cannot be sent
                again, closed session, any exception from the caller's
-               own body or arguments, an open circuit, cancellation
+               own body or arguments, a bug, an open circuit,
+               cancellation
     ``MAYBE``  disconnected, reset, timed out, an answer that is not
                HTTP or incomplete, anything unknown
     =========  ======================================================
+
+    A bug is a plain :class:`ValueError`, :class:`TypeError`, :class:`KeyError`,
+    :class:`RuntimeError`, :class:`AssertionError` or the like. Classes of libraries and
+    your own that derive from them, such as :class:`json.JSONDecodeError`, are
+    ``MAYBE``.
 
     After a redirect the first hop was processed, so ``YES`` becomes ``MAYBE``, as it
     does if a middleware or a decorator already sent the request within the attempt.

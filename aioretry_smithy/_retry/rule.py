@@ -57,9 +57,9 @@ class RetryRule(RetryConditions, RetryStrategy):
     *exceptions*, *on_timeout*, *on_unprocessed* and *slower_than* are checked; after a
     response only *slower_than* and the rest. After Armeria's ``RetryRule``.
 
-    Permanent failures (:attr:`RetrySafety.NO`), such as an open circuit, meet only
-    *exceptions*, and only if their own class is named, no base class of it. A failure
-    whose ``is_retry_safe`` is False is never retried.
+    Permanent failures (:attr:`RetrySafety.NO`), such as an open circuit or a plain
+    :class:`ValueError`, meet only *exceptions*, and only if their own class is named,
+    no base class of it. A failure whose ``is_retry_safe`` is False is never retried.
 
     Args:
         methods: The methods that the rule is for, in upper or lower case; None: all.
