@@ -150,6 +150,9 @@ def names_of(setting: str, names: object) -> tuple[str, ...]:
 
 
 def _has_methods(value: object, *methods: str) -> bool:
+    if isinstance(value, type):
+        # A class has the functions, but no object to call them with.
+        return False
     return all(callable(getattr(value, method, None)) for method in methods)
 
 

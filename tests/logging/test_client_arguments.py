@@ -40,6 +40,7 @@ class Awaited:
 
 LEVEL = "a logging level, an int > 0, or a plain function of the log"
 SAMPLING = ">= 0 and <= 1, or a plain function of the log"
+FORMATTER = "an object with format_request() and format_response()"
 
 
 @pytest.fixture
@@ -94,7 +95,8 @@ def test_describe_lists_the_settings():
         ("failure_sampling_rate", 1.1, SAMPLING),
         ("failure_sampling_rate", float("nan"), SAMPLING),
         ("failure_sampling_rate", "1", SAMPLING),
-        ("formatter", print, "an object with format_request() and format_response()"),
+        ("formatter", print, FORMATTER),
+        ("formatter", LogFormatter, FORMATTER),
         ("sensitive_headers", "X-Customer", "names, not a single string"),
         ("sensitive_headers", [1], "names, not a single string"),
         ("sensitive_query_parameters", b"mail", "names, not a single string"),
