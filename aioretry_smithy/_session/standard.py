@@ -101,7 +101,10 @@ def _how_to_retry(
         return RetryConfig.standard(**given)
     if given:
         name, value = next(iter(given.items()))
-        expected = f"in what is given as retrying: RetryConfig.standard({name}=...)"
+        if retrying is None:
+            expected = "not given beside retrying=None, which leaves the retries out"
+        else:
+            expected = f"in what is given as retrying: RetryConfig.standard({name}=...)"
         raise bad_argument(name, value, expected)
     return retrying
 

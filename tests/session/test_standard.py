@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from aiohttp import ClientSession, ClientTimeout
-from chains import URL
+from chains import URL, bad_argument
 
 from aioretry_smithy import (
     Backoff,
@@ -187,6 +187,13 @@ def test_settings_of_retries_are_refused_beside_a_retrying_part(name, value):
 
     expected = f"in what is given as retrying: RetryConfig.standard({name}=...)"
     assert f"{name}: {value!r} (expected: {expected})" == str(caught.value)
+
+
+def test_settings_of_retries_are_refused_where_retries_are_left_out():
+    """There is nothing that they could be settings of."""
+    expected = "not given beside retrying=None, which leaves the retries out"
+    with bad_argument("attempt_timeout", None, expected):
+        SessionBuilder.standard(retrying=None, attempt_timeout=None)
 
 
 async def test_settings_may_take_the_place_of_the_retrying_part():
