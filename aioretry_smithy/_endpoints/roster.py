@@ -219,11 +219,7 @@ class Roster:
         for endpoint, rank in listed:
             if endpoint not in states:
                 state = known.get(endpoint) or self._new(endpoint)
-                state.endpoint, state.weight = endpoint, endpoint.weight
-                state.rank, state.place = rank, len(states)
-                if state.weight:
-                    # With another weight before, its turn may be far away.
-                    state.turn = min(state.turn, self.turn + 1.0 / state.weight)
+                state.list_as(endpoint, rank, len(states))
                 states[endpoint] = state
                 if self._left.pop(endpoint, None) is not None:
                     state.health = None

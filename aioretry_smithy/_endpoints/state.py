@@ -207,6 +207,14 @@ class EndpointState:
         self.is_set_aside, self.is_guess = False, True
         self._urls: dict[StrOrURL, URL] = {}
 
+    def list_as(self, endpoint: Endpoint, rank: int, place: int) -> None:
+        """Take what the list says of it now, and its place there."""
+        self.endpoint, self.weight = endpoint, endpoint.weight
+        self.rank, self.place = rank, place
+        if self.weight:
+            # With another weight before, its turn may be far away.
+            self.turn = min(self.turn, self.roster.turn + 1.0 / self.weight)
+
     @property
     def latency(self) -> float | None:
         """Seconds that it takes to answer, an estimate; None before the first answer.
