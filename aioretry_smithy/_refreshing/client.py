@@ -123,8 +123,7 @@ class RefreshingClient(DecoratingClient[HttpClient]):
         check_header_name("header", header)
         if not (scheme is None or is_header_name(scheme)):
             # Behind the word there may be the token.
-            is_word = not isinstance(scheme, str) or " " not in scheme.strip()
-            bad = bad_argument if is_word else bad_secret
+            bad = bad_secret if " " in str(scheme).strip() else bad_argument
             raise bad("scheme", scheme, "a word such as 'Bearer', or None")
         statuses = integers_of("on", on, 400, 599)
         if not statuses:

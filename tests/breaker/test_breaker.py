@@ -125,8 +125,8 @@ class TestClosed:
     @pytest.mark.parametrize(
         ("report", "value", "message"),
         [
-            ("on_success", 200, "permit: 200 (expected: what try_request() gave, or "),
-            ("on_failure", OSError(5), "permit: OSError(5) (expected: what try_request"),
+            ("on_success", 200, "permit: 200 (expected: what try_request() gave, "),
+            ("on_failure", OSError(5), "permit: OSError(5) (expected: what "),
             ("on_ignored", None, "permit: None (expected: what try_request() gave)"),
         ],
     )
