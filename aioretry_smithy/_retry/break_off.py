@@ -86,7 +86,7 @@ def deadline_passed(
     """
     passed = f"the deadline passed {where_passed(cut)}".rstrip()
     error = ResponseTimeoutError(f"{passed}, attempts: {attempts}")
-    error.__cause__ = earlier or cut
+    error.__cause__ = cut if earlier is None else earlier
     stands_for(error, cut)
     return error
 
@@ -96,4 +96,5 @@ def keep_as_context(error: BaseException, cause: BaseException | None) -> None:
     if all(link is not error for link in raised_from(cause)):
         # An exception of the caller's own may refuse to be written on.
         with suppress(Exception):
-            error.__context__ = error.__context__ or cause
+            if error.__context__ is None:
+                error.__context__ = cause

@@ -319,7 +319,7 @@ def _error(
 
 
 def _retry_info_of(failure: Failure) -> RetryInfo:
-    return RetryInfo.of(failure.cause and peel(failure.cause))
+    return RetryInfo.of(None if failure.cause is None else peel(failure.cause))
 
 
 def _kind(info: RetryInfo, cause: BaseException) -> ErrorKind:

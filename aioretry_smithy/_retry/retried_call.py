@@ -271,7 +271,8 @@ class RetriedCall(Ending):
     def retry_after(self) -> float:
         """Return the seconds that the server asks to be left alone, or 0."""
         if self.result is NOTHING:
-            return RetryInfo.of(self.cause and peel(self.cause)).retry_after or 0.0
+            cause = None if self.cause is None else peel(self.cause)
+            return RetryInfo.of(cause).retry_after or 0.0
         return self.adapter.retry_after(self.result) or 0.0
 
     def succeeded(self) -> bool:

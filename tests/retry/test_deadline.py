@@ -71,6 +71,19 @@ class TestDeadline:
 
         assert "the call had 2.000 s" == str(caught.value.__cause__)
 
+    async def test_deadline_is_chained_to_an_earlier_failure_that_is_falsy(self):
+        """An exception that is a collection of none, such as errors of fields."""
+
+        class FieldsError(ConnectionError):
+            def __len__(self):
+                return 0
+
+        answers = [FieldsError(), silence]
+        with pytest.raises(ResponseTimeoutError) as caught:
+            await response_of(session(answers, retrying(Always()), timeout=2.0))
+
+        assert FieldsError is type(caught.value.__cause__)
+
     async def test_strategy_is_not_asked_about_the_deadline(self):
         """A call without time for another attempt is not shown to it."""
         asked = []
