@@ -9,13 +9,17 @@ from .._bodies.new_response import new_response
 from .._context.context import ClientRequestContext
 from .._context.recording import record_error, record_result
 from .._errors import bad_argument
+from .._meant import call_it
 from .._request.request import HttpRequest
 from .._retry.content_strategy import RetryStrategyWithContent
 from .._retry.decision import RetryDecision
+from .._retry.strategy import RetryStrategy
 
 if TYPE_CHECKING:
     from .._backoff.backoff import Backoff
-    from .._retry.strategy import RetryStrategy
+
+
+_KINDS = RetryStrategy, RetryStrategyWithContent
 
 
 async def ask(
@@ -44,15 +48,19 @@ async def ask(
         The backoff for a retry, or None to stop.
 
     Raises:
-        ValueError: *attempt* is out of range, *content* is not bytes, or is given
-            beside a *cause*; or the strategy returns something other than a
-            backoff, a decision or None.
+        ValueError: *strategy* is of another kind, such as Smithy's; *attempt* is out of
+            range, *content* is not bytes, or is given beside a *cause*; or the strategy
+            returns something other than a backoff, a decision or None.
 
     >>> import asyncio
     >>> asyncio.run(ask(RetryStrategy.failsafe(Backoff.fixed(1.0)), status=503))
     Backoff.fixed(1.0)
     >>> asyncio.run(ask(RetryStrategy.failsafe(), status=503, method="POST"))
     """
+    if not isinstance(strategy, _KINDS):
+        expected = "a RetryStrategy or a RetryStrategyWithContent"
+        expected += call_it(strategy, *_KINDS)
+        raise bad_argument("strategy", strategy, expected)
     request = HttpRequest(method, "http://localhost/")
     if type(attempt) is not int or attempt < 1:
         raise bad_argument("attempt", attempt, "an integer >= 1")

@@ -7,9 +7,11 @@ from chains import bad_argument
 
 from aioretry_smithy import (
     Backoff,
+    RetryConfig,
     RetryDecision,
     RetryStrategy,
     RetryStrategyWithContent,
+    smithy,
 )
 from aioretry_smithy.testing import ask
 
@@ -94,6 +96,22 @@ async def test_strategy_sees_the_attempt(attempt):
     assert attempt == strategy.ctx.attempt
     assert attempt == strategy.ctx.root.log.total_attempts
     assert strategy.ctx.parent is strategy.ctx.root
+
+
+@pytest.mark.parametrize(
+    ("strategy", "hint"),
+    [
+        (smithy.StandardRetryStrategy(), ""),
+        (RetryConfig.no_retry(), ""),
+        (RetryStrategy.failsafe, "; call it: RetryStrategy.failsafe()"),
+        (Looking, "; call it: Looking()"),
+    ],
+)
+async def test_what_is_no_strategy_is_refused(strategy, hint):
+    """Smithy's have tokens and no answer; others have to be called first."""
+    expected = f"a RetryStrategy or a RetryStrategyWithContent{hint}"
+    with bad_argument("strategy", strategy, expected):
+        await ask(strategy, status=503)
 
 
 @pytest.mark.parametrize("attempt", [0, -1, True, 1.5, "1", None])
