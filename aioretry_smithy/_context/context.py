@@ -238,13 +238,33 @@ def context_of(call: Call, scope: Call | Attempt) -> ClientRequestContext:
 
 
 def state_of(ctx: ClientRequestContext) -> tuple[Call, Call | Attempt]:
-    """Return the call that a context shows, and its attempt, or the call again."""
-    return ctx._call, ctx._scope
+    """Return the call that a context shows, and its attempt, or the call again.
+
+    Raises:
+        ValueError: It is no context.
+    """
+    try:
+        return ctx._call, ctx._scope
+    except AttributeError:
+        raise _no_context(ctx) from None
 
 
 def record_of(ctx: ClientRequestContext) -> tuple[Call, Record]:
-    """Return the call that a context shows, and the record that counts for it."""
-    return ctx._call, ctx._scope.record
+    """Return the call that a context shows, and the record that counts for it.
+
+    Raises:
+        ValueError: It is no context.
+    """
+    try:
+        call, scope = ctx._call, ctx._scope
+    except AttributeError:
+        raise _no_context(ctx) from None
+    return call, scope.record
+
+
+def _no_context(given: object) -> ValueError:
+    # Mostly the request: a decorator has swapped the arguments of its delegate.
+    return bad_argument("ctx", given, "a ClientRequestContext, before the request")
 
 
 def attributes_of(call: Call) -> dict[Any, Any]:

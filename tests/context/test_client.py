@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import aiohttp
 import pytest
 from calls import REQUEST, begin
-from chains import retrying, session
+from chains import URL, retrying, session
 
 from aioretry_smithy import (
     CircuitBreakerClient,
@@ -344,6 +344,22 @@ async def test_each_outcome_is_recorded_once(monkeypatch, answers, expected):
             await client.get("http://example.com/")
 
     assert expected == written
+
+
+@pytest.mark.parametrize("outside", [[], [RETRY]], ids=["call", "attempt"])
+async def test_arguments_of_the_delegate_that_were_swapped_are_told(outside):
+    """By the name of the first; the caller's mistake is not retried."""
+
+    @client_decorator
+    async def swapping(delegate, ctx, request):
+        return await delegate.execute(request, ctx)
+
+    with capture_logs() as logs:
+        async with session([200, 200], swapping, *outside) as client:
+            with pytest.raises(ValueError, match="^ctx: .*HttpRequest GET .*expected: "):
+                await client.get(URL)
+
+    assert 1 == logs[0].total_attempts
 
 
 async def test_client_made_by_hand_keeps_its_log_true():
