@@ -216,13 +216,12 @@ class LogFacts(NeverCopied):
     @property
     def name(self) -> str:
         """The name of the call in logs, which is its method or that of the function."""
-        name: str = self._asked.name
-        return name
+        return str(self._asked.name)
 
     @property
     def request_method(self) -> str | Any:
         """The method, in upper case; None of a function."""
-        return self._asked.method
+        return _as_text(self._asked.method)
 
     @property
     def request_url(self) -> URL | Any:
@@ -246,7 +245,7 @@ class LogFacts(NeverCopied):
     def sent_method(self) -> str | None:
         """The method that was sent, where nothing retries and it was another one."""
         sent = self._sent_instead
-        method: str | None = None if sent is None else sent.method
+        method = None if sent is None else _as_text(sent.method)
         return None if method == self.request_method else method
 
     @property
@@ -393,3 +392,8 @@ class LogFacts(NeverCopied):
             return None
         race = self._record.race
         return (ended if race is None else max(ended, race.ended)) - self.started
+
+
+def _as_text(method: object) -> str | None:
+    """Return a method for views, of bytes too, which aiohttp refuses later."""
+    return None if method is None else str(method)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import aiohttp
 import pytest
 from calls import REQUEST, begin, begin_body, end, end_body, end_call, http, preview
-from chains import session
+from chains import connected, retrying, session
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -351,3 +351,17 @@ async def test_log_can_be_awaited_by_several():
 
     assert ctx.log is await second
     assert first.cancelled()
+
+
+@pytest.mark.parametrize("decorators", [[], [retrying()]], ids=["plain", "retried"])
+async def test_method_of_bytes_is_in_every_view(decorators):
+    """aiohttp refuses it, and the log of that call can be read all the same."""
+    async with connected("http://localhost", *decorators) as client:
+        with capture_logs() as logs, pytest.raises(TypeError, match="bytes"):
+            await client.request(b"GET", "/orders")
+    log = logs[0]
+    fields = log.to_dict()
+
+    assert ["b'GET'"] * 2 == [fields["name"], fields["request_method"]]
+    assert "b'GET'" == log.to_har()["log"]["entries"][0]["request"]["method"]
+    assert log.to_curl().endswith("http://localhost/orders")
