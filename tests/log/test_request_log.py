@@ -355,7 +355,7 @@ async def test_log_can_be_awaited_by_several():
 
 @pytest.mark.parametrize("decorators", [[], [retrying()]], ids=["plain", "retried"])
 async def test_method_of_bytes_is_in_every_view(decorators):
-    """aiohttp refuses it, and the log of that call can be read all the same."""
+    """It is refused by aiohttp, and the log can be read all the same."""
     async with connected("http://localhost", *decorators) as client:
         with capture_logs() as logs, pytest.raises(TypeError, match="bytes"):
             await client.request(b"GET", "/orders")
