@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from .._clock import loop_time
+from .._clock import NEAR, loop_time
 from .._context.context import context_of
 from .errors import RateLimitError
 from .rate_gate import Passage, rehearse
@@ -48,7 +48,7 @@ class DryRateHooks(RateHooks):
         seconds = turn - loop_time()
         if limit is None:
             return passage
-        if turn > latest or turn >= deadline:
+        if turn > latest + NEAR or turn >= deadline:
             passage.give_back()
             self.dry_run.refused(request, RateLimitError(limit, seconds))
             return gate.untaken()

@@ -117,6 +117,8 @@ class Line(TimedWaits):
         """Let a request leave all its lines without a turn."""
         waiter = self._waiting.get(number)
         if waiter is not None:
+            # Its turn may be due then, too, and later only as a sum of other floats.
+            serve([line for line, _ in waiter.costs])
             waiter.leave_early()
             if not waiter.turns.done():
                 waiter.turns.set_result(None)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from .._clock import loop_time
+from .._clock import NEAR, loop_time
 from .._errors import bad_argument
 from .bucket import Charge
 from .cost import cost_of
@@ -152,8 +152,8 @@ async def pass_all(prices: list[Price], latest: float, deadline: float) -> Passa
     if turns is not None:
         return _passage(prices, turns)
     _, turn = latest_of(prices)
-    if turn <= latest and turn < deadline:
-        turns = await wait_in(costs, min(latest, deadline))
+    if turn <= latest + NEAR and turn < deadline:
+        turns = await wait_in(costs, min(max(latest, turn), deadline))
     if turns is None:
         limit, turn = latest_of(prices)
         raise RateLimitError(limit, turn - loop_time())

@@ -79,6 +79,16 @@ async def test_nobody_is_refused_and_who_would_be_takes_nothing(said, beside):
     )
 
 
+async def test_a_turn_that_is_a_sum_of_floats_is_in_time_too(said):
+    """A hundred times 0.01 s are more than 1 s."""
+    chain = watching(RateLimit(100, burst=1), timeout=1.0)
+    async with session([200] * 103, chain) as client:
+        await ends_of(client, *[1] * 103)
+
+    refused = ["would have refused" in line for line in said()]
+    assert [False] * 100 + [True] * 2 == refused
+
+
 async def test_a_deadline_counts_as_ever(said):
     """The turn has to come before it."""
     chain = watching(RateLimit(1, burst=1))

@@ -78,6 +78,18 @@ class TestTurns:
         log = RequestLog.of(error)
         assert (False, RateLimitError) == (log.sent, type(log.response_cause))
 
+    @pytest.mark.parametrize("rate", [10, 49, 100])
+    @pytest.mark.parametrize("began", [0.0, 0.1, 98765.4321])
+    async def test_a_turn_that_is_a_sum_of_floats_is_in_time_too(self, rate, began):
+        """A hundred times 0.01 s are more than 1 s."""
+        await asyncio.sleep(began)
+        chain = limiting(RateLimit(rate, burst=1), timeout=1.0)
+        async with session([200] * (rate + 1), chain) as client:
+            ends = await asyncio.gather(*(end_of(client) for _ in range(rate + 3)))
+
+        expected = [200] * (rate + 1) + [RateLimitError] * 2
+        assert expected == [what for _, what in ends]
+
     async def test_a_retrying_client_waits_for_the_turn(self):
         """No breaker and no budget counts the refusal."""
         breaker = CircuitBreaker(minimum_request_threshold=1)
