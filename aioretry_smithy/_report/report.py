@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from .._errors import bad_argument, check_int
@@ -13,8 +14,6 @@ from .text import plain_text
 from .units import KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from .answers import Answers
     from .units import By
 
@@ -55,6 +54,8 @@ class Report:
         if by not in KEYS:
             raise bad_argument("by", by, f"one of {', '.join(KEYS)}")
         check_int("top", top, 0)
+        if not isinstance(logs, Iterable):
+            raise bad_argument("logs", logs, "a list of RequestLog objects")
         reading = Reading(by, top, Selection())
         calls = [_values_of(log) for log in logs]
         for values in calls:

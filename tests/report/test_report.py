@@ -104,6 +104,14 @@ def test_logs_are_checked(log):
         Report.of([log])
 
 
+async def test_one_log_is_no_list_of_logs():
+    """It is told by the name of the argument, as what is in a list is."""
+    logs = await some_logs()
+    for given in (logs[0], None):
+        with bad_argument("logs", given, "a list of RequestLog objects"):
+            Report.of(given)
+
+
 def test_programs_that_do_not_report_import_nothing_of_it():
     """The facade has the class when it is asked for."""
     code = (
