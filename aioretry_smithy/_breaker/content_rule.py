@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, Unpack
 
+from .._frozen import extensible
 from .._rules.conditions import Conditions, chained
 from .._rules.content_conditions import ContentConditions, ContentRuleConditions
 from .rule import CircuitBreakerRule, CircuitBreakerRuleChain, verdict_of_default
@@ -74,6 +75,7 @@ Member: TypeAlias = "CircuitBreakerStrategy | CircuitBreakerRuleWithContent"
 """One that a chain asks; no chain itself."""
 
 
+@extensible
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CircuitBreakerRuleWithContent(ContentConditions, JudgeOfContent):
     """Counts what meets one of its conditions, also one on the body.

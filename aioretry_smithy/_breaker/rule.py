@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
+from .._frozen import extensible
 from .._rules.conditions import Conditions, RuleConditions, chained
 from .strategy import CircuitBreakerStrategy
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from .._context.context import ClientRequestContext
 
 
+@extensible
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CircuitBreakerRule(Conditions, CircuitBreakerStrategy):
     """Counts what meets one of its conditions, by default as a failure.

@@ -7,8 +7,10 @@ from typing import Final
 
 from .._breaker.strategy import CircuitBreakerStrategy
 from .._errors import bad_argument, check_int, check_positive, is_finite
+from .._frozen import extensible
 
 
+@extensible
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class OutlierDetection:
     """When an endpoint of a group is to be left alone, and for how long.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from yarl import URL
 
 from .._errors import bad_argument, is_finite
+from .._frozen import extensible
 from .._masking.mask import DEFAULT_MASK
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ _SAME_AS: Final = {"ws": "http", "wss": "https"}
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
+@extensible
 @dataclass(init=False, repr=False, eq=False, frozen=True, slots=True)
 class Endpoint:
     """One server: what its URLs begin with, and where its connections go.

@@ -21,6 +21,7 @@ from .._failures.safety import (
     raised_by_caller,
     retry_safety,
 )
+from .._frozen import extensible
 from .._log.error_text import describe_error
 from ..smithy.errors import CallError
 from .given_up import is_given_up
@@ -49,6 +50,7 @@ class ErrorKind(StrEnum):
     """The server complains of too many requests."""
 
 
+@extensible
 @dataclass(frozen=True, slots=True, repr=False)
 class RetryAction:
     """The verdict of a classifier: :meth:`retry` or :meth:`forbid`.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict, Unpack
 
 from .._backoff.backoff import Backoff
 from .._errors import bad_argument, is_finite, positive_integer
+from .._frozen import extensible
 from .._listeners import checked
 from .._meant import call_it, check_unit, refuses_unknown_names
 from .._request.header_text import is_header_name
@@ -79,6 +80,7 @@ def default_max_total_attempts() -> int:
 
 
 @refuses_unknown_names
+@extensible
 @dataclass(frozen=True, slots=True)
 class RetryConfig:
     """The settings of a retrying client.

@@ -9,8 +9,10 @@ from typing import TypeAlias
 
 from .._backoff.backoff import Backoff
 from .._errors import bad_argument
+from .._frozen import extensible
 
 
+@extensible
 @dataclass(frozen=True, slots=True)
 class RetryDecision:
     """The answer of a strategy: retry, no retry, or next.

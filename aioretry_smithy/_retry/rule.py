@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from .._errors import bad_argument
 from .._failures.safety import RetrySafety, forbids_retry
+from .._frozen import extensible
 from .._rules.conditions import Conditions, RuleConditions
 from .._rules.content_conditions import ContentConditions
 from .content_strategy import RetryStrategyWithContent
@@ -48,6 +49,7 @@ class RetryConditions(Conditions):
         return None if forbids_retry(cause) else self.backoff
 
 
+@extensible
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RetryRule(RetryConditions, RetryStrategy):
     """Retries outcomes that meet one of its conditions, and abstains from others.
@@ -123,6 +125,7 @@ class _NoRetryRule(RetryRule):
     _forbids = True
 
 
+@extensible
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RetryRuleWithContent(
     ContentConditions, RetryConditions, RetryStrategyWithContent

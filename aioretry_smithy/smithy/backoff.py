@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from .._chance import chance, to_be_pickled
 from .._errors import bad_argument, is_finite
+from .._frozen import extensible
 from .errors import BackoffExhaustedError
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class ExponentialBackoffJitterType(Enum):
     """
 
 
+@extensible
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExponentialRetryBackoffStrategy:
     """Computes delays that double, up to a limit, with jitter.

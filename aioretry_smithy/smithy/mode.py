@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, cast
 
 from .._errors import bad_argument, is_finite
+from .._frozen import extensible
 from .._shown import shown
 from .backoff import ExponentialRetryBackoffStrategy
 from .interfaces import is_smithy_strategy
@@ -175,6 +176,7 @@ RetryStrategyType: TypeAlias = Literal["simple", "standard", "adaptive"]
 """The name of a :class:`RetryMode`."""
 
 
+@extensible
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryStrategyOptions:
     """The options from which a :class:`RetryStrategyResolver` makes a strategy.

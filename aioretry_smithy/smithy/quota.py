@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from .._errors import bad_argument, is_finite
 from .._failures.retry_info import RetryInfo
+from .._frozen import extensible
 from .errors import RetryError
 from .shared import Shared
 
@@ -16,6 +17,7 @@ _SECONDS = "backoff_scale_value", "throttling_backoff_scale_value", "max_backoff
 _COUNTS = "max_attempts", "retry_cost", "timeout_cost", "throttling_cost"
 
 
+@extensible
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryProfile:
     """The constants of the standard and the adaptive mode.
