@@ -9,26 +9,28 @@ _T = TypeVar("_T")
 
 
 def extensible(kind: type[_T]) -> type[_T]:
-    """Let subclasses of a frozen class have attributes of their own.
+    """Let subclasses of a frozen class with slots have attributes of their own.
 
-    ``dataclass`` makes a class with slots a second time, and the methods that it wrote
-    know only the first. Of what is no field they say "super(type, obj): obj is not an
-    instance", to a subclass as to who misspells a name.
+    Its fields stay frozen, in subclasses too.
+
+    Of a frozen class with slots, ``dataclass`` makes a second class, for which the
+    methods that it wrote do not work: they raise a TypeError about ``super()`` where a
+    subclass sets what is no field, or a name is misspelt.
     """
     changed: Any = kind
     names = frozenset(field.name for field in fields(changed))
 
-    def check(self: object, name: str, verb: str) -> None:
-        if type(self) is kind or name in names:
+    def refuse(instance: object, name: str, verb: str) -> None:
+        if type(instance) is kind or name in names:
             raise FrozenInstanceError(f"cannot {verb} field {name!r}")
 
-    def __setattr__(self: object, name: str, value: object) -> None:
-        check(self, name, "assign to")
+    def set_attribute(self: object, name: str, value: object) -> None:
+        refuse(self, name, "assign to")
         object.__setattr__(self, name, value)
 
-    def __delattr__(self: object, name: str) -> None:
-        check(self, name, "delete")
+    def delete_attribute(self: object, name: str) -> None:
+        refuse(self, name, "delete")
         object.__delattr__(self, name)
 
-    changed.__setattr__, changed.__delattr__ = __setattr__, __delattr__
+    changed.__setattr__, changed.__delattr__ = set_attribute, delete_attribute
     return kind

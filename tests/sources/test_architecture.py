@@ -21,6 +21,7 @@ GROUND_FLOOR = {
     "_dry_run",
     "_errors",
     "_extras",
+    "_frozen",
     "_listeners",
     "_lru",
     "_meant",
