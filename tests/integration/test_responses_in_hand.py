@@ -139,7 +139,7 @@ async def test_what_is_no_response_ends_the_call(serve):
         return response.status
 
     async with connected(await serve(UNENDING), reads, RETRYING) as session:
-        with pytest.raises(AttributeError) as caught:
+        with pytest.raises(TypeError, match="reads returned a int") as caught:
             await session.get("/")
 
         assert RetryStopReason.NO_RETRY == RequestLog.of(caught.value).stop_reason
