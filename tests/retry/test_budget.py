@@ -9,8 +9,9 @@ from itertools import pairwise
 
 import pytest
 from calls import ended
-from chains import raises_exactly
+from chains import URL, bad_argument, raises_exactly
 
+from aioretry_smithy import HttpRequest
 from aioretry_smithy._retry.budget import RetryBudget, RetryBudgetListener
 
 CAUSE = ConnectionResetError()
@@ -131,6 +132,13 @@ class TestTokens:
         budget.on_failure(ctx, CAUSE)
 
         assert 10.0 == budget.tokens
+
+
+    def test_what_is_no_context_is_refused(self):
+        """A request, for one, which does not say how its attempt ended."""
+        request = HttpRequest("GET", URL)
+        with bad_argument("ctx", request, "a ClientRequestContext, before the request"):
+            RetryBudget().on_failure(request, CAUSE)
 
 
 class TestBrake:
