@@ -133,7 +133,6 @@ class TestTokens:
 
         assert 10.0 == budget.tokens
 
-
     def test_what_is_no_context_is_refused(self):
         """A request, for one, which does not say how its attempt ended."""
         request = HttpRequest("GET", URL)
