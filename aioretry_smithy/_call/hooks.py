@@ -29,7 +29,7 @@ class Answer(Sign):
 
     Args:
         result: The result.
-        source: The function of the user's that returned it, if it was one.
+        source: The user's function that returned it, if one did.
     """
 
     __slots__ = ("result", "source")

@@ -44,7 +44,7 @@ def record_error(ctx: ClientRequestContext, cause: BaseException) -> None:
 
 _SWITCHING_PROTOCOLS = 101
 
-# What a body is read or parsed to, and an ``await`` that was forgotten.
+# What users return by mistake: a body that was read, or what was not awaited.
 _NO_RESPONSES = (Awaitable, bytes, dict, float, int, list, str, tuple)
 
 

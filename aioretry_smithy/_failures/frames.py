@@ -48,8 +48,8 @@ def came_from_aiohttp(cause: BaseException) -> bool:
 def went_out(cause: BaseException) -> bool:
     """Say whether a request had left for a server when it failed."""
     frames = [*frames_of(cause)]
-    # A middleware may fail when its request was answered; others are those of calls
-    # that it made itself.
+    # A middleware may fail after its request was answered. The outermost frame is that
+    # of this call; those inside it are of calls that the middleware made.
     own = next((frame for place, frame in frames if place == REQUEST), None)
     if own is not None and was_answered(own.f_locals.get("req")):
         return True

@@ -117,7 +117,7 @@ class Line(TimedWaits):
         """Let a request leave all its lines without a turn."""
         waiter = self._waiting.get(number)
         if waiter is not None:
-            # Its turn may be due then, too, and later only as a sum of other floats.
+            # Its turn may come at this very moment, and look later by rounding alone.
             serve([line for line, _ in waiter.costs])
             waiter.leave_early()
             if not waiter.turns.done():

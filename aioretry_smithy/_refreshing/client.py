@@ -122,7 +122,7 @@ class RefreshingClient(DecoratingClient[HttpClient]):
         _check_fetch(fetch)
         check_header_name("header", header)
         if not (scheme is None or is_header_name(scheme)):
-            # Behind the word there may be the token.
+            # The token may stand behind the word.
             bad = bad_secret if " " in str(scheme).strip() else bad_argument
             raise bad("scheme", scheme, "a word such as 'Bearer', or None")
         statuses = integers_of("on", on, 400, 599)
@@ -253,7 +253,7 @@ def _check_fetch(fetch: object) -> None:
         # Some that are written in C do not tell.
         pass
     if not is_meant:
-        # In the place of the function there may be the token itself.
+        # The token itself may stand in the place of the function.
         bad = bad_argument if callable(fetch) else bad_secret
         raise bad("fetch", fetch, "an async function without arguments")
 

@@ -32,7 +32,7 @@ _NAMED_ALIKE: Final = ("ETag", "Last-Modified", "Content-Type")
 
 
 class Mismatch(Exception):  # noqa: N818
-    """What a part has that is not of the version, in words."""
+    """Says in words why a part is not of the version."""
 
 
 class Version:

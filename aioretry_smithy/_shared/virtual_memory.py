@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class VirtualMemory(Generic[T]):
-    """What storages in memory keep, for each loop in virtual time.
+    """Keeps the contents of storages in memory, for each loop in virtual time.
 
     Each loop begins anew, as its clock does.
 

@@ -45,7 +45,7 @@ def counted(group: Group, *, by_endpoint: bool) -> Iterator[Endpoints]:
         numbers = Counter(state for _, state in states)
         yield from (Endpoints(None, state, numbers[state]) for state in STATES)
         return
-    # Those of two paths at one address look alike, and no series may be there twice.
+    # Two paths at one address have one text, and Prometheus takes each series once.
     of_each = Counter(states)
     for name in dict.fromkeys(name for name, _ in states):
         yield from (Endpoints(name, each, of_each[name, each]) for each in STATES)

@@ -68,7 +68,8 @@ class TestFallback:
         assert (203, None) == (log.response_status, log.response_cause)
 
     @pytest.mark.parametrize(
-        ("answer", "told"), [(None, "stale returned nothing"), ({}, "stale returned a")]
+        ("answer", "told"),
+        [(None, "stale returned nothing"), ({}, "stale returned a dict")],
     )
     async def test_a_fallback_that_brings_no_response_is_named(
         self, breaker, answer, told

@@ -51,7 +51,7 @@ class Recorder:
 
 
 def sent_to(answer, monkeypatch):
-    """Let what is called with a session and its request answer for all sessions."""
+    """Call *answer* in place of ``ClientSession._request``; return it."""
 
     async def _request(session, method, url, **options):
         return await answer(session, method, url, **options)
