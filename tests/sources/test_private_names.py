@@ -11,6 +11,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from named_attributes import attribute_of_another
 
 TESTS = Path(__file__).parents[1]
 PACKAGE = TESTS.parent / "aioretry_smithy"
@@ -93,16 +94,11 @@ def known_in(source: str, room: str) -> list[tuple[str, str]]:
             parts = [each.removeprefix("_") for each in module.split(".")[1:]]
             if room not in parts:
                 found.append(("imports", module))
-        match node:
-            case ast.Attribute(ast.Name("self" | "cls")):
-                pass
-            case (
-                ast.Attribute(attr=name)
-                | ast.Call(args=[_, ast.Constant(str(name)), *_])
-            ) if is_private(name):
-                rooms = rooms_by_name().get(name)
-                if rooms and room not in rooms:
-                    found.append(("names", name))
+        name = attribute_of_another(node)
+        if name is not None and is_private(name):
+            rooms = rooms_by_name().get(name)
+            if rooms and room not in rooms:
+                found.append(("names", name))
     return found
 
 

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from named_attributes import attribute_of_another
 
 from aioretry_smithy import ClientRequestContext, RequestLog
 
@@ -58,16 +59,12 @@ def known(source: str) -> set[str]:
     if not MAY_KNOW.search(source):
         return found
     for node in ast.walk(ast.parse(source)):
+        named = attribute_of_another(node)
+        if named in PRIVATE:
+            found.add(named)
         match node:
-            case ast.Attribute(ast.Name("self" | "cls")):
-                pass
-            case (
-                ast.Attribute(attr=name)
-                | ast.Call(args=[_, ast.Constant(str(name)), *_])
-            ) if name in PRIVATE:
-                found.add(name)
-            case ast.Attribute(attr=name, ctx=ast.Store()) if name in WRITTEN:
-                found.add(name)
+            case ast.Attribute(ctx=ast.Store()) if named in WRITTEN:
+                found.add(named)
             case ast.Attribute(ast.Name(name), "__init__" | "__new__") | ast.Call(
                 ast.Name(name) | ast.Attribute(attr=name)
             ) if name in STATE:
