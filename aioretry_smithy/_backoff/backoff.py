@@ -45,6 +45,11 @@ class Backoff(ABC):
             num_attempts_so_far: Attempts made with this backoff in a row, from 1.
         """
 
+    @property
+    def _counts(self) -> bool:
+        """Whether delays depend on the attempts so far; of other classes they may."""
+        return True
+
     @staticmethod
     def without_delay() -> Backoff:
         """Make a backoff that never waits."""
@@ -204,6 +209,10 @@ class _Fixed(Backoff):
         _check_count("num_attempts_so_far", num_attempts_so_far)
         return self.delay
 
+    @property
+    def _counts(self) -> bool:
+        return False
+
     def __repr__(self) -> str:
         return f"Backoff.fixed({self.delay})"
 
@@ -217,6 +226,10 @@ class _Random(Backoff):
     def next_delay(self, num_attempts_so_far: int) -> float:
         _check_count("num_attempts_so_far", num_attempts_so_far)
         return self.min_delay + (self.max_delay - self.min_delay) * self.chance()
+
+    @property
+    def _counts(self) -> bool:
+        return False
 
     def __repr__(self) -> str:
         return f"Backoff.random({self.min_delay}, {self.max_delay})"
@@ -236,6 +249,10 @@ class _Exponential(Backoff):
             delay = self.max_delay if self.initial_delay else 0.0
         return min(delay, self.max_delay)
 
+    @property
+    def _counts(self) -> bool:
+        return 0 < self.initial_delay < self.max_delay
+
     def __repr__(self) -> str:
         arguments = f"{self.initial_delay}, {self.max_delay}, {self.multiplier}"
         return f"Backoff.exponential({arguments})"
@@ -254,6 +271,10 @@ class _Fibonacci(Backoff):
                 break
             previous, delay = delay, previous + delay
         return min(delay, self.max_delay)
+
+    @property
+    def _counts(self) -> bool:
+        return 0 < self.initial_delay < self.max_delay
 
     def __repr__(self) -> str:
         return f"Backoff.fibonacci({self.initial_delay}, {self.max_delay})"
@@ -275,6 +296,10 @@ class _Jittered(Backoff):
         # Jitter must not make a huge delay infinite.
         return min(delay * (1 + rate), sys.float_info.max)
 
+    @property
+    def _counts(self) -> bool:
+        return self.delegate._counts
+
     def __repr__(self) -> str:
         rates = f"{self.hi}" if self.lo == -self.hi else f"{self.lo}, {self.hi}"
         return f"{self.delegate!r}.with_jitter({rates})"
@@ -293,6 +318,11 @@ class _Limited(Backoff):
 
     def __repr__(self) -> str:
         return f"{self.delegate!r}.with_max_attempts({self.max_attempts})"
+
+
+def counts_attempts(backoff: Backoff) -> bool:
+    """Say whether the delays depend on the attempts so far, as far as is known."""
+    return backoff._counts
 
 
 def _check_number(

@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from .._backoff.backoff import Backoff
+from .._backoff.backoff import Backoff, counts_attempts
 from .._call.stop_reason import RetryStopReason
 from .content_strategy import RetryStrategyWithContent
 from .decision import RetryDecision, first_answer
@@ -107,7 +107,7 @@ class StrategyCall(RetriedCall):
         if backoff is not self._backoff:
             last, self._backoff = self._backoff, backoff
             self._count = 0
-            if last is not None and backoff == last:
+            if last is not None and backoff == last and counts_attempts(backoff):
                 kept = weakref.ref(last)
                 del last
                 # Two rules may have equal backoffs. One that nobody keeps is made anew.
@@ -122,7 +122,8 @@ def _warn_about_equal_backoff(backoff: Backoff) -> None:
     # Python's own filter keeps this to once for this line and text.
     warnings.warn(
         f"the retry strategy returned a new {backoff!r} that equals the last one; its"
-        " count starts again each time, so it never grows. Make it once and keep it.",
+        " count starts again each time, so each delay is the first one. Make it once"
+        " and keep it.",
         RuntimeWarning,
         stacklevel=2,
     )

@@ -108,10 +108,46 @@ async def test_backoff_made_anew_each_time_warns():
 
     expected = (
         "the retry strategy returned a new Backoff.exponential(0.2, 10.0, 2.0) that"
-        " equals the last one; its count starts again each time, so it never grows."
-        " Make it once and keep it."
+        " equals the last one; its count starts again each time, so each delay is the"
+        " first one. Make it once and keep it."
     )
     assert [expected] == [str(warning.message) for warning in warned]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        Backoff.without_delay,
+        lambda: Backoff.fixed(0.5),
+        lambda: Backoff.random(0.5, 1.5),
+        lambda: Backoff.fixed(0.5).with_jitter(0.2),
+        lambda: Backoff.random(0.5, 1.5).with_full_jitter(),
+        lambda: Backoff.exponential(0.5, 0.5),
+        lambda: Backoff.exponential(0.0, 9.0).with_jitter(0.2),
+        lambda: Backoff.fibonacci(0.5, 0.5),
+        lambda: Backoff.fibonacci(0.0, 9.0),
+    ],
+)
+async def test_backoff_that_counts_nothing_may_be_made_anew(make):
+    """Its delays would be the same, so a wait may be computed for each answer."""
+    strategy = RetryStrategy.on_status(lambda status, cause: make())
+    response = await response_of(
+        session([503] * 4, retrying(strategy, max_total_attempts=4))
+    )
+
+    assert 4 == RequestLog.of(response).total_attempts
+
+
+async def test_backoff_that_would_end_warns_where_it_is_made_anew():
+    """A fixed one of three attempts goes on for ever."""
+    strategy = RetryStrategy.on_status(
+        lambda status, cause: Backoff.fixed(0.5).with_max_attempts(3)
+    )
+    async with session([503] * 5, retrying(strategy, max_total_attempts=5)) as client:
+        with pytest.warns(RuntimeWarning, match=r"with_max_attempts\(3\) that equals"):
+            response = await client.get(URL)
+
+    assert 5 == RequestLog.of(response).total_attempts
 
 
 @pytest.mark.parametrize("number", [2, 3])
