@@ -21,14 +21,19 @@ _LONG_DAY_NAME = "(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day"
 _MONTH = f"(?P<month>{_MONTH_NAMES})"
 # The sixtieth second is a leap second.
 _TIME = r"(?P<hour>[01]\d|2[0-3]):(?P<minute>[0-5]\d):(?P<second>[0-5]\d|60)"
+# HTTP has GMT alone; libraries that write dates for mails add the others.
+_ZONE = r"(?:GMT|UTC|(?P<east>[+-](?:[01]\d|2[0-3])[0-5]\d))"
+# What follows a value: nothing, or a comma and the rest of a list.
+_END = r"[ \t]*(?:,|\Z)"
 _DATE_FORMS = tuple(
-    re.compile(form, re.ASCII)
+    re.compile(rf"[ \t]*{form}{_END}", re.ASCII)
     for form in (
-        rf"{_DAY_NAME}, (?P<day>\d\d) {_MONTH} (?P<year>\d{{4}}) {_TIME} GMT",
-        rf"{_LONG_DAY_NAME}, (?P<day>\d\d)-{_MONTH}-(?P<year>\d\d) {_TIME} GMT",
-        rf"{_DAY_NAME} {_MONTH} (?P<day>[ \d]\d) {_TIME} (?P<year>\d{{4}})",
+        rf"{_DAY_NAME}, (?P<day>\d\d) {_MONTH} (?P<year>\d{{4}}) {_TIME} {_ZONE}",
+        rf"{_LONG_DAY_NAME}, (?P<day>\d\d)-{_MONTH}-(?P<year>\d\d) {_TIME} {_ZONE}",
+        rf"{_DAY_NAME} {_MONTH} (?P<day>[ \d]\d) {_TIME} (?P<year>\d{{4}})(?P<east>)",
     )
 )
+_NUMBER = re.compile(rf"[ \t]*(?P<whole>\d+)(?P<rest>\.\d+)?{_END}", re.ASCII)
 
 
 def retry_after(
@@ -36,9 +41,11 @@ def retry_after(
 ) -> float | None:
     """Return how long the server wants to be left alone.
 
-    ``Retry-After`` is a number of seconds, or a date in one of HTTP's three forms. A
-    date is compared with the response's own ``Date``, because the two clocks may
-    differ. ``x-amz-retry-after`` is a number of milliseconds. The longest counts.
+    ``Retry-After`` is a number of seconds, or a date in one of HTTP's three forms, also
+    in ``UTC`` or with a numeric zone. A date is compared with the response's own
+    ``Date``, because the two clocks may differ. ``x-amz-retry-after`` is a number of
+    milliseconds. Both may have decimals; of a list in one header the first counts, of
+    several headers the longest.
 
     Args:
         headers: The response headers.
@@ -47,7 +54,8 @@ def retry_after(
 
     Returns:
         Seconds, 0.0 for a date in the past, infinity for a number of more than ten
-        digits (thirteen for milliseconds); None without a readable one.
+        digits (thirteen for milliseconds) before its decimals; None without a readable
+        one.
 
     Source: RFC 9110, sections 5.6.7 and 10.2.3; the AWS SDKs for the second header.
 
@@ -59,20 +67,21 @@ def retry_after(
         return None
     moment = wall_clock() if now is None else now
     asked = [
-        _whole_number(value, max_digits=13, per_second=1000)
+        _number(value, max_digits=13, per_second=1000)
         for value in headers.getall("x-amz-retry-after", ())
     ]
     for value in headers.getall("Retry-After", ()):
-        asked.append(_whole_number(value, max_digits=10))
+        asked.append(_number(value, max_digits=10))
         asked.append(_seconds_until(value, headers.get("Date", ""), moment))
     return max((each for each in asked if each is not None), default=None)
 
 
-def _whole_number(value: str, *, max_digits: int, per_second: int = 1) -> float | None:
-    digits = value.strip(" \t")
-    if not (digits.isascii() and digits.isdigit()):
+def _number(value: str, *, max_digits: int, per_second: int = 1) -> float | None:
+    match = _NUMBER.match(value)
+    if match is None:
         return None
-    return int(digits) / per_second if len(digits) <= max_digits else math.inf
+    whole, decimals = match["whole"], match["rest"] or ""
+    return math.inf if len(whole) > max_digits else float(whole + decimals) / per_second
 
 
 def _seconds_until(value: str, sent: str, now: float) -> float | None:
@@ -84,8 +93,11 @@ def _seconds_until(value: str, sent: str, now: float) -> float | None:
 
 
 def timestamp(value: str, now: float) -> float | None:
-    """Return the Unix time of a date in one of HTTP's forms; None if it is none."""
-    matches = (form.fullmatch(value.strip(" \t")) for form in _DATE_FORMS)
+    """Return the Unix time of a date in one of HTTP's forms; None if it is none.
+
+    Of a list that of the first date.
+    """
+    matches = (form.match(value) for form in _DATE_FORMS)
     match = next(filter(None, matches), None)
     if match is None:
         return None
@@ -95,7 +107,16 @@ def timestamp(value: str, now: float) -> float | None:
     except ValueError:
         return None
     hour, minute, second = map(int, match.group("hour", "minute", "second"))
-    return float(((day - _EPOCH).days * 24 + hour) * 3600 + minute * 60 + second)
+    seconds = ((day - _EPOCH).days * 24 + hour) * 3600 + minute * 60 + second
+    return float(seconds - _seconds_east(match["east"]))
+
+
+def _seconds_east(zone: str | None) -> int:
+    """Return the seconds by which the clocks of a zone are ahead; 0 where it is GMT."""
+    if not zone:
+        return 0
+    seconds = int(zone[1:3]) * 3600 + int(zone[3:]) * 60
+    return -seconds if zone[0] == "-" else seconds
 
 
 def _year(digits: str, now: float) -> int:

@@ -38,8 +38,67 @@ def hint(value: str, *, now: float = SUNDAY, **headers: str) -> float | None:
     ],
 )
 def test_digits_are_seconds(value: str, expected: float) -> None:
-    """Whole seconds are taken as they are; more than ten digits are too long."""
+    """They are taken as they are; more than ten digits are too long."""
     assert expected == hint(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("0.493", 0.493),
+        ("0.0", 0.0),
+        (" 1.50 ", 1.5),
+        ("9999999999.9", 9999999999.9),
+        ("10000000000.0", math.inf),
+        ("1." + "5" * 10_000, pytest.approx(1.555555)),
+        ("9" * 10_000 + ".5", math.inf),
+    ],
+)
+def test_seconds_may_have_decimals(value: str, expected: float) -> None:
+    """As servers send them that count finer than HTTP does."""
+    assert expected == hint(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("5, 9", 5.0),
+        ("9 ,5,soon", 9.0),
+        ("1.5,", 1.5),
+        ("99999999999, 5", math.inf),
+        ("Sun, 06 Nov 1994 08:51:37 GMT, Sun, 06 Nov 1994 08:59:37 GMT", 120.0),
+        ("Sunday, 06-Nov-94 08:51:37 GMT , 5", 120.0),
+        ("Sun Nov  6 08:51:37 1994, soon", 120.0),
+        ("5, Sun, 06 Nov 1994 08:51:37 GMT", 5.0),
+    ],
+)
+def test_first_of_a_list_counts(value: str, expected: float) -> None:
+    """A proxy may join the headers of two servers, whatever the second one said."""
+    assert expected == hint(value)
+
+
+@pytest.mark.parametrize("form", ["Sun, 06 Nov 1994 {}", "Sunday, 06-Nov-94 {}"])
+@pytest.mark.parametrize(
+    "time",
+    [
+        *("08:51:37 UTC", "08:51:37 +0000", "08:51:37 -0000", "10:51:37 +0200"),
+        *("14:21:37 +0530", "03:51:37 -0500", "05:21:37 -0330"),
+    ],
+)
+def test_other_zones_are_read(form: str, time: str) -> None:
+    """As mails have them, which some libraries write in place of ``GMT``."""
+    value = form.format(time)
+
+    assert 120.0 == hint(value)
+    assert 0.0 == hint(value, Date=value)
+    assert 120.0 == hint("Sun, 06 Nov 1994 08:53:37 GMT", Date=value)
+
+
+def test_zone_may_change_the_day_and_the_year() -> None:
+    """Midnight comes later in the west."""
+    date = "Sat, 31 Dec 1994 23:30:00 -0100"
+
+    assert 60.0 == hint("Sun, 01 Jan 1995 00:31:00 GMT", Date=date)
 
 
 @pytest.mark.parametrize(
@@ -135,13 +194,20 @@ def test_leap_second_is_read() -> None:
         "soon",
         "-1",
         "+5",
-        "1.5",
+        "1.",
+        ".5",
+        "1.5.2",
+        "-0.5",
+        "1.5e3",
         "1e3",
         "0x10",
         "1_000",
         "5 seconds",
-        "5, 5",
+        "soon, 5",
+        ", 5",
+        "5; 5",
         "٣",
+        "0.٣",
         "²",
         "\N{FULLWIDTH DIGIT FIVE}",
         "\u20035",
@@ -152,6 +218,14 @@ def test_leap_second_is_read() -> None:
         "Sun, ٠٦ Nov 1994 08:49:37 GMT",
         "Sun, 06 Nov 1994 08:49:37",
         "Sun, 06 Nov 1994 08:49:37 PST",
+        "Sun, 06 Nov 1994 08:49:37 +1",
+        "Sun, 06 Nov 1994 08:49:37 +00:00",
+        "Sun, 06 Nov 1994 08:49:37 +2400",
+        "Sun, 06 Nov 1994 08:49:37 +0060",
+        "Sun, 06 Nov 1994 08:49:37 0000",
+        "Sun, 06 Nov 1994 08:49:37 +000٣",
+        "Sun, 06 Nov 1994 08:49:37 utc",
+        "Sun Nov  6 08:49:37 1994 GMT",
         "Sun, 06 Nov 1994 08:49:37 GMT\n",
         "Sun, 06 Nov 1994 08:49:37 GMTX",
         "Sun, 6 Nov 1994 08:49:37 GMT",
@@ -166,10 +240,12 @@ def test_leap_second_is_read() -> None:
         "Sunday, 29-Feb-95 08:49:37 GMT",
         "Sun Nov    08:49:37 1994",
         "1994-11-06T08:49:37Z",
-        "Sun, 06 Nov 1994 08:49:37 GMT, Sun, 06 Nov 1994 08:49:37 GMT",
         "\ud800",
         "x" * 10_000,
         " " * 10_000 + "x",
+        "5" * 10_000 + "x",
+        "0." + "5" * 10_000 + "x",
+        "5" + " " * 10_000 + "x",
         "Sun, " * 2_000,
     ],
 )
@@ -185,13 +261,16 @@ def test_unreadable_value_is_ignored(value: str) -> None:
     [
         ("1500", 1.5),
         ("0", 0.0),
+        ("1.5", 0.0015),
+        ("1500.25, 9000", 1.50025),
         ("9999999999999", 9999999999.999),
+        ("10000000000000.5", math.inf),
         ("10000000000000", math.inf),
         ("9" * 10_000, math.inf),
     ],
 )
 def test_amazon_header_is_milliseconds(value: str, expected: float) -> None:
-    """Whole milliseconds; more than thirteen digits are too long."""
+    """Of a list the first ones; more than thirteen digits are too long."""
     assert expected == retry_after(CIMultiDict({"x-amz-retry-after": value}), now=0)
 
 
