@@ -12,13 +12,9 @@ import aiohttp
 from .._call.rounds import THROTTLING, is_throttled
 from .._context.context import context_of, state_of
 from .._errors import UnprocessedRequestError, bad_argument
-from .._failures.safety import (
-    RetrySafety,
-    peel,
-    raised_by_caller,
-    safety_by_kind,
-    was_queued,
-)
+from .._failures.groups import peel
+from .._failures.marks import raised_by_caller, was_queued
+from .._failures.safety import RetrySafety, safety_by_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

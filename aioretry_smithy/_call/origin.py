@@ -10,13 +10,9 @@ from typing import TYPE_CHECKING
 
 from .._errors import RefusedRequestError, ResponseTimeoutError
 from .._failures.frames import REQUEST, frames_of, was_answered
+from .._failures.marks import mark_raised_by_caller, mark_reached_server
 from .._failures.pool_queue import mark_in_pool
-from .._failures.safety import (
-    is_timeout,
-    is_unprocessed,
-    mark_raised_by_caller,
-    mark_reached_server,
-)
+from .._failures.safety import is_timeout, is_unprocessed
 from .recorder import cause_of
 
 if TYPE_CHECKING:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from .._failures.groups import peel
 from .._failures.hints import retry_after
 from .._failures.retry_info import RetryInfo
-from .._failures.safety import is_broken_connection, peel
+from .._failures.safety import is_broken_connection
 
 if TYPE_CHECKING:
     from .call import Call

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._errors import UnprocessedRequestError
-from .._failures.safety import is_of_proxy, is_unprocessed, peel, was_queued
+from .._failures.groups import peel
+from .._failures.marks import was_queued
+from .._failures.safety import is_of_proxy, is_unprocessed
 
 if TYPE_CHECKING:
     from .._request.endpoint import Endpoint

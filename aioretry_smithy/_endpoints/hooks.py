@@ -10,7 +10,8 @@ from .._breaker.strategy import checked_verdict
 from .._call.defaults import OF_ARGUMENTS
 from .._call.hooks import PASS, WAIT, Changed, Hooks, Sign
 from .._call.recorder import begin_after_wait, record_failure
-from .._failures.safety import is_of_proxy, mark_raised_by_caller
+from .._failures.marks import mark_raised_by_caller
+from .._failures.safety import is_of_proxy
 from .._request.routed import RoutedRequest
 from .choice import give_up
 from .learning import learn, learn_from_loser, learn_success

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from .._breaker.errors import FailFastError
 from .._call.rounds import asked_for
-from .._failures.safety import is_unprocessed, peel
+from .._failures.groups import peel
+from .._failures.safety import is_unprocessed
 from .ejection import CIRCUIT_OPEN, RETRY_AFTER, note_failure, note_success, set_aside
 from .latency import note_answer, note_at_least, note_refusal, seconds_of
 from .trial import Trial

@@ -15,7 +15,7 @@ from .._errors import (
     check_positive,
     is_plain_function,
 )
-from .._failures.safety import mark_raised_by_caller
+from .._failures.marks import mark_raised_by_caller
 from .._text import name_of
 from .latency import seconds_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from .._failures.safety import mark_queued
+from .._failures.marks import mark_queued
 from .errors import (
     EmptyEndpointGroupError,
     EndpointGroupError,

@@ -6,7 +6,8 @@ from typing import Final
 
 import aiohttp
 
-from .safety import QUEUED, mark_queued, peel
+from .groups import peel
+from .marks import QUEUED, mark_queued
 
 IN_POOL: Final = ", and was in the pool's queue"
 """Ends the text about a time limit that passed there."""

@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import errno
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import aiohttp
 
 from .._errors import RefusedRequestError, UnprocessedRequestError, bad_argument
+from .groups import peel
+from .marks import raised_by_caller, reached_server, sibling_timed_out, was_queued
 from .retry_info import RetryInfo
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 _BROKEN = (ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
 
@@ -30,34 +28,12 @@ SERVER_ERRORS: Final = frozenset(range(500, 600))
 """5xx; HTTP has no classes above, though servers send some."""
 
 
-_SIBLING_TIMED_OUT: Final = "_aioretry_smithy_sibling_timed_out"
-
-
 def ran_out(cause: BaseException | None) -> bool:
     """Say whether a limit of time ended a request, or another for the same answer.
 
     Also one in the queue of a connection pool or of a limit.
     """
     return is_timeout(cause) or was_queued(cause) or sibling_timed_out(cause)
-
-
-def mark_sibling_timed_out(cause: BaseException) -> None:
-    """Note that the deadline of the call cut another request for the same answer."""
-    vars(peel(cause))[_SIBLING_TIMED_OUT] = True
-
-
-def sibling_timed_out(cause: BaseException | None) -> bool:
-    """Say whether :func:`mark_sibling_timed_out` was called for an exception."""
-    return cause is not None and _SIBLING_TIMED_OUT in vars(peel(cause))
-
-
-_RAISED_BY_CALLER = "_aioretry_smithy_raised_by_caller"
-
-
-QUEUED: Final = "_aioretry_smithy_queued"
-
-
-_SEEN = "_aioretry_smithy_seen"
 
 
 class RetrySafety(StrEnum):
@@ -244,7 +220,7 @@ def is_unprocessed(cause: BaseException | None) -> bool:
     if cause is None:
         return False
     cause = peel(cause)
-    if isinstance(cause, _BAD_REDIRECT) or vars(cause).get(_SEEN, False):
+    if isinstance(cause, _BAD_REDIRECT) or reached_server(cause):
         return False
     return (
         isinstance(cause, _BEFORE_SENDING)
@@ -302,67 +278,6 @@ def is_broken_connection(cause: BaseException) -> bool:
         isinstance(cause, aiohttp.ClientOSError)
         and (cause.errno in _ERRNOS or isinstance(cause.__cause__, _BROKEN))
     )
-
-
-def peel(cause: BaseException) -> BaseException:
-    """Return the only exception in a group, however deep; any other as it is.
-
-    A task group around a single task raises such a group. After Armeria's
-    ``Exceptions.peel``.
-
-    Args:
-        cause: The exception of the attempt.
-
-    >>> peel(ExceptionGroup("tasks", [TimeoutError("too late")]))
-    TimeoutError('too late')
-    """
-    *_, innermost = layers(cause)
-    return innermost
-
-
-def layers(cause: BaseException) -> Iterator[BaseException]:
-    """Yield an exception and, where it is a group of one, what is inside, and so on."""
-    yield cause
-    while isinstance(cause, BaseExceptionGroup) and len(cause.exceptions) == 1:
-        cause = cause.exceptions[0]
-        yield cause
-
-
-def mark_reached_server(cause: BaseException) -> None:
-    """Note that the server has seen the request before the attempt failed.
-
-    For example it answered an earlier hop with a redirect, or an earlier send.
-    """
-    vars(peel(cause))[_SEEN] = True
-
-
-def mark_raised_by_caller(cause: BaseException) -> None:
-    """Note that the caller's own object raised the exception, not the transport."""
-    vars(cause)[_RAISED_BY_CALLER] = True
-
-
-def raised_by_caller(cause: BaseException) -> bool:
-    """Say whether :func:`mark_raised_by_caller` was called for an exception."""
-    return bool(vars(cause).get(_RAISED_BY_CALLER, False))
-
-
-def mark_queued(cause: BaseException, queue: str = "limit") -> None:
-    """Note that the request ended in a queue: of the connection pool, or of a limit."""
-    vars(cause)[QUEUED] = queue
-
-
-def was_queued(cause: BaseException | None) -> bool:
-    """Say whether a request ended in a queue of the connection pool, or of a limit.
-
-    The server had no part in that.
-    """
-    return cause is not None and QUEUED in vars(peel(cause))
-
-
-def stands_for(error: BaseException, cause: BaseException | None) -> None:
-    """Let *error*, raised in place of *cause*, say the same of the request."""
-    marks = {} if cause is None else vars(peel(cause))
-    vars(error).update((mark, marks[mark]) for mark in (QUEUED, _SEEN) if mark in marks)
 
 
 def is_of_proxy(cause: BaseException) -> bool:

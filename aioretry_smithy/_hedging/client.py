@@ -14,8 +14,8 @@ from .._context.chain import check_inside
 from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._context.context import state_of
 from .._errors import ResponseTimeoutError, bad_argument, check_int, is_finite
+from .._failures.marks import sibling_timed_out, stands_for
 from .._failures.pool_queue import IN_POOL, was_in_pool
-from .._failures.safety import sibling_timed_out, stands_for
 from .._meant import call_it
 from .._retry.limiter import RetryLimiter
 from .._retry.no_retries import hedges_are_off

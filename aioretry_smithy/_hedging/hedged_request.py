@@ -12,17 +12,11 @@ from .._call.recorder import record_race, record_superseded
 from .._call.time_limits import time_left
 from .._clock import loop_time
 from .._context.context import context_of, record_of, state_of
+from .._failures.groups import peel
 from .._failures.kept_cause import drop_frames
+from .._failures.marks import mark_reached_server, mark_sibling_timed_out, was_queued
 from .._failures.retry_info import RetryInfo
-from .._failures.safety import (
-    RetrySafety,
-    mark_reached_server,
-    mark_sibling_timed_out,
-    peel,
-    ran_out,
-    retry_safety,
-    was_queued,
-)
+from .._failures.safety import RetrySafety, ran_out, retry_safety
 from .._retry.call_adapter import HTTP
 from .._retry.config import RETRY_COUNT_HEADER
 from .._retry.limiter import acquired, notify

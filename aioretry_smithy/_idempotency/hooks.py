@@ -10,7 +10,7 @@ from .._call.defaults import OF_ALL
 from .._call.hooks import PASS, Changed, Hooks
 from .._call.stamps import BoundHeader, IdempotencyKey
 from .._context.context import context_of
-from .._failures.safety import mark_raised_by_caller
+from .._failures.marks import mark_raised_by_caller
 from .._request.header_text import is_header_value
 from .._text import name_without_arguments
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from .._errors import bad_argument, check_not_negative, is_plain_function
-from .._failures.safety import mark_raised_by_caller
+from .._failures.marks import mark_raised_by_caller
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,13 +11,9 @@ import aiohttp
 from .._call.hooks import PASS, WAIT, Hooks, Sign
 from .._clock import loop_time
 from .._context.context import context_of
-from .._failures.safety import (
-    RetrySafety,
-    is_timeout,
-    peel,
-    safety_by_kind,
-    was_queued,
-)
+from .._failures.groups import peel
+from .._failures.marks import was_queued
+from .._failures.safety import RetrySafety, is_timeout, safety_by_kind
 from .errors import ConcurrencyLimitError
 from .queued import note_queue, unsent
 

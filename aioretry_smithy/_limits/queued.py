@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from .._clock import loop_time
 from .._errors import bad_argument, is_finite
-from .._failures.safety import mark_queued
+from .._failures.marks import mark_queued
 from .errors import ConcurrencyLimitError, RateLimitError
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from .._call.time_limits import TimeLimits
 from .._context.client import DecoratingClient, HttpClient
 from .._context.context import state_of
 from .._errors import bad_argument, bad_secret
-from .._failures.safety import mark_queued, mark_reached_server
+from .._failures.marks import mark_queued, mark_reached_server
 from .._masking.mask import Mask
 from .._request.endpoint import origin_key
 from .._request.header_text import check_header_name, is_header_name

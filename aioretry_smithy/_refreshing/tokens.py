@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from .._errors import UnprocessedRequestError
 from .._failures.kept_cause import without_frames
-from .._failures.safety import mark_raised_by_caller
+from .._failures.marks import mark_raised_by_caller
 from .._request.header_text import is_header_value
 from .._text import name_without_arguments
 

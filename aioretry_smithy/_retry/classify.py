@@ -12,15 +12,11 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from .._context.context import record_of
 from .._errors import bad_argument, is_finite
+from .._failures.groups import peel
 from .._failures.hints import retry_after
+from .._failures.marks import raised_by_caller
 from .._failures.retry_info import Fault, RetryInfo
-from .._failures.safety import (
-    RetrySafety,
-    is_timeout,
-    peel,
-    raised_by_caller,
-    retry_safety,
-)
+from .._failures.safety import RetrySafety, is_timeout, retry_safety
 from .._frozen import extensible
 from .._log.error_text import describe_error
 from ..smithy.errors import CallError

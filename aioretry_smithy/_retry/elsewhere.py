@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import aiohttp
 
 from .._call.tries import has_untried, is_unsent
-from .._failures.safety import peel
+from .._failures.groups import peel
 from .wait import Wait
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from .._errors import (
     RefusedRequestError,
     UnprocessedRequestError,
 )
-from .._failures.safety import RetrySafety, layers, peel, retry_safety
+from .._failures.groups import layers, peel
+from .._failures.safety import RetrySafety, retry_safety
 from .._log.attachment import call_of
 
 if TYPE_CHECKING:

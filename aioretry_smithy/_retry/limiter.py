@@ -9,13 +9,8 @@ from typing import TYPE_CHECKING
 
 from .._context.context import record_of
 from .._errors import bad_argument, check_int, check_positive, is_finite
-from .._failures.safety import (
-    SERVER_ERRORS,
-    RetrySafety,
-    safety_by_kind,
-    was_queued,
-    was_refused,
-)
+from .._failures.marks import was_queued
+from .._failures.safety import SERVER_ERRORS, RetrySafety, safety_by_kind, was_refused
 from .._shown import shown
 from ..smithy.shared import Shared
 

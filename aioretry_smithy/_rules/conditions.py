@@ -17,7 +17,8 @@ from typing import (
 )
 
 from .._errors import bad_argument, is_finite, is_plain_function
-from .._failures.safety import RetrySafety, is_timeout, peel, safety_by_kind
+from .._failures.groups import peel
+from .._failures.safety import RetrySafety, is_timeout, safety_by_kind
 
 if TYPE_CHECKING:
     from .._context.context import ClientRequestContext

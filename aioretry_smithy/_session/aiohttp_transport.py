@@ -10,7 +10,7 @@ from .._call.defaults import OF_ALL
 from .._call.recorder import follow_stale, note_defaults, note_request
 from .._context.options import current_options, lending
 from .._endpoints.visit import move_resend
-from .._failures.safety import mark_reached_server
+from .._failures.marks import mark_reached_server
 from .._request.copied_arguments import is_unchanged
 from .._request.request import with_header
 from .._request.routed import RoutedRequest

@@ -17,7 +17,7 @@ from .._context.loop import run
 from .._context.options import current_options
 from .._errors import ResponseTimeoutError, UnprocessedRequestError
 from .._failures.kept_cause import LOG_KEY, KeptCause
-from .._failures.safety import mark_queued, was_queued
+from .._failures.marks import mark_queued, was_queued
 from .._log.capture import collecting
 from .._log.notes import annotate
 from .._request.copied_arguments import MUTABLE_ARGUMENTS, copy_arguments

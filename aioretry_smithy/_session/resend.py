@@ -15,7 +15,7 @@ from .._bodies.request_body import is_spent
 from .._call.time_limits import time_left
 from .._clock import loop_time
 from .._failures.frames import went_out
-from .._failures.safety import mark_reached_server, raised_by_caller
+from .._failures.marks import mark_reached_server, raised_by_caller
 from .._retry.strategy import may_be_repeated
 from .deadline import with_rest_of_timeout
 from .reused_connections import broken_connection

@@ -19,8 +19,8 @@ from .._context.context import state_of
 from .._context.loop import ONCE, Row, on_its_way, run
 from .._context.recording import record_http
 from .._context.sender import Sender
+from .._failures.marks import mark_raised_by_caller
 from .._failures.pool_queue import IN_POOL
-from .._failures.safety import mark_raised_by_caller
 from .._request.routed import RoutedRequest
 from .._request.service import from_root, joined
 

@@ -19,7 +19,7 @@ from aioretry_smithy import (
     ResponseTimeoutError,
     UnprocessedRequestError,
 )
-from aioretry_smithy._failures.safety import mark_raised_by_caller
+from aioretry_smithy._failures.marks import mark_raised_by_caller
 
 URL_ = URL("http://localhost/")
 KEY = ConnectionKey("localhost", 80, False, True, None, None, None)

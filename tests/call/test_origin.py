@@ -31,7 +31,7 @@ from aioretry_smithy import (
     rpc,
 )
 from aioretry_smithy._call.origin import mark_failure_source, waited_in_pool
-from aioretry_smithy._failures.safety import was_queued
+from aioretry_smithy._failures.marks import was_queued
 from aioretry_smithy.testing import ScriptedTransport
 
 BREAKER = CircuitBreaker("orders")

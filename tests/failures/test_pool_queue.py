@@ -5,12 +5,12 @@ from __future__ import annotations
 import aiohttp
 
 from aioretry_smithy import ResponseTimeoutError
+from aioretry_smithy._failures.marks import mark_queued, stands_for, was_queued
 from aioretry_smithy._failures.pool_queue import (
     mark_in_pool,
     was_in_pool,
     where_passed,
 )
-from aioretry_smithy._failures.safety import mark_queued, stands_for, was_queued
 
 
 def test_text_of_aiohttp_is_replaced_once():

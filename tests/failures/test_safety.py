@@ -24,7 +24,7 @@ from aioretry_smithy import (
     peel,
     retry_safety,
 )
-from aioretry_smithy._failures.safety import mark_raised_by_caller, mark_reached_server
+from aioretry_smithy._failures.marks import mark_raised_by_caller, mark_reached_server
 
 YES, MAYBE, NO = RetrySafety.YES, RetrySafety.MAYBE, RetrySafety.NO
 KEY = ConnectionKey("example.com", 443, True, True, None, None, None)

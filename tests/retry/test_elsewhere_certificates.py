@@ -16,7 +16,7 @@ from aioretry_smithy import (
     UnprocessedRequestError,
 )
 from aioretry_smithy._call.tries import is_unsent
-from aioretry_smithy._failures.safety import mark_queued
+from aioretry_smithy._failures.marks import mark_queued
 from aioretry_smithy._retry.elsewhere import overrules
 
 LATER = RetryStrategy.failsafe(Backoff.fixed(0.5))

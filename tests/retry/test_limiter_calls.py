@@ -12,7 +12,7 @@ from aioretry_smithy import (
     RetryLimiter,
     UnprocessedRequestError,
 )
-from aioretry_smithy._failures.safety import mark_queued
+from aioretry_smithy._failures.marks import mark_queued
 from aioretry_smithy._retry.limiter import acquired, notify, report
 
 REFUSED = FailFastError(CircuitBreaker("orders"))

@@ -1,0 +1,65 @@
+"""Note on an exception what is known of its request, for those who judge it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .groups import peel
+
+QUEUED: Final = "_aioretry_smithy_queued"
+
+_RAISED_BY_CALLER: Final = "_aioretry_smithy_raised_by_caller"
+_SEEN: Final = "_aioretry_smithy_seen"
+_SIBLING_TIMED_OUT: Final = "_aioretry_smithy_sibling_timed_out"
+
+
+def mark_reached_server(cause: BaseException) -> None:
+    """Note that the server has seen the request before the attempt failed.
+
+    For example it answered an earlier hop with a redirect, or an earlier send.
+    """
+    vars(peel(cause))[_SEEN] = True
+
+
+def reached_server(cause: BaseException) -> bool:
+    """Say whether :func:`mark_reached_server` was called for an exception."""
+    return bool(vars(peel(cause)).get(_SEEN, False))
+
+
+def mark_raised_by_caller(cause: BaseException) -> None:
+    """Note that the caller's own object raised the exception, not the transport."""
+    vars(cause)[_RAISED_BY_CALLER] = True
+
+
+def raised_by_caller(cause: BaseException) -> bool:
+    """Say whether :func:`mark_raised_by_caller` was called for an exception."""
+    return bool(vars(cause).get(_RAISED_BY_CALLER, False))
+
+
+def mark_queued(cause: BaseException, queue: str = "limit") -> None:
+    """Note that the request ended in a queue: of the connection pool, or of a limit."""
+    vars(cause)[QUEUED] = queue
+
+
+def was_queued(cause: BaseException | None) -> bool:
+    """Say whether a request ended in a queue of the connection pool, or of a limit.
+
+    The server had no part in that.
+    """
+    return cause is not None and QUEUED in vars(peel(cause))
+
+
+def mark_sibling_timed_out(cause: BaseException) -> None:
+    """Note that the deadline of the call cut another request for the same answer."""
+    vars(peel(cause))[_SIBLING_TIMED_OUT] = True
+
+
+def sibling_timed_out(cause: BaseException | None) -> bool:
+    """Say whether :func:`mark_sibling_timed_out` was called for an exception."""
+    return cause is not None and _SIBLING_TIMED_OUT in vars(peel(cause))
+
+
+def stands_for(error: BaseException, cause: BaseException | None) -> None:
+    """Let *error*, raised in place of *cause*, say the same of the request."""
+    marks = {} if cause is None else vars(peel(cause))
+    vars(error).update((mark, marks[mark]) for mark in (QUEUED, _SEEN) if mark in marks)
