@@ -135,6 +135,9 @@ class _Rarely(NeverCopied):
     route: Route | None = None
     """Where it goes, where that is one of several servers."""
 
+    is_raced: bool = False
+    """Whether a pass through a hedging client has it, so that another needs its own."""
+
     has_moved: bool = False
     """Whether it went on to another server than the hooks further in know of."""
 

@@ -236,15 +236,21 @@ def _follow(
     delay: float,
     source: Literal["stale_connection", "token"],
 ) -> Sent:
-    """Begin another request in the same attempt."""
+    """Begin the request that is sent in place of another one."""
     stale.delay, stale.delay_source, stale.is_settled = delay, source, True
-    sent = call.begin_request(stale.begun_request)
-    sent.began, sent.deadline = stale.attempt_started, stale.deadline
-    sent.request_preview = stale.request_preview
-    sent.first_sent, sent.route = stale.first_sent, stale.route
+    sent = begin_beside(call, stale)
+    sent.route = stale.route
     if stale.race is not None:
         sent.race = Race(stale.race.after)
     call.resends += 1
+    return sent
+
+
+def begin_beside(call: Call, record: Record) -> Sent:
+    """Begin another request in the attempt of one that has an outcome of its own."""
+    sent = call.begin_request(record.begun_request)
+    sent.began, sent.deadline = record.attempt_started, record.deadline
+    sent.request_preview, sent.first_sent = record.request_preview, record.first_sent
     return sent
 
 

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .record import Record
     from .stamps import BoundHeader, IdempotencyKey
     from .upload import SerializedJson
 
@@ -50,7 +49,7 @@ class CallResources:
     key_stayed: bool = False
     """Whether a redirect led the last request to a server that did not get the key."""
 
-    _responses: Sequence[tuple[aiohttp.ClientResponse, Record | None]] = ()
+    _responses: Sequence[tuple[aiohttp.ClientResponse, object]] = ()
     _used: Sequence[object] = ()
 
     def __init__(self) -> None:
@@ -62,23 +61,21 @@ class CallResources:
         for body in bodies:
             await body.end()
 
-    def track(
-        self, response: aiohttp.ClientResponse, record: Record | None = None
-    ) -> None:
+    def track(self, response: aiohttp.ClientResponse, owner: object = None) -> None:
         """Remember a response whose connection is in use, in case the call fails.
 
-        It may be of a request with a *record*, and be closed with that one alone.
+        It may have an *owner*, which is sent for, and be closed with that one alone.
         """
         tracked = [each for each in self._responses if each[0].connection is not None]
-        self._responses = [*tracked, (response, record)]
+        self._responses = [*tracked, (response, owner)]
 
-    def close_responses(self, record: Record | None = None) -> None:
+    def close_responses(self, owner: object = None) -> None:
         """Close responses that a decorator may have left open when the call failed.
 
-        Or when a request was given up, only those with its *record*.
+        Or, when what an *owner* was sent for is given up, only those that it has.
         """
-        for response, owner in self._responses:
-            if record is None or record is owner:
+        for response, its_owner in self._responses:
+            if owner is None or owner is its_owner:
                 response.close()
 
     def bind(self, header: BoundHeader) -> None:

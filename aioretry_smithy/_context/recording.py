@@ -20,7 +20,7 @@ from .._call.recorder import (
 )
 from .._meant import is_ours
 from .body_watch import fail_body
-from .context import record_of
+from .context import record_of, state_of
 
 if TYPE_CHECKING:
     from .._call.call import Call
@@ -34,7 +34,24 @@ def record_result(
     ctx: ClientRequestContext, result: Result, source: object = None
 ) -> None:
     """Record what *source* has returned; see :func:`.record_response`."""
-    record_response(*record_of(ctx), result, source)
+    call, scope = state_of(ctx)
+    if scope is not call and call.brings_response:
+        _choose_record(call, scope, result)
+    record_response(call, scope.record, result, source)
+
+
+def _choose_record(call: Call, attempt: Any, response: Result) -> None:
+    """Let an attempt have the request that a response is of.
+
+    A decorator may have sent several, and return another answer than the last.
+    """
+    headers = getattr(response, "headers", None)
+    if headers is None or attempt.record.outcome.headers is headers:
+        return
+    for sent in reversed(call.sent):
+        if sent.outcome.headers is headers and not sent.is_settled:
+            attempt.record = sent
+            return
 
 
 def record_error(ctx: ClientRequestContext, cause: BaseException) -> None:

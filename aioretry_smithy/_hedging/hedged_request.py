@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from .._call.record import Race
-from .._call.recorder import record_race, record_superseded
+from .._call.recorder import begin_beside, record_race, record_superseded
 from .._call.time_limits import time_left
 from .._clock import loop_time
 from .._context.context import context_of, record_of, state_of
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     import aiohttp
 
+    from .._call.call import Sent
     from .._context.client import HttpClient
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
@@ -70,6 +71,7 @@ class HedgedRequest:
     def __post_init__(self) -> None:
         self._call, scope = state_of(self._ctx)
         self._scope: Any = scope
+        self._record = self._own_record()
         self._first = SentRequest()
         self._sent = [self._first]
         self._under_way: list[SentRequest] = []
@@ -85,7 +87,8 @@ class HedgedRequest:
         """
         # The attempt itself, and its context, get the request that counts.
         first = copy(self._scope)
-        first.context = None
+        first.context, first.record = None, self._record
+        first.number = self._record.number - self._call.resends
         self._first.send(context_of(self._call, first))
         answer = self._delegate.execute(self._first.ctx, self._request)
         self._start(self._first, answer)
@@ -101,6 +104,18 @@ class HedgedRequest:
             await self._end(0 if isinstance(error, GeneratorExit) else 1)
             raise
         return self._hand_over()
+
+    def _own_record(self) -> Sent:
+        """Return the record of the first request, which no other pass writes into."""
+        record: Sent = self._scope.record
+        if record.is_raced or record.was_sent or record.outcome.ended is not None:
+            # A decorator outside sends twice, in turn or at once.
+            record = begin_beside(self._call, record)
+        elif record.race is not None:
+            # In place of a hedge whose token was refused.
+            record.race = None
+        record.is_raced = True
+        return record
 
     async def _race(self) -> None:
         """Send hedges until an answer is good, or nothing is under way any more."""
@@ -124,7 +139,7 @@ class HedgedRequest:
         return self._hedges_left > 0 and self._time_left() > 0
 
     def _time_left(self) -> float:
-        return time_left(self._call, self._scope.record)
+        return time_left(self._call, self._record)
 
     def _hedge(self, before: SentRequest) -> None:
         self._hedges_left -= 1
@@ -159,7 +174,7 @@ class HedgedRequest:
             request = HTTP.with_count(request, name, call.attempts_made)
         hedge.send(ctx.derive(request))
         self._standing.free_connection()
-        record, first = record_of(hedge.ctx)[1], self._scope.record
+        record, first = record_of(hedge.ctx)[1], self._record
         record.deadline = first.deadline
         record.race = Race(record.started - first.started)
         return await self._delegate.execute(hedge.ctx, request)

@@ -81,7 +81,7 @@ class SentRequest:
         record = scope.record
         if call.resources is not None:
             # A decorator may have dropped one, as it was cancelled.
-            call.resources.close_responses(record)
+            call.resources.close_responses(scope)
         if record.outcome.ended is None:
             record.was_sent = record.was_sent or not task.done()
             record_failure(call, record, asyncio.CancelledError())

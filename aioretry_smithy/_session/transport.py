@@ -72,7 +72,7 @@ class Transport(ForOneKind, Sender):
             return
         record_http(call, record, response)
         if response.connection is not None:
-            call.needs_care().track(response, record)
+            call.needs_care().track(response, scope)
             watch_body(call, record, TimeLimits.of(call, scope), response)
 
     async def failed(
