@@ -98,7 +98,7 @@ class Summary:
     fallback saved."""
 
     attempts: float
-    """Requests of the calls, hedges and resends included; a call makes one at least."""
+    """Requests of the calls, all that follow included; a call makes one at least."""
 
     attempts_per_call: float
 
@@ -111,6 +111,9 @@ class Summary:
     hedges: float
     resends: float
     """Requests that were sent again because a connection was stale."""
+
+    resumes: float
+    """Requests for the rest of a download."""
 
     duration: Durations
 

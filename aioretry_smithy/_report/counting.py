@@ -67,7 +67,7 @@ class Counting:
         self._by = by
         self._calls = self._successes = self._at_once = self._rescued = 0.0
         self._attempts = self._extra = 0.0
-        self._retries = self._hedges = self._resends = 0.0
+        self._retries = self._hedges = self._resends = self._resumes = 0.0
         self._times = Times()
         self._groups: Table[str, GroupTally] = Table(GroupTally)
         self._endings: Table[tuple[str | None, str], EndingTally] = Table(EndingTally)
@@ -153,6 +153,7 @@ class Counting:
         self._retries += weight * call.retries
         self._hedges += weight * call.hedges
         self._resends += weight * call.resends
+        self._resumes += weight * call.resumes
 
     def _add_failures(self, call: SeenCall, weight: float) -> None:
         attempts = call.attempts
@@ -209,6 +210,7 @@ class Counting:
             whole(self._retries),
             whole(self._hedges),
             whole(self._resends),
+            whole(self._resumes),
             self._times.quantiles(),
         )
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .histogram import bucket_of
-from .outcome import is_success
+from .outcome import cause_type, is_success, status_of
 from .values import dictionaries, number, text
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ ROUNDED: Final = 1e-5
 _MOST_LEVELS: Final = 20
 _STALE: Final = "stale_connection"
 _SENT_AGAIN: Final = frozenset({_STALE, "token"})
+_WITH_CONTENT: Final = frozenset({200, 206})
 
 
 class TooDeepError(ValueError):
@@ -32,10 +34,10 @@ class SeenAttempt(NamedTuple):
     is_hedge: bool
 
     is_retried: bool
-    """Whether another attempt followed that was no hedge."""
+    """Whether another attempt followed that was no hedge and not the rest of it."""
 
     is_first: bool
-    """Whether it belongs to the first attempt, as a hedge or a resend may."""
+    """Whether it belongs to the first attempt, as a hedge, a resend or a part may."""
 
     calls: tuple[SeenCall, ...]
     """The calls that were made inside."""
@@ -64,6 +66,7 @@ class SeenCall:
         "is_success_at_once",
         "requests",
         "resends",
+        "resumes",
         "retries",
         "values",
         "waited",
@@ -95,10 +98,12 @@ class SeenCall:
     """Those that would not have been made had each call made one request."""
 
     retries: int
-    """Attempts after the first, of the calls inside too; neither hedges nor resends."""
+    """Attempts after the first, of the calls inside too, which are none of these:"""
 
     hedges: int
     resends: int
+    resumes: int
+    """Requests for the rest of a download."""
 
     waited: float
     """Seconds before the first attempt, and between its own attempts."""
@@ -111,7 +116,7 @@ class SeenCall:
         self.bucket = bucket_of(self.duration or 0.0)
         self.is_success = is_success(values)
         self.waited = number(values, "delay") or 0.0
-        self.hedges = self.resends = self.retries = self.extra = 0
+        self.hedges = self.resends = self.resumes = self.retries = self.extra = 0
         children = dictionaries(values, "children")
         if len(children) > 1:
             self.is_plain = False
@@ -140,18 +145,19 @@ class SeenCall:
 
     def _attempts(self, children: list[Line], level: int) -> tuple[SeenAttempt, ...]:
         attempts: list[SeenAttempt] = []
-        last, was_resent, rounds = _last_of_its_own(children), False, 0
+        last, rests = _last_of_its_own(children), _rests(children)
+        goes_on, rounds = False, 0
         for position, child in enumerate(children):
             is_hedge, source = _is_hedge(child), text(child, "delay_source")
             is_resent = source in _SENT_AGAIN
             if not is_hedge:
-                rounds += not was_resent
-                was_resent = is_resent
+                rounds += not (goes_on or position in rests)
+                goes_on = is_resent
             self.hedges += is_hedge and not is_resent
             self.resends += is_resent
             if source != _STALE:
                 self.waited += number(child, "delay") or 0.0
-            is_retried = position < last
+            is_retried = position < last and position + 1 not in rests
             attempts.append(
                 SeenAttempt(
                     child,
@@ -163,6 +169,7 @@ class SeenCall:
                     _calls(child, level),
                 )
             )
+        self.resumes = len(rests)
         self.retries = max(0, rounds - 1)
         return tuple(attempts)
 
@@ -184,6 +191,7 @@ class SeenCall:
                 self.retries += sum(call.retries for call in calls)
                 self.hedges += sum(call.hedges for call in calls)
                 self.resends += sum(call.resends for call in calls)
+                self.resumes += sum(call.resumes for call in calls)
                 if not all(map(_needed_no_retry, calls)):
                     self.is_success_at_once = False
             self.requests += own
@@ -225,6 +233,23 @@ def _last_of_its_own(children: list[Line]) -> int:
     """Return the position of the last attempt that is no hedge."""
     positions = [n for n, child in enumerate(children) if not _is_hedge(child)]
     return positions[-1] if positions else 0
+
+
+def _rests(children: list[Line]) -> frozenset[int]:
+    """Return the positions of requests for the rest of what the one before brought."""
+    return frozenset(
+        position
+        for position, (part, child) in enumerate(pairwise(children), 1)
+        if status_of(part) in _WITH_CONTENT and _is_rest(part, child)
+    )
+
+
+def _is_rest(part: Line, child: Line) -> bool:
+    headers = child.get("request_headers")
+    if isinstance(headers, dict) and "If-Range" in headers:
+        return True
+    # Lines need not have headers. Whoever retries says what it waited for.
+    return text(part, "delay_source") is None and cause_type(part) is not None
 
 
 def _is_hedge(values: Line) -> bool:

@@ -122,8 +122,8 @@ def per_call(value: float) -> str:
 
 
 def requests_without_retries(summary: Summary) -> float:
-    """Return the requests of each call that are no retries: hedges, resends, one."""
-    further = summary.hedges + summary.resends
+    """Return the requests of each call that are no retries: one, and what is kin."""
+    further = summary.hedges + summary.resends + summary.resumes
     return 1 + further / summary.calls if summary.calls else 1.0
 
 

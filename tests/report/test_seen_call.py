@@ -61,6 +61,39 @@ def test_resends_are_no_retries():
     assert SeenCall(values).is_success_at_once
 
 
+CUT = failed("ClientPayloadError", response_status=200)
+REST = {"request_headers": {"Range": "bytes=5-", "If-Range": '"a"'}}
+WAITED = {"delay": 0.1, "delay_source": "backoff"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "resumes"),
+    [
+        (CUT, {}, 1),
+        ({**CUT, "response_status": 206}, {}, 1),
+        ({**CUT, **WAITED}, REST, 1),
+        ({}, REST, 1),
+        ({**CUT, **WAITED}, {}, 0),
+        ({**CUT, **WAITED}, {"request_headers": {"Range": "bytes=5-"}}, 0),
+        (failed("E"), REST, 0),
+        ({}, {}, 0),
+    ],
+)
+def test_parts_of_a_download_are_no_retries(first, second, resumes):
+    """Headers tell them, and that nothing was waited for, in lines without headers."""
+    seen = SeenCall(call(sent(0, 0.1, **first), sent(0.2, **second)))
+
+    assert (resumes, 1 - resumes) == (seen.resumes, seen.retries)
+    assert [not resumes, False] == [attempt.is_retried for attempt in seen.attempts]
+
+
+def test_parts_of_downloads_inside():
+    """They are those of the call too."""
+    seen = SeenCall(function(call(sent(**CUT), sent(0.2, **REST))))
+
+    assert (1, 0) == (seen.resumes, seen.retries)
+
+
 def test_another_token_is_no_retry():
     """The attempt went on with it, after a wait."""
     refused = sent(0, 0.1, 401, delay=0.5, delay_source="token")

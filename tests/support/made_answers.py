@@ -183,6 +183,7 @@ def made_answers(**changes: Any) -> answers.Answers:
             retries=1480,
             hedges=0,
             resends=0,
+            resumes=0,
             duration=DURATIONS,
         ),
         groups=(
