@@ -112,15 +112,7 @@ def _can_be_sent_again(data: object) -> bool:
         # A multipart form makes one writer, which counts as consumed once closed.
         return not data.is_multipart
     # With a field of bytes aiohttp makes a multipart, of another boundary each time.
-    if _has_fields_of(data, _TEXT):
-        return True
-    # Each call of aiter() has to read from the start. aiohttp's reader returns a new
-    # iterator each time too, but all of them read the same stream.
-    return (
-        isinstance(data, AsyncIterable)
-        and not isinstance(data, aiohttp.StreamReader | Payload)
-        and aiter(data) is not data
-    )
+    return _has_fields_of(data, _TEXT)
 
 
 def _has_fields_of(data: object, kinds: tuple[type, ...]) -> bool:

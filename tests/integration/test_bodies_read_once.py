@@ -1,0 +1,178 @@
+"""A body that can be read once goes out once, whatever sends again."""
+
+from __future__ import annotations
+
+import aiohttp
+import pytest
+from chains import connected, pass_on, retrying, twice
+from fault_server import End, FaultServer, answer, cut
+from streamed_bodies import Once, Progress, pieces
+
+from aioretry_smithy import (
+    Backoff,
+    LoggingClient,
+    RefreshingClient,
+    RequestLog,
+    ResumingClient,
+    RetryStopReason,
+    RetryStrategy,
+    SessionBuilder,
+    UnprocessedRequestError,
+    client_decorator,
+)
+
+CONTENT = bytes(range(256)) * 400
+SAFELY = RetryStrategy.failsafe(Backoff.without_delay())
+
+ONCE = {
+    "progress of a generator": lambda: Progress(pieces(CONTENT)),
+    "progress of a progress": lambda: Progress(Progress(pieces(CONTENT))),
+    "once": lambda: Once([CONTENT]),
+    "part of a form": lambda: form(Progress(pieces(CONTENT))),
+}
+every_body = pytest.mark.parametrize("make", ONCE.values(), ids=ONCE)
+
+
+def form(value):
+    data = aiohttp.FormData()
+    data.add_field("file", value, filename="file")
+    return data
+
+
+async def fetch_token():
+    return "token"
+
+
+@client_decorator
+async def to_nobody_first(delegate, ctx, request):
+    """Send the first attempt to a port where nobody listens."""
+    if ctx.attempt == 1:
+        request = request.replace(url="http://127.0.0.1:1/")
+    return await delegate.execute(ctx, request)
+
+
+@every_body
+async def test_server_gets_it_once_and_the_caller_the_failure(make):
+    """No empty body follows, and the call does not succeed."""
+    async with (
+        FaultServer([answer(503)]) as server,
+        SessionBuilder.standard(server.url).build() as session,
+        session.put("/", data=make()) as response,
+    ):
+        log = RequestLog.of(response)
+
+    assert 503 == response.status
+    assert RetryStopReason.BODY_NOT_REPLAYABLE is log.stop_reason
+    assert 1 == len(server.bodies)
+    assert CONTENT in server.bodies[0]
+
+
+@every_body
+@pytest.mark.parametrize(
+    "decorator",
+    [LoggingClient.new_decorator(), pass_on, retrying(), retrying(SAFELY)],
+    ids=["logging", "ordinary", "retrying", "retrying safely"],
+)
+async def test_first_send_goes_out(make, decorator):
+    """Nobody iterates it to find out whether it can be iterated."""
+    async with (
+        FaultServer() as server,
+        connected(server.url, decorator) as session,
+        session.put("/", data=make()) as response,
+    ):
+        pass
+
+    assert 200 == response.status
+    assert CONTENT in server.bodies[0]
+
+
+@every_body
+@pytest.mark.parametrize(
+    "strategy", [RetryStrategy.never(), SAFELY], ids=["never", "failsafe"]
+)
+async def test_nothing_is_sent_again_on_a_stale_connection(make, strategy):
+    """The caller gets the failure, as from aiohttp alone."""
+    async with (
+        FaultServer([answer(), cut(end=End.RESET)]) as server,
+        connected(server.url, retrying(strategy)) as session,
+    ):
+        await session.get("/")
+        with pytest.raises(aiohttp.ClientError) as caught:
+            await session.put("/", data=make())
+
+    assert 2 == len(server.requests)
+    broken = aiohttp.ClientOSError | aiohttp.ServerDisconnectedError
+    assert isinstance(caught.value, broken)
+
+
+@every_body
+async def test_what_was_never_read_goes_out_later(make):
+    """The port where nobody listens has read nothing of it."""
+    async with (
+        FaultServer() as server,
+        connected(server.url, to_nobody_first, retrying(SAFELY)) as session,
+        session.put("/", data=make()) as response,
+    ):
+        pass
+
+    assert 200 == response.status
+    assert CONTENT in server.bodies[0]
+
+
+@every_body
+async def test_refused_token_is_answered_with_the_refusal(make):
+    """A POST is not sent again, empty, with another token."""
+    async with (
+        FaultServer([answer(401)]) as server,
+        connected(server.url, RefreshingClient.new_decorator(fetch_token)) as session,
+        session.post("/", data=make()) as response,
+    ):
+        pass
+
+    assert 401 == response.status
+    assert 1 == len(server.requests)
+
+
+@every_body
+async def test_decorator_that_sends_twice_gets_an_error(make):
+    """Before anything is sent."""
+    async with (
+        FaultServer() as server,
+        connected(server.url, twice) as session,
+    ):
+        with pytest.raises(UnprocessedRequestError, match="read by an earlier attempt"):
+            await session.post("/", data=make())
+
+    assert 1 == len(server.requests)
+
+
+@every_body
+async def test_redirect_ends_in_an_error(make):
+    """As from aiohttp alone, or earlier; the second hop gets nothing."""
+    there = answer(307, b"", "Location: /there")
+    async with (
+        FaultServer([there]) as server,
+        connected(server.url, retrying()) as session,
+    ):
+        with pytest.raises(aiohttp.ClientError):
+            await session.post("/", data=make())
+
+    assert 1 == len(server.bodies)
+
+
+@every_body
+async def test_download_is_not_resumed_with_an_empty_body(make):
+    """A GET that has a body of its own is asked once."""
+    cut_off = cut(
+        b'HTTP/1.1 200 OK\r\nContent-Length: 10\r\nETag: "a"\r\n\r\n12345',
+        end=End.RESET,
+    )
+    async with (
+        FaultServer([cut_off]) as server,
+        connected(server.url, ResumingClient.new_decorator()) as session,
+    ):
+        with pytest.raises(aiohttp.ClientError):
+            async with session.get("/", data=make()) as response:
+                await response.read()
+
+    assert 1 == len(server.bodies)
