@@ -12,6 +12,7 @@ from aiohttp.multipart import MultipartWriter
 from aiohttp.payload import IOBasePayload, Payload
 
 from .._errors import UnprocessedRequestError
+from .._failures.marks import mark_reached_server
 from .._request.copied_arguments import copy_of_buffer
 
 if TYPE_CHECKING:
@@ -46,6 +47,9 @@ class ReplayablePayload(Payload):
     for such a read before it rewinds.
     """
 
+    refusal: SpentBodyError | None = None
+    """The error by which it refused to be read again."""
+
     def __init__(self, source: object, given: Payload) -> None:
         super().__init__(given, headers=given.headers)
         self.source = source
@@ -53,6 +57,7 @@ class ReplayablePayload(Payload):
         self._inner = inner = _fixed(given)
         self._files = [_SerialFile(part) for part in _parts(inner) if _is_file(part)]
         self._is_started = False
+        self._was_sent = False
         self._is_to_be_closed = False
 
     @property
@@ -80,10 +85,17 @@ class ReplayablePayload(Payload):
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
         """Return the body as text, for a middleware that looks at it."""
-        return self._inner.decode(encoding, errors)
+        text = self._inner.decode(encoding, errors)
+        # What has no file is in memory, or refuses.
+        self._is_started |= bool(self._files)
+        return text
 
     async def as_bytes(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:
-        """Return the body as bytes, for a middleware that signs it."""
+        """Return the body as bytes, for a middleware that signs it.
+
+        Raises:
+            SpentBodyError: They were sent before, and cannot be read again.
+        """
         self.start()
         return await self._inner.as_bytes(encoding, errors)
 
@@ -94,17 +106,29 @@ class ReplayablePayload(Payload):
     async def write_with_length(
         self, writer: AbstractStreamWriter, content_length: int | None
     ) -> None:
-        """Send the body from its start, at most *content_length* bytes of it."""
-        if self.consumed:
-            message = f"the body was read before: {type(self.source).__name__}"
-            raise SpentBodyError(message)
+        """Send the body from its start, at most *content_length* bytes of it.
+
+        Raises:
+            SpentBodyError: It was read before.
+        """
         self.start()
+        self._was_sent = True
         for file in self._files:
             await file.wait_for_reads()
         await self._inner.write_with_length(writer, content_length)
 
     def start(self) -> None:
-        """Note that reading begins."""
+        """Note that reading begins.
+
+        Raises:
+            SpentBodyError: It was read before.
+        """
+        if self.consumed:
+            message = f"the body was read before: {type(self.source).__name__}"
+            self.refusal = SpentBodyError(message)
+            if self._was_sent:
+                mark_reached_server(self.refusal)
+            raise self.refusal
         self._is_started = True
 
     async def close(self) -> None:
@@ -113,6 +137,7 @@ class ReplayablePayload(Payload):
 
     async def end(self) -> None:
         """Close it if aiohttp would have."""
+        self.refusal = None  # whose frames have this payload: no cycle
         for file in self._files:
             file.restore()
         if self._is_to_be_closed:
@@ -180,4 +205,7 @@ def _is_known(part: Payload) -> bool:
 def _is_used_up(part: Payload, is_started: bool) -> bool:
     if _is_file(part):
         return part.consumed or (is_started and not part._value.seekable())
+    if getattr(part, "_cached_chunks", None) is not None:
+        # A middleware has looked at it, and aiohttp has kept what it saw.
+        return False
     return is_started and type(part) not in IN_MEMORY

@@ -56,11 +56,21 @@ def is_spent(call: Call, request: HttpRequest) -> bool:
     return body is not None and body.is_spent
 
 
+def refusal_behind(call: Call, cause: BaseException) -> SpentBodyError | None:
+    """Return the refusal of a body for which aiohttp has given up a connection."""
+    for body in () if call.resources is None else call.resources.bodies:
+        if isinstance(body, ReplayablePayload):
+            refusal = body.refusal
+            if refusal is not None and cause.__cause__ is refusal:
+                return refusal
+    return None
+
+
 def can_be_sent_at_once(data: object) -> bool:
     """Say whether two requests can send a body at the same time: it is in memory."""
     if type(data) in IN_MEMORY or _has_fields_of(data, _VALUES):
         return True
-    return not isinstance(data, AsyncIterable) and _can_be_sent_again(data)
+    return _can_be_sent_again(data)
 
 
 def bytes_in_memory(data: object) -> tuple[bytes | bytearray | memoryview, str] | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from yarl import URL
 
 from .._bodies.replayable_payload import SpentBodyError
-from .._bodies.request_body import prepare
+from .._bodies.request_body import prepare, refusal_behind
 from .._call.defaults import OF_ALL
 from .._call.origin import mark_failure_source, waited_in_pool
 from .._call.outcome import PENDING, Answered
@@ -123,6 +123,7 @@ def judged(
     if record.outcome.cause is cause:
         # It was not sent, which is recorded.
         return cause
+    cause = refusal_behind(call, cause) or cause
     where = IN_POOL if waited_in_pool(cause) else ""
     passed = passed_limit(call, scope, cause, where)
     if passed is not None:
