@@ -15,11 +15,14 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import sys
 from collections import defaultdict
+from contextlib import suppress
+from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard, TypeVar
 
 import aiohttp
 
@@ -27,7 +30,7 @@ from ._shown import shown
 from ._text import encodable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 _F = TypeVar("_F", bound="Callable[..., object]")
 
@@ -46,14 +49,82 @@ class UnprocessedRequestError(aiohttp.ClientError):
     """
 
 
-class LimitedRequestError(UnprocessedRequestError):
+class Snapshot:
+    """The values of an object that stays in its process, as a pickled error has them.
+
+    It has the object's text and some attributes, except those that raised.
+
+    Args:
+        text: How the object describes itself.
+        values: The attributes.
+    """
+
+    def __init__(self, text: str, values: dict[str, object]) -> None:
+        self._text = text
+        vars(self).update(values)
+
+    @classmethod
+    def of(cls, thing: object, names: Iterable[str]) -> Snapshot:
+        """Take a snapshot of an object now, with the attributes of these names."""
+        values = {}
+        for name in names:
+            # What a limit is may be a function of the user's.
+            with suppress(Exception):
+                values[name] = getattr(thing, name)
+        return cls(repr(thing), values)
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+class _PickledWithSnapshots:
+    """An exception that holds objects of its process, which cannot be pickled.
+
+    Pickled it has a snapshot of each; a copy has the objects themselves.
+    """
+
+    _snapshots: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """The attributes with such objects, and the names of what is kept of each."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        taken: dict[int, Snapshot] = {}
+        for attribute, names in self._snapshots.items():
+            thing = getattr(self, attribute)
+            taken[id(thing)] = Snapshot.of(thing, names)
+        kind, args, values = self._parts()
+        return (
+            kind,
+            tuple(taken.get(id(each), each) for each in args),
+            {name: taken.get(id(each), each) for name, each in values.items()},
+        )
+
+    def __copy__(self) -> Self:
+        return self._rebuilt(lambda each: each)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self._rebuilt(partial(copy.deepcopy, memo=memo))
+
+    def _rebuilt(self, copied: Callable[[Any], Any]) -> Self:
+        kind, args, values = self._parts()
+        made: Self = kind(*copied(args))
+        vars(made).update(copied(values))
+        return made
+
+    def _parts(self) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+        """Return what Python's own classes are rebuilt from."""
+        reduced: Any = super().__reduce__()
+        kind, args, *state = reduced
+        return kind, args, dict(*state)
+
+
+class LimitedRequestError(_PickledWithSnapshots, UnprocessedRequestError):
     """A limit or an endpoint group of this library did not let the request out.
 
     The base of their errors, for modules that know neither of them.
     """
 
 
-class RefusedRequestError(aiohttp.ClientError):
+class RefusedRequestError(_PickledWithSnapshots, aiohttp.ClientError):
     """A decorator refused the request for a reason that outlasts a retry.
 
     The base of :class:`FailFastError`, for modules that do not know circuit breakers.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 from .._clock import loop_time
 from .._errors import bad_argument, checked_name
 from .._listeners import Listeners
+from ..smithy.shared import Shared
 from .settings import CircuitBreakerChanges, CircuitBreakerSettings
 from .state import CircuitPermit, CircuitState, State
 from .window import EventCount, SlidingWindow
@@ -50,7 +51,7 @@ class CircuitBreakerListener:
         """Called when the open circuit refused a request."""
 
 
-class CircuitBreaker:
+class CircuitBreaker(Shared):
     """Refuses requests while too many of them fail, then tries again one by one.
 
     CLOSED counts successes and failures. A failure opens the circuit when the window
@@ -69,8 +70,9 @@ class CircuitBreaker:
 
     There is no timer: states change when requests come and answers arrive. The whole
     state is one value that is swapped without awaiting, so tasks of one event loop
-    may share a circuit breaker; threads may not. After Armeria's ``CircuitBreaker``,
-    which differs in that it looks at the count once per update interval only.
+    may share a circuit breaker; threads may not. A copy is the same object. After
+    Armeria's ``CircuitBreaker``, which differs in that it looks at the count once per
+    update interval only.
 
     Args:
         name: For logs, listeners and errors; ``circuit-breaker-0``, ``-1``, ... by

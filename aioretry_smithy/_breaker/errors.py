@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .._errors import RefusedRequestError
 
@@ -10,8 +10,14 @@ if TYPE_CHECKING:
     from .breaker import CircuitBreaker
 
 
+_KEPT: Final = {"circuit_breaker": ("name", "state", "event_count")}
+
+
 class FailFastError(RefusedRequestError):
     """The circuit breaker is open; the request was not sent.
+
+    It may be pickled; it then has a snapshot of the circuit breaker, with its ``name``,
+    ``state`` and ``event_count``.
 
     Args:
         circuit_breaker: The circuit breaker that refused.
@@ -27,6 +33,8 @@ class FailFastError(RefusedRequestError):
 
     is_of_endpoint: bool = False
     """Whether the circuit is that of one endpoint, so that another may be asked."""
+
+    _snapshots = _KEPT
 
     def __init__(
         self, circuit_breaker: CircuitBreaker, retry_in: float | None = None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from .._call.rounds import Rounds
 from .._errors import bad_argument
+from ..smithy.shared import NeverCopied
 
 if TYPE_CHECKING:
     from .window import SlidingWindow
@@ -30,7 +31,7 @@ class CircuitState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CircuitPermit:
+class CircuitPermit(NeverCopied):
     """The permission to send one request, from :meth:`CircuitBreaker.try_request`.
 
     Report the answer together with it: the circuit breaker ignores the answer to a

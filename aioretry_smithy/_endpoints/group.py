@@ -16,6 +16,7 @@ from .._context.context import state_of
 from .._errors import bad_argument, check_positive, checked_name
 from .._listeners import Listeners
 from .._request.service import Service
+from ..smithy.shared import Shared
 from .dns import DnsLookup
 from .errors import EndpointSelectionTimeoutError
 from .fallback import Fallback
@@ -47,13 +48,13 @@ if TYPE_CHECKING:
     from .state import EndpointState, Event
 
 
-class EndpointGroup:
+class EndpointGroup(Shared):
     """Several servers that do the same, as one thing to call.
 
     Made by :meth:`of`, :meth:`dns` or :meth:`srv`. Give it to a :class:`SessionBuilder`
     in place of the base URL; each request, and each attempt, then goes to one of them.
     One group may serve any number of sessions, which share what it knows, in one event
-    loop at a time. After Armeria's ``EndpointGroup``.
+    loop at a time. A copy is the same object. After Armeria's ``EndpointGroup``.
 
     >>> group = EndpointGroup.of("https://eu.example.com", "https://us.example.com/v1/")
     >>> builder = SessionBuilder(group)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 from .._clock import loop_time
 from .._errors import bad_argument, checked_name, is_plain_function
 from .._listeners import Listeners
+from ..smithy.shared import Shared
 from .adaptive import Aimd, Gradient
 from .wait_queue import WaitQueue
 
@@ -41,13 +42,14 @@ class ConcurrencyLimitListener:
         """Called when a request got no place in time, or none in the queue."""
 
 
-class ConcurrencyLimit(ABC):
+class ConcurrencyLimit(Shared, ABC):
     """Limits and counts the requests in flight.
 
     :meth:`fixed` makes one that stays; :meth:`aimd` and :meth:`gradient` make limits
     that adapt to the server. For a rule of your own derive from this class: return the
     limit, and learn from the samples that :meth:`on_sample` gets. One limit may serve
-    many clients, tasks and sessions of one event loop, but not threads.
+    many clients, tasks and sessions of one event loop, but not threads. A copy is the
+    same object.
 
     Args:
         name: For listeners and logs; ``concurrency-limit-0``, ``-1``, ... by default.
@@ -218,9 +220,7 @@ class ConcurrencyLimit(ABC):
         """How many requests wait for a place."""
         return len(self._queue)
 
-    def on_sample(  # noqa: B027
-        self, round_trip: float, in_flight: int, dropped: bool
-    ) -> None:
+    def on_sample(self, round_trip: float, in_flight: int, dropped: bool) -> None:
         """Learn from a request that was answered, or that the server has dropped.
 
         Cancelled requests, refused ones and failures that say nothing about the load

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .._errors import LimitedRequestError
 
@@ -11,10 +11,17 @@ if TYPE_CHECKING:
     from .rate_limit import RateLimit
 
 
+_KEPT_OF_LIMIT: Final = {"limit": ("name", "limit", "in_flight", "pending")}
+_KEPT_OF_RATE: Final = {"limit": ("pending",)}
+
+
 class ConcurrencyLimitError(LimitedRequestError):
     """Too many requests were in flight for too long; this one was not sent.
 
     No circuit breaker and no retry limiter counts it. Any method may be sent again.
+
+    It may be pickled; it then has a snapshot of the limit, with its ``name``,
+    ``limit``, ``in_flight`` and ``pending``.
 
     Args:
         limit: The limit that left no place.
@@ -30,6 +37,8 @@ class ConcurrencyLimitError(LimitedRequestError):
 
     pending: int
     """Requests in the queue when this one left it."""
+
+    _snapshots = _KEPT_OF_LIMIT
 
     def __init__(self, limit: ConcurrencyLimit, waited: float, pending: int) -> None:
         super().__init__(limit, waited, pending)
@@ -53,6 +62,8 @@ class RateLimitError(LimitedRequestError):
     permanent: ``retry_in`` is ``inf``, ``retry_safety()`` says ``NO``, and nothing is
     tried again.
 
+    It may be pickled; it then has a snapshot of the limit, with its ``pending``.
+
     Args:
         limit: The limit that was reached; of several, the one whose turn is latest.
         retry_in: Seconds until a request may go out, counted from the refusal.
@@ -71,6 +82,8 @@ class RateLimitError(LimitedRequestError):
 
     burst: float | None
     """The most that a request may cost, where this one costs more; else None."""
+
+    _snapshots = _KEPT_OF_RATE
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
 from .._errors import bad_argument, check_not_negative, check_positive, is_finite
 from .._text import name_of
+from ..smithy.shared import Shared
 from .bucket import Bucket, Charge
 from .charges import charge_of
 from .cost import check_function
@@ -44,11 +45,12 @@ class Admission(NamedTuple):
     """How long it waited for its turn; where there was none, until there may be one."""
 
 
-class RateLimit:
+class RateLimit(Shared):
     """Limits the rate of requests, or of what they cost, with a token bucket.
 
     In any *t* seconds there are never more than ``burst + requests * t / per``. One
     limit may serve many clients, tasks and sessions of one event loop, but not threads.
+    A copy is the same object.
 
     A request costs 1, or what *cost* says. Where that is an estimate, *actual* or
     :meth:`settle` corrects it after the answer: what was too much comes back, and what
