@@ -36,7 +36,8 @@ class CircuitBreakerRule(Conditions, CircuitBreakerStrategy):
         status_classes: Hundreds of statuses: 4 for 4xx, 5 for 5xx.
         exceptions: A class of exceptions, a plain function ``(cause) -> bool``, or
             several of either. Permanent failures, such as a bad certificate, match only
-            their own class, no base class of it.
+            their own class, no base class of it; and an exception that was raised for
+            a final status, such as 404, no class above its own. It meets *statuses*.
         on_timeout: Whether a request that timed out meets it, by :func:`is_timeout`.
         on_unprocessed: Whether a request that the server surely has not seen meets it,
             by :func:`is_unprocessed`.

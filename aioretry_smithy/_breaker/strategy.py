@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
-from .._call.rounds import THROTTLING, is_throttled
+from .._call.rounds import THROTTLING, is_throttled, status_judged
 from .._context.context import context_of, state_of
 from .._errors import UnprocessedRequestError, bad_argument
 from .._failures.groups import peel
@@ -87,7 +87,8 @@ class CircuitBreakerStrategy(ABC):
     ) -> CircuitBreakerStrategy:
         """Count a status of 5xx, or an exception, as a failure; the default.
 
-        It does not count what says nothing about the server: cancellation, an open
+        An exception that was raised for an answer is judged by its status. It does not
+        count what says nothing about the server: cancellation, an open
         circuit, a request refused on this side, one that timed out in the queue of the
         session's own connection pool, and the caller's own mistakes, such as a bad URL,
         bad arguments, a body that raises or a closed session.
@@ -128,17 +129,17 @@ class _OnServerErrorStatus(CircuitBreakerStrategy):
 
     def _judge(self, call: Call, scope: Scope, cause: Exception | None) -> bool | None:
         record = call if scope is call else scope.record
-        status = record.outcome.status
+        status = status_judged(record, cause)
         may_throttle = cause is not None or status in THROTTLING
         may_throttle &= not self.count_throttling
         if may_throttle and is_throttled(call, record, cause):
             return None
+        if status is not None:
+            return not 500 <= status <= 599
         if cause is not None:
             return False if _concerns_the_server(cause) else None
-        if status is None:
-            # A function that has returned has no status.
-            return None if record.outcome.ended is None else True
-        return not 500 <= status <= 599
+        # A function that has returned has no status.
+        return None if record.outcome.ended is None else True
 
     def __repr__(self) -> str:
         setting = "" if self.count_throttling else "count_throttling=False"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from .._failures.groups import peel
 from .._failures.hints import retry_after
+from .._failures.raised_answers import hint_in, status_of_server
 from .._failures.retry_info import RetryInfo
 from .._failures.safety import is_broken_connection
 
@@ -22,25 +23,31 @@ THROTTLING: Final = frozenset({429, 503})
 def is_throttled(call: Call, record: Record, cause: Exception | None) -> bool:
     """Say whether the server asks to come back later: too many requests, no outage.
 
-    That is a 429 or a 503 with a ``Retry-After`` that can be read, or an exception with
-    Smithy's ``is_throttling_error`` and ``retry_after``.
+    That is a 429 or a 503 with a ``Retry-After`` that can be read, also one that was
+    raised, or an exception with Smithy's ``is_throttling_error`` and ``retry_after``.
 
     Args:
         call: The call.
         record: That of the call, or of the attempt.
         cause: What it failed with, or None when there is a response.
     """
-    if cause is not None:
-        info = RetryInfo.of(peel(cause))
-        return info.is_throttling_error and info.retry_after is not None
-    outcome = record.outcome
-    return outcome.status in THROTTLING and asked_for(call, record) is not None
+    if cause is not None and RetryInfo.of(peel(cause)).is_throttling_error:
+        return hint_in(cause) is not None
+    is_one = status_judged(record, cause) in THROTTLING
+    return is_one and asked_for(call, record, cause) is not None
 
 
-def asked_for(call: Call, record: Record) -> float | None:
+def status_judged(record: Record, cause: Exception | None) -> int | None:
+    """Return the status of a server that an outcome is judged by; None without one."""
+    return record.outcome.status if cause is None else status_of_server(cause)
+
+
+def asked_for(call: Call, record: Record, cause: Exception | None) -> float | None:
     """Return the seconds for which an answer asks to be left alone, if it does."""
-    headers: Any = record.outcome.headers
     now = call.wall_clock + record.started - call.started
+    if cause is not None:
+        return hint_in(cause, now)
+    headers: Any = record.outcome.headers
     return None if headers is None else retry_after(headers, now=now)
 
 

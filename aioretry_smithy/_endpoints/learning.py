@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .._breaker.errors import FailFastError
-from .._call.rounds import asked_for
+from .._call.rounds import asked_for, status_judged
 from .._failures.groups import peel
 from .._failures.safety import is_unprocessed
 from .ejection import CIRCUIT_OPEN, RETRY_AFTER, note_failure, note_success, set_aside
@@ -35,7 +35,7 @@ def learn(
     """Learn from an outcome, which is a success, a failure, or says nothing."""
     trial = permit if isinstance(permit, Trial) else None
     if verdict is True:
-        took = learn_success(state, call, record, is_trial=trial is not None)
+        took = learn_success(state, call, record, cause, is_trial=trial is not None)
         if trial is not None:
             trial.end(took)
     elif verdict is False:
@@ -44,12 +44,13 @@ def learn(
             trial.end(None)
     else:
         refusal = None if cause is None else peel(cause)
+        is_answer = cause is None or status_judged(record, cause) is not None
         if trial is not None:
             trial.give_up()
         if isinstance(refusal, FailFastError) and refusal.is_of_endpoint:
             set_aside(state, refusal.retry_in or 0.0, CIRCUIT_OPEN)
-        elif refusal is None and record.was_sent:
-            _leave_alone(state, call, record)
+        elif is_answer and record.was_sent:
+            _leave_alone(state, call, record, cause)
 
 
 def learn_from_loser(
@@ -64,7 +65,12 @@ def learn_from_loser(
 
 
 def learn_success(
-    state: EndpointState, call: Call, record: Record, *, is_trial: bool
+    state: EndpointState,
+    call: Call,
+    record: Record,
+    cause: Exception | None = None,
+    *,
+    is_trial: bool,
 ) -> float:
     """Learn how long an answer took, and return that.
 
@@ -79,7 +85,7 @@ def learn_success(
     took = ended - began
     growth = roster.scale.growth(ended)
     was_settled = state.grown > 0.0 and not state.penalty
-    if outcome.status in _WRONG_REQUEST:
+    if status_judged(record, cause) in _WRONG_REQUEST:
         state.is_guess |= is_trial
         if state.is_guess:
             took = max(took, _slowest(state, growth))
@@ -112,18 +118,20 @@ def _learn_failure(
         roster.settle()
     if is_trial:
         return
-    if cause is None and _leave_alone(state, call, record):
+    if _leave_alone(state, call, record, cause):
         return
     note_failure(state, call, record, cause, is_connect=is_unprocessed(cause))
 
 
-def _leave_alone(state: EndpointState, call: Call, record: Record) -> bool:
+def _leave_alone(
+    state: EndpointState, call: Call, record: Record, cause: Exception | None
+) -> bool:
     """Set an endpoint aside whose answer asks for that; say whether it is."""
     if record.started < state.changed_at:
         # It has been out since then, or is back.
         return False
-    is_busy = record.outcome.status == _UNAVAILABLE
-    asked = asked_for(call, record) if is_busy else None
+    is_busy = status_judged(record, cause) == _UNAVAILABLE
+    asked = asked_for(call, record, cause) if is_busy else None
     return asked is not None and asked > 0 and set_aside(state, asked, RETRY_AFTER)
 
 

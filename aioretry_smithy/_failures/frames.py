@@ -9,6 +9,7 @@ from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import aiohttp
+from aiohttp.http import HttpProcessingError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,6 +44,11 @@ def frames_of(
 def came_from_aiohttp(cause: BaseException) -> bool:
     """Say whether a failure came out of aiohttp itself, and not out of a mock."""
     return any(place == REQUEST for place, _ in frames_of(cause))
+
+
+def is_unreadable_answer(error: aiohttp.ClientResponseError) -> bool:
+    """Say whether the status is none: aiohttp made it up for what it cannot parse."""
+    return isinstance(error.__cause__, HttpProcessingError)
 
 
 def went_out(cause: BaseException) -> bool:

@@ -12,6 +12,7 @@ import aiohttp
 from .._errors import RefusedRequestError, UnprocessedRequestError, bad_argument
 from .groups import peel
 from .marks import raised_by_caller, reached_server, sibling_timed_out, was_queued
+from .raised_answers import status_in
 from .retry_info import RetryInfo
 
 _BROKEN = (ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
@@ -26,6 +27,9 @@ _ERROR_SEM_TIMEOUT: Final = 121
 
 SERVER_ERRORS: Final = frozenset(range(500, 600))
 """5xx; HTTP has no classes above, though servers send some."""
+
+
+_THROTTLED: Final = frozenset({408, 429})
 
 
 def ran_out(cause: BaseException | None) -> bool:
@@ -130,12 +134,13 @@ def retry_safety(cause: BaseException) -> RetrySafety:
     safety     failure
     =========  ======================================================
     ``YES``    refused, unknown host, no connection in time,
-               proxy refused, :class:`UnprocessedRequestError`
+               a proxy that is not there or too busy,
+               :class:`UnprocessedRequestError`
     ``NO``     bad certificate or fingerprint, bad URL, endless
                redirects, a redirect of a body that cannot be sent
                again, closed session, any exception from the caller's
                own body or arguments, a bug, an open circuit,
-               cancellation
+               cancellation, a status that is final
     ``MAYBE``  disconnected, reset, timed out, an answer that is not
                HTTP or incomplete, anything unknown
     =========  ======================================================
@@ -144,6 +149,10 @@ def retry_safety(cause: BaseException) -> RetrySafety:
     :class:`RuntimeError`, :class:`AssertionError` or the like. Classes of libraries and
     your own that derive from them, such as :class:`json.JSONDecodeError`, are
     ``MAYBE``.
+
+    A :class:`aiohttp.ClientResponseError` that was raised for an answer is judged by
+    its status, also that of a proxy in place of a tunnel: a 5xx, 408 or 429 may pass,
+    any other status is final.
 
     After a redirect the first hop was processed, so ``YES`` becomes ``MAYBE``, as it
     does if a middleware or a decorator already sent the request within the attempt.
@@ -188,9 +197,17 @@ def safety_by_kind(cause: BaseException) -> RetrySafety:
         return RetrySafety.NO
     if isinstance(cause, _PERMANENT) or type(cause) in _MISUSE:
         return RetrySafety.NO
+    status = status_in(cause)
+    if status is not None and not may_pass_by(status):
+        return RetrySafety.NO
     if _says(cause, *_CLOSED) or _says(cause, *_SPENT) or _is_broken_body(cause):
         return RetrySafety.NO
     return RetrySafety.YES if is_unprocessed(cause) else RetrySafety.MAYBE
+
+
+def may_pass_by(status: int) -> bool:
+    """Say whether a request that got this status may get another one later."""
+    return status in SERVER_ERRORS or status in _THROTTLED
 
 
 def forbids_retry(cause: BaseException | None) -> bool:

@@ -12,10 +12,9 @@ from .._call.recorder import begin_beside, record_race, record_superseded
 from .._call.time_limits import time_left
 from .._clock import loop_time
 from .._context.context import context_of, record_of, state_of
-from .._failures.groups import peel
 from .._failures.kept_cause import drop_frames
 from .._failures.marks import mark_reached_server, mark_sibling_timed_out, was_queued
-from .._failures.retry_info import RetryInfo
+from .._failures.raised_answers import hint_in, status_of_server
 from .._failures.safety import RetrySafety, ran_out, retry_safety
 from .._retry.call_adapter import HTTP
 from .._retry.config import RETRY_COUNT_HEADER
@@ -186,8 +185,7 @@ class HedgedRequest:
         self._last = sent
         failure = task.exception()
         if isinstance(failure, Exception) and sent.is_sent:
-            self._fail(sent, failure)
-            return False
+            return self._fail(sent, failure)
         del failure
         # Raises what did not come from a request.
         response = task.result()
@@ -224,15 +222,22 @@ class HedgedRequest:
                 hedge.give_up()
                 hedge.settle()
 
-    def _fail(self, sent: SentRequest, cause: Exception) -> None:
+    def _fail(self, sent: SentRequest, cause: Exception) -> bool:
+        """Look at a failure; one that was raised for a good answer wins like that."""
         sent.cause = cause
+        status = status_of_server(cause)
+        if status is not None and is_good(status):
+            self._standing.win(sent)
+            self._learn(sent)
+            return True
         self._standing.fail(sent)
         if (
             retry_safety(cause) is RetrySafety.NO
             or was_queued(cause)
-            or RetryInfo.of(peel(cause)).retry_after is not None
+            or hint_in(cause) is not None
         ):
             self._hedges_left = 0
+        return False
 
     def _learn(self, winner: SentRequest) -> None:
         """Note how long the winner took, and the first request at least."""

@@ -12,7 +12,7 @@ from .._clock import NEAR, loop_time
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import aiohttp
+    from .rule import Reply
 
 
 class _Account:
@@ -103,7 +103,7 @@ class Bucket:
         self._spend(now, 1.0)
         return self
 
-    def learn(self, response: aiohttp.ClientResponse) -> None:
+    def learn(self, answer: Reply) -> None:
         """Learn nothing: the rate stays as it is."""
 
     def lose(self) -> None:
@@ -176,7 +176,7 @@ class Charge:
         self._bucket = bucket
         self._account = account
 
-    def learn(self, response: aiohttp.ClientResponse) -> None:
+    def learn(self, answer: Reply) -> None:
         """Learn nothing: the rate stays as it is."""
 
     def lose(self) -> None:

@@ -13,6 +13,7 @@ from .._clock import loop_time
 from .._context.context import context_of
 from .._failures.groups import peel
 from .._failures.marks import was_queued
+from .._failures.raised_answers import status_of_server
 from .._failures.safety import RetrySafety, is_timeout, safety_by_kind
 from .errors import ConcurrencyLimitError
 from .queued import note_queue, unsent
@@ -92,10 +93,7 @@ class ConcurrencyHooks(Hooks):
         if isinstance(result, Sign):
             self._drop(permit, cause)
             return
-        dropped = result.status in _OVERLOADED
-        # Other errors of the server say nothing of its load.
-        if dropped or result.status < _SERVER_ERROR:
-            permit.learn(dropped=dropped)
+        _learn_from_status(permit, result.status)
         _release_after_body(permit, result)
 
     def cancel(
@@ -105,9 +103,20 @@ class ConcurrencyHooks(Hooks):
         self._drop(permit, cause)
 
     def _drop(self, permit: Place, cause: BaseException | None) -> None:
-        if cause is not None and was_dropped(cause):
+        status = status_of_server(cause)
+        if status is not None:
+            _learn_from_status(permit, status)
+        elif cause is not None and was_dropped(cause):
             permit.learn(dropped=True)
         permit.release()
+
+
+def _learn_from_status(permit: Place, status: int) -> None:
+    """Let the limit learn from an answer, also one that was raised."""
+    dropped = status in _OVERLOADED
+    # Other errors of the server say nothing of its load.
+    if dropped or status < _SERVER_ERROR:
+        permit.learn(dropped=dropped)
 
 
 def was_dropped(cause: BaseException) -> bool:

@@ -18,13 +18,11 @@ from .resets import Resets
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import aiohttp
-
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .line import Costs
     from .rate_limit import SharedTurn
-    from .rule import RatePermit, Turn
+    from .rule import RatePermit, Reply, Turn
 
     LastTurn: TypeAlias = tuple[RateLimit, SharedTurn]
     """The limit that is asked last, and what waits for its turn."""
@@ -46,10 +44,10 @@ class Passage:
     waited: float = 0.0
     """Seconds that it waited for them."""
 
-    def learn(self, response: aiohttp.ClientResponse) -> None:
+    def learn(self, answer: Reply) -> None:
         """Let the limits learn from an answer."""
         for _, turn in self.turns:
-            turn.learn(response)
+            turn.learn(answer)
 
     def lose(self) -> None:
         """Note that there was no answer."""

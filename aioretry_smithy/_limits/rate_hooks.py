@@ -10,6 +10,7 @@ from .._call.hooks import PASS, WAIT, Hooks, Sign
 from .._call.recorder import begin_after_wait
 from .._clock import loop_time
 from .._context.context import context_of
+from .._failures.raised_answers import answer_of_server
 from .actual import ask_for_actual
 from .charges import keep_charge
 from .errors import RateLimitError
@@ -81,7 +82,11 @@ class RateHooks(Hooks):
     ) -> None:
         """Let the limits learn from the answer, and ask what it has cost."""
         if isinstance(result, Sign):
-            permit.lose()
+            answer = answer_of_server(cause)
+            if answer is None:
+                permit.lose()
+            else:
+                permit.learn(answer)
             return
         permit.learn(result)
         if isinstance(permit, Passage):

@@ -12,7 +12,7 @@ from .rate_headers import seconds_to_reset
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import aiohttp
+    from .rule import Reply
 
 
 class Resets:
@@ -65,9 +65,9 @@ class Resets:
         """Let a request go out, if it need not wait."""
         return self.take(now, 1.0) if self.turn(now, 1.0) <= now + NEAR else None
 
-    def learn(self, response: aiohttp.ClientResponse) -> None:
+    def learn(self, answer: Reply) -> None:
         """Let no request go out where an answer says that nothing is left."""
-        seconds = seconds_to_reset(response.status, response.headers)
+        seconds = seconds_to_reset(answer.status, answer.headers)
         if seconds is not None:
             self.close(loop_time(), seconds)
 
@@ -109,10 +109,10 @@ class Probe:
     _round: int
     """The round that it is a probe of."""
 
-    def learn(self, response: aiohttp.ClientResponse) -> None:
+    def learn(self, answer: Reply) -> None:
         """Learn from the answer anew, and let the others go as it says."""
         is_open = self._resets.open(self._round)
-        self._resets.learn(response)
+        self._resets.learn(answer)
         if is_open:
             self._resets.wake()
 

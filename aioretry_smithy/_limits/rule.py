@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import aiohttp
 
+    from .._failures.raised_answers import RaisedAnswer
+
+    Reply: TypeAlias = aiohttp.ClientResponse | RaisedAnswer
+    """What a server has answered, as a response or as an exception."""
+
 
 class RatePermit(Protocol):
     """Learns how a request ended that a limit has let out."""
 
-    def learn(self, response: aiohttp.ClientResponse) -> None:
+    def learn(self, answer: Reply) -> None:
         """Learn from an answer."""
 
     def lose(self) -> None:

@@ -15,6 +15,7 @@ from .._errors import bad_argument, is_finite
 from .._failures.groups import peel
 from .._failures.hints import retry_after
 from .._failures.marks import raised_by_caller
+from .._failures.raised_answers import answer_in
 from .._failures.retry_info import Fault, RetryInfo
 from .._failures.safety import RetrySafety, is_timeout, retry_safety
 from .._frozen import extensible
@@ -131,14 +132,14 @@ class Failure:
         Also the status of a response that a decorator turned into an error by
         ``raise_for_status()``, or of a proxy that refused.
         """
-        error = raised_for_status(self.cause)
-        return self.ctx.log.response_status if error is None else error.status
+        answer = answer_in(self.cause)
+        return self.ctx.log.response_status if answer is None else answer.status
 
     @property
     def headers(self) -> CIMultiDictProxy[str]:
         """The headers that came with the :attr:`status`; empty without one."""
-        error = raised_for_status(self.cause)
-        headers = self.ctx.log.response_headers if error is None else error.headers
+        answer = answer_in(self.cause)
+        headers = self.ctx.log.response_headers if answer is None else answer.headers
         return CIMultiDictProxy(CIMultiDict(headers or ()))
 
     @property
@@ -148,15 +149,6 @@ class Failure:
         arrived = log.request_started_at.timestamp() + (log.duration or 0.0)
         seconds = retry_after(self.headers, now=arrived)
         return None if seconds is None else min(seconds, _LONGEST_RETRY_AFTER)
-
-
-def raised_for_status(cause: Exception | None) -> aiohttp.ClientResponseError | None:
-    """Return the error in *cause* if it has the status and headers of a response."""
-    error = None if cause is None else peel(cause)
-    if not isinstance(error, aiohttp.ClientResponseError) or error.status < 400:
-        return None
-    # When aiohttp cannot parse an answer, it makes up a status, and has a cause.
-    return error if error.__cause__ is None else None
 
 
 Classifier: TypeAlias = Callable[[Failure, RetryAction | None], RetryAction | None]
@@ -215,10 +207,12 @@ def by_exception(failure: Failure, previous: RetryAction | None) -> RetryAction 
     given_up = is_given_up(record_of(failure.ctx)[1], failure.cause)
     if info.allows_retry and not (raised_by_caller(cause) or given_up):
         return RetryAction(_kind(info, cause), info.retry_after)
-    if given_up or retry_safety(cause) is RetrySafety.NO:
-        return RetryAction.forbid()
     # A status tells more, and has been judged already.
-    if previous is not None or raised_for_status(failure.cause) is not None:
+    says_no = info.is_retry_safe is False or info.fault == "client"
+    is_judged = answer_in(cause) is not None and not says_no
+    if given_up or (retry_safety(cause) is RetrySafety.NO and not is_judged):
+        return RetryAction.forbid()
+    if previous is not None or is_judged:
         return None
     if not isinstance(cause, aiohttp.ClientError | OSError):
         return None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import aiohttp
 
+from .._call.rounds import status_judged
 from .._call.tries import has_untried, is_unsent
 from .._failures.groups import peel
 from .wait import Wait
@@ -61,8 +62,9 @@ def without_wait(
         wait: The wait that the strategy wants.
         asked: The seconds that the server asks to be left alone; 0 for none.
     """
-    if cause is None:
-        is_one = asked and record.outcome.status == _UNAVAILABLE
+    status = status_judged(record, cause)
+    if cause is None or status is not None:
+        is_one = asked and status == _UNAVAILABLE
         return wait, 0.0 if is_one and has_untried(call, record) else asked
     failure = peel(cause)
     past_open_circuit = getattr(failure, "is_of_endpoint", False)

@@ -14,7 +14,8 @@ from .._errors import (
     UnprocessedRequestError,
 )
 from .._failures.groups import layers, peel
-from .._failures.safety import RetrySafety, retry_safety
+from .._failures.raised_answers import status_in
+from .._failures.safety import RetrySafety, forbids_retry, retry_safety
 from .._log.attachment import call_of
 
 if TYPE_CHECKING:
@@ -78,6 +79,17 @@ def safety_in(ctx: ClientRequestContext, cause: BaseException) -> RetrySafety:
     if is_given_up(record_of(ctx)[1], cause):
         return RetrySafety.NO
     return retry_safety(cause)
+
+
+def status_judged_in(ctx: ClientRequestContext, cause: BaseException) -> int | None:
+    """Return the status by which a failure is judged, as an answer with it would be.
+
+    None where it has none, was given up, or says itself that it is not to be retried.
+    """
+    status = status_in(cause)
+    if status is None or forbids_retry(cause):
+        return None
+    return None if is_given_up(record_of(ctx)[1], cause) else status
 
 
 def _gave_up(call: Call) -> bool:

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from .._call.rounds import status_judged
 from .._context.context import record_of
 from .._errors import bad_argument, check_int, check_positive, is_finite
 from .._failures.marks import was_queued
@@ -83,9 +84,9 @@ def _is_failure(record: Record, cause: Exception | None, wanted: bool) -> bool |
         return None
     if wanted:
         return True
-    if cause is not None:
+    status = status_judged(record, cause)
+    if status is None and cause is not None:
         return None if safety_by_kind(cause) is RetrySafety.NO else True
-    status = record.outcome.status
     if status is None:
         # A function that has returned has no status.
         return None if record.outcome.ended is None else False
@@ -118,6 +119,8 @@ class RetryLimiter(ABC):
     a success        the status is below 500 and no retry is wanted
     neither          anything else
     ===============  ==============================================================
+
+    An exception that was raised for an answer is judged by its status.
 
     Each method may be plain or ``async``. An :meth:`acquire` that raises refuses;
     exceptions of the others are ignored; each is logged as a warning. One limiter may

@@ -16,9 +16,8 @@ from .._call.stop_reason import RetryStopReason
 from .._call.time_limits import tick_of
 from .._context.context import context_of
 from .._context.loop import Ending
-from .._failures.groups import peel
 from .._failures.kept_cause import drop_frames
-from .._failures.retry_info import RetryInfo
+from .._failures.raised_answers import hint_in
 from .._failures.safety import ran_out
 from .._listeners import tell
 from .break_off import deadline_passed, record_break, record_stop
@@ -272,7 +271,7 @@ class RetriedCall(Ending):
     def retry_after(self) -> float:
         """Return the seconds that the server asks to be left alone, or 0."""
         if self.result is NOTHING:
-            return RetryInfo.of(self.cause and peel(self.cause)).retry_after or 0.0
+            return hint_in(self.cause) or 0.0
         return self.adapter.retry_after(self.result) or 0.0
 
     def succeeded(self) -> bool:

@@ -12,7 +12,7 @@ from .._rules.conditions import Conditions, RuleConditions
 from .._rules.content_conditions import ContentConditions
 from .content_strategy import RetryStrategyWithContent
 from .decision import RetryAnswer, RetryDecision
-from .given_up import safety_in
+from .given_up import safety_in, status_judged_in
 from .strategy import RetryStrategy, backoff_or_default
 
 if TYPE_CHECKING:
@@ -43,6 +43,9 @@ class RetryConditions(Conditions):
     def _safety_of(self, ctx: ClientRequestContext, cause: Exception) -> RetrySafety:
         return safety_in(ctx, cause)
 
+    def _status_of(self, ctx: ClientRequestContext, cause: Exception) -> int | None:
+        return status_judged_in(ctx, cause)
+
     def _answer(self, cause: Exception | None) -> RetryAnswer:
         if self._forbids:
             return RetryDecision.no_retry()
@@ -58,6 +61,10 @@ class RetryRule(RetryConditions, RetryStrategy):
     other arguments are conditions: one of them has to be met. After a failure only
     *exceptions*, *on_timeout*, *on_unprocessed* and *slower_than* are checked; after a
     response only *slower_than* and the rest. After Armeria's ``RetryRule``.
+
+    A :class:`aiohttp.ClientResponseError` that was raised for an answer meets
+    *statuses* and *status_classes* too. With a final status, such as 404, it meets no
+    class above its own, such as :class:`aiohttp.ClientError`.
 
     Permanent failures (:attr:`RetrySafety.NO`), such as an open circuit or a plain
     :class:`ValueError`, meet only *exceptions*, and only if their own class is named,

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from .._backoff.backoff import Backoff
 from .._context.context import context_of, state_of
 from .._errors import bad_argument
-from .._failures.safety import SERVER_ERRORS, RetrySafety
+from .._failures.raised_answers import status_in
+from .._failures.safety import SERVER_ERRORS, RetrySafety, may_pass_by
 from .._meant import call_it
 from .._rules.conditions import Member, chained
 from .decision import RetryAnswer, first_answer
-from .given_up import safety_in
+from .given_up import safety_in, status_judged_in
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
@@ -30,8 +31,6 @@ IDEMPOTENT_METHODS = frozenset(
     {"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE", "QUERY"}
 )
 """The methods that a server may see twice (RFC 9110, section 9.2.2, and QUERY)."""
-
-_THROTTLED = frozenset({408, 429})
 
 
 class RetryStrategy(ABC):
@@ -124,6 +123,8 @@ class RetryStrategy(ABC):
     def on_server_error_status(backoff: Backoff | None = None) -> RetryStrategy:
         """Retry any 5xx and any failure, with any method, as Armeria does.
 
+        An exception that was raised for an answer is judged by its status.
+
         A request that changes something may then be carried out twice. For such
         requests take :meth:`failsafe`.
 
@@ -142,7 +143,7 @@ class RetryStrategy(ABC):
         """Let a function of the status and the failure choose the backoff.
 
         It is not called for permanent failures (:data:`RetrySafety.NO`): those are
-        never retried.
+        never retried. An exception that was raised for an answer is its status.
 
         Args:
             function: Called with ``(status, None)`` or ``(None, cause)``; returns a
@@ -163,7 +164,7 @@ class RetryStrategy(ABC):
 
         A request with an idempotent method, or with an ``Idempotency-Key`` header: on
         5xx, 429, 408 and any failure. Any other request: only if the server surely has
-        not seen it.
+        not seen it. An exception that was raised for an answer is judged by its status.
 
         Args:
             backoff: How to wait; ``Backoff.of_default()`` unless given.
@@ -242,7 +243,10 @@ class _OnServerErrorStatus(_OnFailure):
     _made_by = "on_server_error_status"
 
     def _wants_after_failure(self, ctx: ClientRequestContext, cause: Exception) -> bool:
-        return safety_in(ctx, cause) is not RetrySafety.NO
+        safety, status = safety_in(ctx, cause), status_in(cause)
+        return safety is RetrySafety.YES or (
+            safety is RetrySafety.MAYBE and (status is None or status in SERVER_ERRORS)
+        )
 
     def _wants_after_status(
         self, call: Call, attempt: Scope, status: int | None
@@ -259,6 +263,9 @@ class _OnStatus(RetryStrategy):
     ) -> RetryAnswer:
         if cause is None:
             return self.function(ctx.log.response_status, None)
+        status = status_judged_in(ctx, cause)
+        if status is not None:
+            return self.function(status, None)
         if safety_in(ctx, cause) is RetrySafety.NO:
             return None
         return self.function(None, cause)
@@ -279,7 +286,7 @@ class _Failsafe(_OnFailure):
     def _wants_after_status(
         self, call: Call, attempt: Scope, status: int | None
     ) -> bool:
-        may_pass = status in SERVER_ERRORS or status in _THROTTLED
+        may_pass = status is not None and may_pass_by(status)
         return may_pass and may_be_repeated(call, attempt.to_send)
 
 

@@ -18,6 +18,7 @@ from typing import (
 
 from .._errors import bad_argument, is_finite, is_plain_function
 from .._failures.groups import peel
+from .._failures.raised_answers import ABOVE_ANSWERS, status_in
 from .._failures.safety import RetrySafety, is_timeout, safety_by_kind
 
 if TYPE_CHECKING:
@@ -168,11 +169,14 @@ class Conditions:
         entries = cast("tuple[Failure, ...]", self.exceptions)
         classes = tuple(entry for entry in entries if isinstance(entry, type))
         peeled = cast("Exception", peel(cause))
-        safety = self._safety_of(ctx, cause)
+        safety, status = self._safety_of(ctx, cause), self._status_of(ctx, cause)
         if safety is RetrySafety.NO:
-            return type(peeled) in classes
+            if status is None:
+                return type(peeled) in classes
+            classes = tuple(entry for entry in classes if entry not in ABOVE_ANSWERS)
         return (
-            isinstance(cause, classes)
+            self._has_status(status)
+            or isinstance(cause, classes)
             or isinstance(peeled, classes)
             or (self.on_timeout and is_timeout(cause))
             or (self.on_unprocessed and safety is RetrySafety.YES)
@@ -188,6 +192,10 @@ class Conditions:
     def _safety_of(self, ctx: ClientRequestContext, cause: Exception) -> RetrySafety:
         """Judge a failure by its class and fault; a retry rule also by its safety."""
         return safety_by_kind(cause)
+
+    def _status_of(self, ctx: ClientRequestContext, cause: Exception) -> int | None:
+        """Return the status of the answer that was raised; None without one."""
+        return status_in(cause)
 
     def _is_slow(self, seconds: float | None) -> bool:
         limit = self.slower_than

@@ -6,6 +6,7 @@ import ssl
 import aiohttp
 import pytest
 from aiohttp.client_reqrep import ConnectionKey
+from aiohttp.http import HttpProcessingError
 from calls import ended
 from chains import raised_from, telling
 from multidict import CIMultiDict, CIMultiDictProxy
@@ -63,7 +64,10 @@ async def test_an_unknown_status_is_not_counted():
         aiohttp.ClientConnectorError(KEY, OSError(111, "refused")),
         aiohttp.ClientConnectorCertificateError(KEY, ssl.CertificateError()),
         aiohttp.ServerFingerprintMismatch(b"a", b"b", "localhost", 80),
-        aiohttp.ClientResponseError(INFO, (), status=400, message="garbage"),
+        raised_from(
+            aiohttp.ClientResponseError(INFO, (), status=400),
+            HttpProcessingError(message="garbage"),
+        ),
         aiohttp.TooManyRedirects(INFO, ()),
         aiohttp.InvalidUrlRedirectClientError("http://"),
         aiohttp.NonHttpUrlRedirectClientError("ftp://localhost/"),

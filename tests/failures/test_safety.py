@@ -9,6 +9,7 @@ import ssl
 import aiohttp
 import pytest
 from aiohttp.client_reqrep import ConnectionKey
+from aiohttp.http import HttpProcessingError
 from chains import raised_from, telling
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
@@ -100,7 +101,15 @@ FAILURES = [
     (aiohttp.ClientConnectionResetError(), MAYBE, False, False),
     (aiohttp.ClientOSError(errno.ECONNRESET, "reset"), MAYBE, False, False),
     (aiohttp.ClientOSError(errno.ETIMEDOUT, "timed out"), MAYBE, False, True),
-    (aiohttp.ClientResponseError(INFO, (), status=400), MAYBE, False, False),
+    (
+        raised_from(
+            aiohttp.ClientResponseError(INFO, (), status=400),
+            HttpProcessingError(message="garbage"),
+        ),
+        MAYBE,
+        False,
+        False,
+    ),
     (aiohttp.ClientPayloadError(), MAYBE, False, False),
     (aiohttp.ServerTimeoutError(), MAYBE, False, True),
     (aiohttp.SocketTimeoutError(), MAYBE, False, True),

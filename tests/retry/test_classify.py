@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import aiohttp
 import pytest
+from aiohttp.http import HttpProcessingError
 from botocore.retries.standard import ThrottledRetryableChecker
 from calls import begin, begin_body, end, end_body
 from chains import bad_argument
@@ -241,7 +242,7 @@ async def test_error_raised_for_a_status_is_judged_by_it(status, safe, kind):
 async def test_answer_that_cannot_be_read_is_a_failed_connection():
     """The status that aiohttp makes up for it is none."""
     cause = aiohttp.ClientResponseError(INFO, (), status=400)
-    cause.__cause__ = ValueError("garbage")
+    cause.__cause__ = HttpProcessingError(message="garbage")
     error = classify(failed(cause=cause))
 
     assert error.is_retry_safe is True

@@ -8,6 +8,7 @@ import math
 
 import aiohttp
 import pytest
+from aiohttp.http import HttpProcessingError
 from calls import begin_body, end, end_body, ended
 from chains import bad_argument, set_time_of_day
 from multidict import CIMultiDict
@@ -111,7 +112,7 @@ async def test_error_with_a_status_that_is_none_stands_for_nothing(status):
 async def test_status_that_aiohttp_made_up_is_none():
     """It says 400 when it cannot read what the server sent."""
     cause = aiohttp.ClientResponseError(INFO, (), status=400)
-    cause.__cause__ = ValueError("garbage")
+    cause.__cause__ = HttpProcessingError(message="garbage")
 
     assert None is Failure(ended(cause=cause), cause).status
 
