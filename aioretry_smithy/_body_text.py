@@ -89,7 +89,8 @@ def _beginning(data: bytes, codec: codecs.CodecInfo) -> str:
 
 def _codec(charset: str) -> codecs.CodecInfo:
     try:
-        codec = codecs.lookup(charset)
+        # No registered charset has another name; Python 3.15 warns of asking for one.
+        codec = codecs.lookup(charset if charset.isascii() else "utf-8")
         b" ".decode(codec.name, "replace")  # not found: no text encoding at all
     except (LookupError, ValueError):
         codec = codecs.lookup("utf-8")
