@@ -38,7 +38,7 @@ from aioretry_smithy.smithy import CallError, StandardRetryQuota
 FEW = 10
 IS_THOROUGH = hypothesis.settings.get_current_profile_name() == "thorough"
 MANY = 10_000 if IS_THOROUGH else 2_000
-MOST_BYTECODES = {(3, 11): 804, (3, 12): 743, (3, 13): 712}
+MOST_BYTECODES = {(3, 11): 804, (3, 12): 743, (3, 13): 712, (3, 14): 766, (3, 15): 767}
 
 
 class FunctionCalls:
@@ -115,15 +115,15 @@ async def cost_of_a_bare_call():
 
 
 async def cost_of_getting(session):
-    calls = FunctionCalls()
     await get(session)
-    gc.disable()  # what it finalizes would be counted where it comes by chance
-    try:
+    numbers = []
+    # What else a process does now and then can only add to a count.
+    for _ in range(3):
+        calls = FunctionCalls()
         with calls.counted():
             await get(session)
-    finally:
-        gc.enable()
-    return calls.number
+        numbers.append(calls.number)
+    return min(numbers)
 
 
 @pytest.mark.parametrize(
