@@ -19,7 +19,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[3]
 STRANGER = Path(__file__).with_name("stranger.py")
-PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14", "3.15")
 """Each of them that is on this machine gets the wheel, and nothing else."""
 
 RELATIVE = r"^\.\. (?:image|figure):: (?!https:).*|<(?!https:)\S+>`_|``docs/\S+``"
