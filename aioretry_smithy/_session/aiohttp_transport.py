@@ -15,7 +15,8 @@ from .._request.copied_arguments import is_unchanged
 from .._request.request import with_header
 from .._request.routed import RoutedRequest
 from .bound_headers import with_bound
-from .deadline import CLOSE_ENOUGH, attempt_timeout, version_of
+from .deadline import CLOSE_ENOUGH, attempt_timeout
+from .defaults import version_of
 from .json_once import with_serialized
 from .resend import (
     MAX_RESENDS,

@@ -24,7 +24,8 @@ from .._request.copied_arguments import MUTABLE_ARGUMENTS, copy_arguments
 from .._request.request import HttpRequest
 from .._retry.no_retries import retries_are_off
 from .aiohttp_transport import refuse_as_closed
-from .deadline import SessionDefaults, response_timeout, version_of
+from .deadline import response_timeout
+from .defaults import SessionDefaults, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -3,75 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from aiohttp import ClientSession, ClientTimeout
 from aiohttp.helpers import sentinel
-from multidict import getversion
 
-from .._call.defaults import CallDefaults
 from .._context.options import UNSET
 from .._errors import AttemptTimeoutError, ResponseTimeoutError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from yarl import URL
-
     from .._call.call import Call
     from .._call.record import Record
     from .._context.options import Options
-    from .._masking.mask import Mask
     from .._request.copied_arguments import Arguments
     from .._request.request import HttpRequest
-    from .._request.service import Service
-
-
-version_of: Callable[[Any], int] = getversion
-"""Return a number that no headers have had before, and that each change replaces."""
-
-
-class SessionDefaults(CallDefaults):
-    """Copies the headers and the limit of a session, with which its calls begin.
-
-    Args:
-        session: The session.
-        mask: What the views of its calls hide.
-        service: What relative URLs are joined to in place of its base URL, if anything.
-        no_retries: Whether each of its calls makes one attempt.
-    """
-
-    __slots__ = ("base_url", "limit", "service", "timeout")
-
-    base_url: URL | Service | None
-    """What relative URLs are joined to."""
-
-    limit: float | None
-    """Seconds that a call may take; None for no limit."""
-
-    timeout: ClientTimeout
-    """The timeout that has this limit."""
-
-    def __init__(
-        self,
-        session: ClientSession,
-        mask: Mask,
-        service: Service | None,
-        *,
-        no_retries: bool,
-    ) -> None:
-        headers = session._default_headers
-        self.service = service
-        self.base_url = session._base_url if service is None else service
-        super().__init__(mask, headers.copy(), no_retries=no_retries)
-        self.version = version_of(headers)
-        self.timeout = session.timeout
-        self.limit = limit_of(self.timeout.total)
-
-    def of_now(self, session: ClientSession) -> Self:
-        """Return them anew, as the headers or the limit of the session have changed."""
-        off = self.no_retries
-        return type(self)(session, self.mask, self.service, no_retries=off)
 
 
 # A limit this close to aiohttp's own needs no timer of ours.

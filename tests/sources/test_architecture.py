@@ -82,6 +82,7 @@ TOUCH_AIOHTTP = {
     "_session.builder",
     "_session.call",
     "_session.deadline",
+    "_session.defaults",
     "_session.hops",
     "_session.json_once",
     "_session.resend",

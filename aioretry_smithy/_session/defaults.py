@@ -1,0 +1,66 @@
+"""Hold what the calls of a session begin with: its headers and its limit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from multidict import getversion
+
+from .._call.defaults import CallDefaults
+from .deadline import limit_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aiohttp import ClientSession, ClientTimeout
+    from yarl import URL
+
+    from .._masking.mask import Mask
+    from .._request.service import Service
+
+
+version_of: Callable[[Any], int] = getversion
+"""Return a number that no headers have had before, and that each change replaces."""
+
+
+class SessionDefaults(CallDefaults):
+    """Copies the headers and the limit of a session, with which its calls begin.
+
+    Args:
+        session: The session.
+        mask: What the views of its calls hide.
+        service: What relative URLs are joined to in place of its base URL, if anything.
+        no_retries: Whether each of its calls makes one attempt.
+    """
+
+    __slots__ = ("base_url", "limit", "service", "timeout")
+
+    base_url: URL | Service | None
+    """What relative URLs are joined to."""
+
+    limit: float | None
+    """Seconds that a call may take; None for no limit."""
+
+    timeout: ClientTimeout
+    """The timeout that has this limit."""
+
+    def __init__(
+        self,
+        session: ClientSession,
+        mask: Mask,
+        service: Service | None,
+        *,
+        no_retries: bool,
+    ) -> None:
+        headers = session._default_headers
+        self.service = service
+        self.base_url = session._base_url if service is None else service
+        super().__init__(mask, headers.copy(), no_retries=no_retries)
+        self.version = version_of(headers)
+        self.timeout = session.timeout
+        self.limit = limit_of(self.timeout.total)
+
+    def of_now(self, session: ClientSession) -> Self:
+        """Return them anew, as the headers or the limit of the session have changed."""
+        off = self.no_retries
+        return type(self)(session, self.mask, self.service, no_retries=off)
