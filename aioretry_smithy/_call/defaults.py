@@ -41,7 +41,7 @@ class CallDefaults:
     no_retries: bool
     """Whether each makes one attempt, whatever its settings say."""
 
-    version: int
+    version: object
     """The version of the session's headers; -1 where nobody knows."""
 
     def __init__(

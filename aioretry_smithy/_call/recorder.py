@@ -7,6 +7,7 @@ the hooks and senders that know them.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 from .._failures.frames import came_from_aiohttp, went_out
@@ -35,8 +36,9 @@ def attach(call: Call, source: object) -> None:
         # An exception of the user's own may refuse to be written on.
         vars(source)[LOG_KEY] = call
     else:
-        # Quicker, since Python then needs no dictionary for the attributes.
-        setattr(source, LOG_KEY, call)
+        # So may a response of a user's class, for which there is no other place.
+        with suppress(AttributeError, TypeError):
+            setattr(source, LOG_KEY, call)
 
 
 def attached_to(source: object) -> Any:
@@ -174,11 +176,12 @@ def note_defaults(
 ) -> None:
     """Note the headers of the session where they changed before *request* is sent.
 
-    They are those of the first request until another one is sent with others.
+    They are those of the first request until another one is sent with others. Nobody
+    else has these *headers*.
     """
     if headers != call.default_headers:
         if record.number in {None, 1}:
-            call.own_headers = headers.copy()
+            call.own_headers = headers
         else:
             record.sent_headers = request.merged_headers(headers)
 

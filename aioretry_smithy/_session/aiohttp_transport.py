@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from multidict import CIMultiDict
+
 from .._call.call import Attempt
 from .._call.defaults import OF_ALL
 from .._call.recorder import follow_stale, note_defaults, note_request
@@ -198,7 +200,7 @@ def _later_arguments(
     if version_of(headers) != call.defaults.version:
         count = scope.count_header
         counted = request if count is None else request.with_header(*count)
-        note_defaults(call, scope.record, headers, counted)
+        note_defaults(call, scope.record, CIMultiDict(headers), counted)
     if request.given is not arguments:
         arguments = _arguments(call, request)
     return arguments

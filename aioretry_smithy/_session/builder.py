@@ -375,9 +375,12 @@ def unwrap(session: ClientSession, client: type[_C]) -> _C | None:
 
 
 def _checked(session: object) -> ClientSession:
-    if not isinstance(session, ClientSession):
-        raise bad_argument("session", session, "an aiohttp.ClientSession")
-    return session
+    if isinstance(session, ClientSession) and issubclass(type(session), ClientSession):
+        return session
+    expected = "an aiohttp.ClientSession"
+    if isinstance(session, ClientSession):
+        expected += f", not a {type(session).__name__} that looks like one"
+    raise bad_argument("session", session, expected)
 
 
 def _install(

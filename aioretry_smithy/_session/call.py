@@ -9,7 +9,7 @@ from .._bodies.new_response import CLOSES_REFUSED
 from .._call.call import Call
 from .._call.defaults import NO_CARE, OF_ARGUMENTS
 from .._call.origin import judge_attempt
-from .._call.recorder import attached_to, end_call, record_failure
+from .._call.recorder import attach, attached_to, end_call, record_failure
 from .._call.time_limits import time_left
 from .._context.client import Chain, changes
 from .._context.enclosing import begin_call
@@ -25,7 +25,7 @@ from .._request.request import HttpRequest
 from .._retry.no_retries import retries_are_off
 from .aiohttp_transport import refuse_as_closed
 from .deadline import response_timeout
-from .defaults import SessionDefaults, version_of
+from .defaults import SessionDefaults, number_of_change
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -80,10 +80,14 @@ class SessionChain(Chain):
         if number != changes.number:
             row = self.compiled()
         defaults, around, loop = self.defaults, current_options(), get_running_loop()
-        if (
-            defaults.version != version_of(session._default_headers)
-            or defaults.timeout is not session._timeout
-        ):
+        try:
+            if (
+                defaults.version != number_of_change(session._default_headers)
+                or defaults.timeout is not session._timeout
+            ):
+                self.defaults = defaults = defaults.of_now(session)
+        except TypeError:
+            # No multidict: see version_of().
             self.defaults = defaults = defaults.of_now(session)
         base, timeout = defaults.base_url, defaults.limit
         if around is None and _WANT_CARE.isdisjoint(options):
@@ -109,7 +113,11 @@ def _end(
     """Let go of all that a call has; what takes care is awaited."""
     if cause is None and (call.resources is None or not call.resources.bodies):
         end_call(call)
-        setattr(result, LOG_KEY, call)
+        try:
+            # Quicker than by attach(); nor does Python need a dictionary for it.
+            setattr(result, LOG_KEY, call)
+        except (AttributeError, TypeError):
+            attach(call, result)
         return None
     return _let_go(call, result, cause)
 
@@ -134,7 +142,7 @@ async def _let_go(call: Call, result: Result, cause: BaseException | None) -> No
             end_call(call, cause)
     try:
         if cause is None:
-            setattr(result, LOG_KEY, call)
+            attach(call, result)
         elif cause is not raised:
             raise cause
     finally:
@@ -182,6 +190,7 @@ async def _refuse(
         if CLOSES_REFUSED or all(each is not response for each in carried):
             response.close()
         call: Any = attached_to(response)
-        call.refusal = KeptCause(cause)
-        annotate(call, cause)
+        if call is not None:
+            call.refusal = KeptCause(cause)
+            annotate(call, cause)
         raise

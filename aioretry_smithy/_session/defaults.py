@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from multidict import getversion
+from multidict import CIMultiDict, getversion
 
 from .._call.defaults import CallDefaults
 from .deadline import limit_of
@@ -19,8 +19,20 @@ if TYPE_CHECKING:
     from .._request.service import Service
 
 
-version_of: Callable[[Any], int] = getversion
-"""Return a number that no headers have had before, and that each change replaces."""
+number_of_change: Callable[[Any], int] = getversion
+"""Return a number that no headers have had before, and that each change replaces.
+
+It raises a TypeError for headers of another class than multidict's.
+"""
+
+
+def version_of(headers: Any) -> object:
+    """Return the version of a session's headers, which each change replaces."""
+    try:
+        return number_of_change(headers)
+    except TypeError:
+        # aiohttp takes any mapping; others do not count their changes.
+        return tuple(CIMultiDict(headers).items())
 
 
 class SessionDefaults(CallDefaults):
@@ -55,12 +67,17 @@ class SessionDefaults(CallDefaults):
         headers = session._default_headers
         self.service = service
         self.base_url = session._base_url if service is None else service
-        super().__init__(mask, headers.copy(), no_retries=no_retries)
+        super().__init__(mask, CIMultiDict(headers), no_retries=no_retries)
         self.version = version_of(headers)
         self.timeout = session.timeout
         self.limit = limit_of(self.timeout.total)
 
     def of_now(self, session: ClientSession) -> Self:
-        """Return them anew, as the headers or the limit of the session have changed."""
+        """Return them anew if the headers or the limit of the session have changed."""
+        if (
+            self.version == version_of(session._default_headers)
+            and self.timeout is session._timeout
+        ):
+            return self
         off = self.no_retries
         return type(self)(session, self.mask, self.service, no_retries=off)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aiohttp.hdrs import AUTHORIZATION
+from multidict import CIMultiDict
 
 from .._request.endpoint import origin_key
 from .._request.request import with_header
@@ -52,7 +53,7 @@ def _wants_credentials(
         and arguments.get("auth") is None
         and url.raw_user is None
         and AUTHORIZATION not in request.headers
-        and AUTHORIZATION not in session._default_headers
+        and AUTHORIZATION not in CIMultiDict(session._default_headers)
     )
 
 

@@ -7,6 +7,7 @@ import gc
 import math
 import weakref
 from dataclasses import dataclass
+from unittest.mock import AsyncMock, MagicMock, Mock, NonCallableMagicMock
 
 import aiohttp
 import pytest
@@ -239,6 +240,18 @@ def test_only_sessions_can_be_decorated(session):
     """A builder in the place of its session is found out at once."""
     with pytest.raises(ValueError, match=r"^session: .*\(expected: an aiohttp.ClientS"):
         decorate(session, Inner)
+
+
+@pytest.mark.parametrize("mock", [Mock, MagicMock, AsyncMock, NonCallableMagicMock])
+@pytest.mark.parametrize(
+    "use", [decorate, undecorate, lambda session: unwrap(session, Inner)]
+)
+def test_mock_of_a_session_is_none(use, mock):
+    """It passes for an instance of the class, and has nothing to put a chain into."""
+    name = mock.__name__
+    expected = rf"an aiohttp.ClientSession, not a {name} that looks like one"
+    with pytest.raises(ValueError, match=rf"^session: .*\(expected: {expected}\)$"):
+        use(mock(spec=aiohttp.ClientSession))
 
 
 async def test_calls_under_way_end_as_they_began():

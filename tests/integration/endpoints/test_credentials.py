@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
+from types import MappingProxyType
 
 import aiohttp
 import pytest
 from addressed import HOSTS, RETRIES, ROUND_ROBIN, Servers, text_of, texts_of
 from chains import connected
+from multidict import CIMultiDict
 from yarl import URL
 
 from aioretry_smithy import (
@@ -111,12 +113,14 @@ async def test_callers_own_win(options, expected, servers):
     assert expected == dict(sent(servers))["127.0.0.1"]
 
 
-async def test_header_of_the_session_wins(servers):
+@pytest.mark.parametrize("name", ["Authorization", "authorization"])
+@pytest.mark.parametrize("kind", [CIMultiDict, dict, MappingProxyType])
+async def test_header_of_the_session_wins(kind, name, servers):
     """It has gone to all servers anyway; aiohttp refuses both for its base URL."""
     urls = [servers.url("127.0.0.2"), servers.url("127.0.0.1")]
     group = EndpointGroup.of(*urls, selection=ROUND_ROBIN)
-    headers = {"Authorization": "Bearer 7"}
-    async with connected(group, auth=AUTH, headers=headers) as client:
+    async with connected(group, auth=AUTH) as client:
+        vars(client)["_default_headers"] = kind({name: "Bearer 7"})
         for _ in range(2):
             with suppress(ValueError):
                 await text_of(client)
