@@ -8,11 +8,12 @@ import weakref
 from collections import deque
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import aiohttp
 
 from .._call.recorder import note_length, record_failure
+from .._call.response_facts import arrived_of, connection_of, content_of
 from .._context.body_watch import fail_body
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ async def buffer(response: aiohttp.ClientResponse) -> None:
     await _read_chunks(response, math.inf, read)
     if had_body or response.status == _SWITCHING_PROTOCOLS:
         return
-    content = response.content
+    content = content_of(response)
     if isinstance(content, aiohttp.StreamReader):
         body = await response.read()
         # The same object in both, to hold the body once.
@@ -93,7 +94,7 @@ async def buffer(response: aiohttp.ClientResponse) -> None:
 def whole_body(response: aiohttp.ClientResponse) -> bytes | None:
     """Return a body that has come to its end and is in memory; None of any other."""
     body = getattr(response, "_body", None)
-    content: object = response.content
+    content = content_of(response)
     if body is not None or not isinstance(content, aiohttp.StreamReader):
         return body
     if not hasattr(content, "_cursor"):
@@ -127,7 +128,7 @@ def copy_head(response: aiohttp.ClientResponse, head: BodyHead) -> bool:
     if isinstance(body, bytes):
         head.add(body)
         return True
-    content: object = response.content
+    content = content_of(response)
     # The one reader of all empty bodies has no such attributes.
     chunks = getattr(content, "_buffer", None)
     if not isinstance(content, aiohttp.StreamReader) or type(chunks) is not deque:
@@ -163,8 +164,7 @@ def record_body_failure(
 
     The log keeps the status, unless the body had ended before.
     """
-    length = getattr(response.content, "total_bytes", 0)
-    note_length(record.outcome, length)
+    note_length(record.outcome, arrived_of(response))
     fail_body(call, record.outcome, cause)
     # The outcome may be settled as an answer; now it is a failure.
     was_settled, record.is_settled = record.is_settled, False
@@ -182,7 +182,7 @@ async def _read_chunks(
     """Read *limit* bytes, to the end, or enough of them, and put them back."""
     if response.status == _SWITCHING_PROTOCOLS:
         return
-    content = response.content
+    content: Any = content_of(response)
     body = getattr(response, "_body", None)
     if body is None and not isinstance(content, aiohttp.StreamReader):
         # A user's response class promises only that it can be read whole.
@@ -235,7 +235,7 @@ async def discard(
     or slow is not worth a connection. It never takes more than 0.1 s.
     """
     try:
-        is_at_end = response.connection is None or response.content.at_eof()
+        is_at_end = connection_of(response) is None or response.content.at_eof()
         if is_at_end or await _drain(response, seconds):
             response.release()
     finally:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
+from .._call.response_facts import connection_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -40,7 +42,7 @@ class TruncatedBody(aiohttp.StreamReader):
         # There is no transport to pause.
         super().__init__(ResponseHandler(loop), limit=sys.maxsize // 2, loop=loop)
         self.whole = response.content
-        self._connection = response.connection
+        self._connection = connection_of(response)
         self._after = after
         self._record = record
         self._failure = aiohttp.ClientPayloadError(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from .response_facts import NO_HEADERS, sent_headers_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -82,10 +84,15 @@ class Answered(Outcome):
     ) -> None:
         self.ended = ended
         self.status = response.status
-        self.reason = response.reason
-        self.headers = response.headers
-        first_hop = response.history[0] if response.history else response
-        self.sent_headers = first_hop.request_info.headers
+        try:
+            self.reason = response.reason
+            self.headers = response.headers
+            first_hop = response.history[0] if response.history else response
+            self.sent_headers = first_hop.request_info.headers
+        except AttributeError:
+            self.reason = getattr(response, "reason", None)
+            self.headers = getattr(response, "headers", NO_HEADERS)
+            self.sent_headers = sent_headers_of(response)
         self.length = length
         self.body_ended = None if length is None else ended
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
+from .response_facts import connection_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -66,8 +68,8 @@ class CallResources:
 
         It may have an *owner*, which is sent for, and be closed with that one alone.
         """
-        tracked = [each for each in self._responses if each[0].connection is not None]
-        self._responses = [*tracked, (response, owner)]
+        open_ones = [each for each in self._responses if connection_of(each[0])]
+        self._responses = [*open_ones, (response, owner)]
 
     def close_responses(self, owner: object = None) -> None:
         """Close responses that a decorator may have left open when the call failed.

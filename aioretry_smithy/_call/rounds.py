@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .._failures.groups import peel
 from .._failures.hints import retry_after
 from .._failures.raised_answers import hint_in, status_of_server
 from .._failures.retry_info import RetryInfo
 from .._failures.safety import is_broken_connection
+from .response_facts import as_headers
 
 if TYPE_CHECKING:
     from .call import Call
@@ -47,8 +48,8 @@ def asked_for(call: Call, record: Record, cause: Exception | None) -> float | No
     now = call.wall_clock + record.started - call.started
     if cause is not None:
         return hint_in(cause, now)
-    headers: Any = record.outcome.headers
-    return None if headers is None else retry_after(headers, now=now)
+    headers = record.outcome.headers
+    return None if headers is None else retry_after(as_headers(headers), now=now)
 
 
 class FailedAttempt(NamedTuple):

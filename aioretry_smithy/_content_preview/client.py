@@ -12,6 +12,7 @@ from .._bodies.request_body import bytes_in_memory, form_charset, form_pairs
 from .._bodies.response_content import copy_head
 from .._body_text import BodyHead, is_text, shortened
 from .._call.hooks import Hooks, Sign
+from .._call.response_facts import headers_of
 from .._context.client import DecoratingClient, find_client
 from .._errors import bad_argument, check_int
 
@@ -114,7 +115,7 @@ class _PreviewHooks(Hooks):
     ) -> None:
         if isinstance(result, Sign):
             return
-        content_type = result.headers.get("Content-Type", "")
+        content_type = headers_of(result).get("Content-Type", "")
         if is_text(content_type):
             head = BodyHead(content_type, self.max_length)
             if copy_head(result, head):

@@ -10,6 +10,7 @@ import aiohttp
 from aiohttp.helpers import BaseTimerContext, TimeoutHandle
 
 from .._call.recorder import attach, note_length, record_failed_body
+from .._call.response_facts import connection_of
 from .._call.time_limits import IN_BODY
 from .._log.notes import annotate
 
@@ -56,7 +57,7 @@ def outlast_attempt(
         response: The response, whose connection is open.
         content: Its body, as it is watched.
     """
-    timer, connection = content._timer, response.connection
+    timer, connection = content._timer, connection_of(response)
     if not isinstance(timer, _BodyTimer) or connection is None:
         return
     if timer.is_of_attempt():

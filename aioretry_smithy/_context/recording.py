@@ -18,6 +18,7 @@ from .._call.recorder import (
     record_return,
     with_outcome,
 )
+from .._call.response_facts import NO_HEADERS, arrived_of, connection_of
 from .._meant import is_ours
 from .body_watch import fail_body
 from .context import record_of, state_of
@@ -99,18 +100,22 @@ def record_http(
     try:
         headers = response.headers
     except AttributeError:
-        if response is not None and not isinstance(response, _NO_RESPONSES):
+        if response is None or isinstance(response, _NO_RESPONSES):
+            raise _wrong(response, source) from None
+        if not hasattr(response, "status"):
             raise
-        raise _wrong(response, source) from None
+        headers = NO_HEADERS
     # Every joint of the chain comes here, so this is fast.
     outcome = record.outcome
-    if record.is_settled or (outcome is not PENDING and outcome.headers is headers):
+    if record.is_settled or (
+        outcome is not PENDING
+        and outcome.headers is headers
+        and (headers is not NO_HEADERS or outcome.status == response.status)
+    ):
         return
-    connection = response.connection
+    connection = connection_of(response)
     if connection is None or response.status == _SWITCHING_PROTOCOLS:
-        # A user's response class need not have a stream.
-        length = getattr(response.content, "total_bytes", 0)
-        record_answer(call, record, response, length)
+        record_answer(call, record, response, arrived_of(response))
         return
     content, outcome = response.content, record_answer(call, record, response)
 

@@ -10,6 +10,7 @@ from .._breaker.strategy import checked_verdict
 from .._call.defaults import OF_ARGUMENTS
 from .._call.hooks import PASS, WAIT, Changed, Hooks, Sign
 from .._call.recorder import begin_after_wait, record_failure
+from .._call.response_facts import connection_of
 from .._failures.marks import mark_raised_by_caller
 from .._failures.safety import is_of_proxy
 from .._request.routed import RoutedRequest
@@ -238,7 +239,7 @@ def _has_credentials(call: Call) -> bool:
 
 def _end_with_body(state: EndpointState, response: aiohttp.ClientResponse) -> None:
     """Count a request as over when the body of its response has ended."""
-    connection = response.connection
+    connection = connection_of(response)
     # The body of a mock never ends.
     if connection is None or not isinstance(response, aiohttp.ClientResponse):
         state.in_flight -= 1

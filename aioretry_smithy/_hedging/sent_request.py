@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .._call.recorder import record_failure
+from .._call.response_facts import NO_HEADERS, connection_of
 from .._clock import loop_time
 from .._context.context import state_of
 from .._retry.given_up import is_refusal
@@ -59,7 +60,7 @@ class SentRequest:
     def stays_open(self) -> bool:
         """Say whether the body may keep its connection until it is read."""
         response = self.response
-        if response is None or response.connection is None:
+        if response is None or connection_of(response) is None:
             return False
         length = response.content_length
         buffer, _ = response.content.get_read_buffer_limits()
@@ -155,12 +156,12 @@ def came_from_server(
     One that a fault injected is, so that hedging can be rehearsed; that of a fallback
     or a cache is not. A decorator may have made attempts of its own.
     """
-    record = scope.record
+    record, headers = scope.record, getattr(response, "headers", NO_HEADERS)
     if record.was_refused:
         # Whatever was sent before the fallback answered.
         return False
     return _met_server(record) or any(
-        _met_server(each) and each.outcome.headers is response.headers
+        _met_server(each) and each.outcome.headers is headers
         for each in call.sent_after(record.number)
     )
 

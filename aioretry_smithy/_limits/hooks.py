@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import aiohttp
 
 from .._call.hooks import PASS, WAIT, Hooks, Sign
+from .._call.response_facts import connection_of
 from .._clock import loop_time
 from .._context.context import context_of
 from .._failures.groups import peel
@@ -135,10 +136,9 @@ def was_dropped(cause: BaseException) -> bool:
 def _release_after_body(permit: Place, response: aiohttp.ClientResponse) -> None:
     """Give a permit back when the body has ended."""
     # The body of a mock never ends.
-    if response.connection is None or not issubclass(
-        type(response), aiohttp.ClientResponse
-    ):
+    connection = connection_of(response)
+    if connection is None or not issubclass(type(response), aiohttp.ClientResponse):
         permit.release()
     else:
         # aiohttp calls it then, and where a response is closed or collected before.
-        response.connection.add_callback(permit.release)
+        connection.add_callback(permit.release)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .._call.response_facts import headers_of
 from .._clock import NEAR, loop_time
 from .rate_headers import seconds_to_reset
 
@@ -67,7 +68,7 @@ class Resets:
 
     def learn(self, answer: Reply) -> None:
         """Let no request go out where an answer says that nothing is left."""
-        seconds = seconds_to_reset(answer.status, answer.headers)
+        seconds = seconds_to_reset(answer.status, headers_of(answer))
         if seconds is not None:
             self.close(loop_time(), seconds)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from .._call.call_id import id_of
 from .._call.recorder import cause_of
+from .._call.response_facts import as_headers
 from .._call.tries import last_of, route_of
 from .._failures.kept_cause import KeptCause, NeverCopied
 from .asked import asked_of, described_change, sent_instead
@@ -235,11 +236,9 @@ class LogFacts(NeverCopied):
         Once there is a response: what aiohttp sent first. None of a function.
         """
         first = self._first
-        sent = first.outcome.sent_headers or first.sent_headers
-        if sent is not None:
-            return sent
+        sent = as_headers(first.outcome.sent_headers or first.sent_headers)
         request = first.sent_request or first.shown_request
-        return request.merged_headers(self._call.default_headers)
+        return sent or request.merged_headers(self._call.default_headers)
 
     @property
     def sent_method(self) -> str | None:
@@ -302,7 +301,8 @@ class LogFacts(NeverCopied):
     @property
     def response_headers(self) -> Mapping[str, str] | None:
         """The headers of the response, or None without one."""
-        return self._record.outcome.headers
+        headers = self._record.outcome.headers
+        return None if headers is None else as_headers(headers)
 
     @property
     def response_cause(self) -> BaseException | None:

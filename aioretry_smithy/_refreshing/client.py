@@ -10,6 +10,7 @@ from .._bodies.request_body import is_spent
 from .._bodies.response_content import discard
 from .._call.call import Attempt
 from .._call.recorder import follow_rejected, record_failure
+from .._call.response_facts import history_of, url_of
 from .._call.stamps import BoundHeader
 from .._call.time_limits import TimeLimits
 from .._context.client import DecoratingClient, HttpClient
@@ -173,11 +174,11 @@ class RefreshingClient(DecoratingClient[HttpClient]):
 
     def _is_answer(self, call: Call, response: aiohttp.ClientResponse) -> bool:
         """Say whether one of our servers has answered, which had the token."""
-        url = response.url
-        if not self._hosts.allow(url, call.defaults.base_url):
+        url = url_of(response)
+        if url is None or not self._hosts.allow(url, call.defaults.base_url):
             return False
         origin = origin_key(url)
-        return all(origin_key(each.url) == origin for each in response.history)
+        return all(origin_key(each.url) == origin for each in history_of(response))
 
     def _with(self, call: Call, request: HttpRequest, token: Token) -> HttpRequest:
         """Return a request with a token that goes nowhere else."""

@@ -8,6 +8,7 @@ import aiohttp
 
 from .._call.origin import judge_attempt
 from .._call.recorder import record_failure
+from .._call.response_facts import content_of
 from .._context.chain import retrying_client
 from .._context.client import DecoratingClient, HttpClient
 from .._context.context import record_of, state_of
@@ -123,7 +124,7 @@ class ResumingClient(DecoratingClient[HttpClient]):
             return await self.delegate.execute(ctx, request)
         request = request.with_header("Accept-Encoding", "identity")
         response = await self._send(ctx, request)
-        content: object = response.content
+        content = content_of(response)
         is_usual = issubclass(type(response), aiohttp.ClientResponse)
         if not is_usual or not isinstance(content, aiohttp.StreamReader):
             # A user's class promises only that it can be read.

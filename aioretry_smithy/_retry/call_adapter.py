@@ -10,6 +10,7 @@ from .._bodies.attempt_body import read_within
 from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import is_spent
 from .._call.awaited_body import forget_body, tell_of_body
+from .._call.response_facts import connection_of, headers_of
 from .._failures.hints import retry_after
 from .._request.keys import service_key
 
@@ -104,7 +105,7 @@ class HttpAdapter(CallAdapter):
 
     def retry_after(self, response: aiohttp.ClientResponse) -> float | None:
         """Return the seconds that the server asks to be left alone, or None."""
-        return retry_after(response.headers)
+        return retry_after(headers_of(response))
 
     async def content(self, response: aiohttp.ClientResponse, limit: int) -> bytes:
         """Return the first *limit* bytes of a body; the response stays readable."""
@@ -137,7 +138,7 @@ class HttpAdapter(CallAdapter):
         self, response: aiohttp.ClientResponse, seconds: float
     ) -> Awaitable[None] | None:
         """Release *response* and its connection, in at most *seconds*."""
-        if response.connection is not None:
+        if connection_of(response) is not None:
             return _content.discard(response, seconds=seconds)
         response.release()
         return None

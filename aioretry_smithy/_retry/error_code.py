@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from xml.parsers import expat
 
 from .._bodies.response_content import read_head_within
+from .._call.response_facts import headers_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -62,10 +63,11 @@ async def read_error_code(
     """
     if response.status < 400:
         return None
-    header = _bare(response.headers.get("x-amzn-errortype"))
+    headers = headers_of(response)
+    header = _bare(headers.get("x-amzn-errortype"))
     if header is not None:
         return header
-    media_type = response.headers.get("Content-Type", "").partition(";")[0]
+    media_type = headers.get("Content-Type", "").partition(";")[0]
     match = _MEDIA_TYPE.fullmatch(media_type.strip().lower())
     if match is None:
         return None

@@ -12,6 +12,7 @@ from .._call.defaults import OF_ALL
 from .._call.origin import mark_failure_source, waited_in_pool
 from .._call.outcome import PENDING, Answered
 from .._call.recorder import record_failed_send, record_failure
+from .._call.response_facts import connection_of
 from .._call.time_limits import TimeLimits, passed_limit
 from .._context.body_watch import watch_body
 from .._context.client import ForOneKind, derived
@@ -63,15 +64,18 @@ class Transport(ForOneKind, Sender):
         """Record the response, and watch its body."""
         record.was_sent = True
         # The usual answer, whole already: as record_http() records it, in fewer steps.
-        if (
-            call.care < OF_ALL
-            or (record.outcome is PENDING and not (record.is_settled or call.waiters))
-        ) and getattr(response, "connection", call) is None:
-            length = getattr(response.content, "total_bytes", 0)
-            record.outcome = Answered(call.loop.time(), response, length)
-            return
+        if call.care < OF_ALL or (
+            record.outcome is PENDING and not (record.is_settled or call.waiters)
+        ):
+            try:
+                if response.connection is None:
+                    length = response.content.total_bytes
+                    record.outcome = Answered(call.loop.time(), response, length)
+                    return
+            except AttributeError:
+                pass  # a user's response class need not have all
         record_http(call, record, response)
-        if response.connection is not None:
+        if connection_of(response) is not None:
             call.needs_care().track(response, scope)
             watch_body(call, record, TimeLimits.of(call, scope), response)
 
