@@ -205,6 +205,11 @@ class Record(_Rarely):
         return self.delay_source in SENT_AGAIN
 
     @property
+    def is_in_race(self) -> bool:
+        """Whether a pass through a hedging client has sent it, first or as a hedge."""
+        return self.is_raced or self.race is not None
+
+    @property
     def is_hedge(self) -> bool:
         """Whether it was sent beside another request."""
         return self.race is not None and self.race.after is not None

@@ -242,7 +242,7 @@ def _follow(
     """Begin the request that is sent in place of another one."""
     stale.delay, stale.delay_source, stale.is_settled = delay, source, True
     sent = begin_beside(call, stale)
-    sent.route = stale.route
+    sent.route, sent.is_raced = stale.route, stale.is_raced
     if stale.race is not None:
         sent.race = Race(stale.race.after)
     call.resends += 1

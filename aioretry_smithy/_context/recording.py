@@ -42,15 +42,16 @@ def record_result(
 
 
 def _choose_record(call: Call, attempt: Any, response: Result) -> None:
-    """Let an attempt have the request that a response is of.
+    """Let an attempt have the raced request that a response is of.
 
-    A decorator may have sent several, and return another answer than the last.
+    A decorator may have sent several passes through a hedging client, and return
+    another answer than the last. What it derived contexts for is theirs.
     """
     headers = getattr(response, "headers", None)
     if headers is None or attempt.record.outcome.headers is headers:
         return
     for sent in reversed(call.sent):
-        if sent.outcome.headers is headers and not sent.is_settled:
+        if sent.outcome.headers is headers and sent.is_in_race and not sent.is_settled:
             attempt.record = sent
             return
 
