@@ -52,8 +52,8 @@ class HedgingClient(DecoratingClient[HttpClient]):
       them. The body of the good one is still to be read.
     - If none is good, the last response is returned; without any, the first exception
       is raised, one of a request that was refused on this side last. A bad answer is
-      closed if its body is long and another request is on its way, which may wait for
-      the connection.
+      closed if not all of its body is here when another request is sent, or on its way:
+      that may wait for its connection, or its place.
     - A good answer that was not sent, such as that of a fallback, ends hedging, and is
       returned if the requests under way bring no good one.
     - Nothing is hedged in a block whose :class:`RetryConfig` allows one attempt.

@@ -57,14 +57,10 @@ class SentRequest:
         if self.response is not None:
             self.response.close()
 
-    def stays_open(self) -> bool:
-        """Say whether the body may keep its connection until it is read."""
+    def holds_connection(self) -> bool:
+        """Say whether some of the body is not here yet: what it holds is in use."""
         response = self.response
-        if response is None or connection_of(response) is None:
-            return False
-        length = response.content_length
-        buffer, _ = response.content.get_read_buffer_limits()
-        return length is None or length > buffer
+        return response is not None and connection_of(response) is not None
 
     def give_up(self) -> None:
         """Cancel the task, which may take its time, and close what it still brings."""
@@ -133,8 +129,8 @@ class Standing:
         self._kept.setdefault(_REFUSAL if is_refused else _FAILURE, sent)
 
     def free_connection(self) -> None:
-        """Close a bad answer whose connection other requests may wait for."""
-        if _BAD in self._kept and self._kept[_BAD].stays_open():
+        """Close a bad answer whose connection or place others may wait for."""
+        if _BAD in self._kept and self._kept[_BAD].holds_connection():
             self.let_go()
 
     def let_go(self) -> None:

@@ -251,18 +251,14 @@ async def test_a_bad_answer_keeps_no_connection_from_the_others(serving, delay):
         assert set() == connector._acquired
 
 
-async def test_a_short_bad_answer_counts_if_the_hedge_fails(serving):
-    """It stays open, since its connection is free as soon as its body is here."""
+async def test_a_bad_answer_that_is_here_counts_if_the_hedge_fails(serving):
+    """It holds nothing, since its body came with the headers."""
 
     async def respond(request):
         if IS_HEDGE in request.headers:
             request.transport.abort()
             await asyncio.sleep(SLOW)
-        response = web.StreamResponse(status=503, headers={"Content-Length": "7"})
-        await response.prepare(request)
-        await asyncio.sleep(QUICK)
-        await response.write(b"too bad")
-        return response
+        return web.Response(status=503, text="too bad")
 
     server = await serving(respond)
     async with connected(server.make_url("/"), hedging(9.0)) as client:
@@ -271,17 +267,22 @@ async def test_a_short_bad_answer_counts_if_the_hedge_fails(serving):
         assert (503, b"too bad") == (response.status, await response.read())
 
 
-async def test_of_a_long_bad_answer_and_a_failure_the_failure_counts(serving):
+@pytest.mark.parametrize("size", [7, SIZE * 4], ids=["short", "long"])
+async def test_of_a_bad_answer_under_way_and_a_failure_the_failure_counts(
+    serving, size
+):
     """The answer was closed when the hedge was sent."""
 
     async def respond(request):
         if IS_HEDGE in request.headers:
             request.transport.abort()
             await asyncio.sleep(SLOW)
-        response = web.StreamResponse(status=503)
+        response = web.StreamResponse(status=503, headers={"Content-Length": str(size)})
         await response.prepare(request)
         with suppress(ConnectionError):
-            await response.write(bytes(SIZE * 4))
+            await response.write(bytes(size - 1))
+            await asyncio.sleep(QUICK)
+            await response.write(bytes(1))
         return response
 
     server = await serving(respond)

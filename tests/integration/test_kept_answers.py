@@ -1,0 +1,115 @@
+"""No answer keeps its connection or place from a further request of its call."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import aiohttp
+import pytest
+from aiohttp import ClientTimeout
+from chains import NOW, connected, retrying
+from races import hedging
+
+from aioretry_smithy import (
+    ConcurrencyLimit,
+    ConcurrencyLimitingClient,
+    RefreshingClient,
+    RequestLog,
+    RetryBudget,
+    RetryStrategy,
+)
+
+PATIENCE = 3.0
+BAD = b"HTTP/1.1 503 Busy\r\nContent-Length: 7\r\n\r\n"
+DENIED = BAD.replace(b"503", b"401")
+GOOD = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood"
+
+
+class Stalling:
+    """Answers the first requests badly, and never sends the rest of their bodies."""
+
+    def __init__(self, bad, first):
+        self.bad, self.first = bad, first
+        self.asked = 0
+
+    async def __aenter__(self):
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        host, port = self._server.sockets[0].getsockname()
+        self.url = f"http://{host}:{port}/"
+        self._tasks = set()
+        return self
+
+    async def __aexit__(self, *error):
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+
+    async def _serve(self, reader, writer):
+        self._tasks.add(asyncio.current_task())
+        with contextlib.suppress(asyncio.CancelledError, ConnectionError, EOFError):
+            while True:
+                await reader.readuntil(b"\r\n\r\n")
+                self.asked += 1
+                writer.write(self.bad if self.asked <= self.first else GOOD)
+                await writer.drain()
+        writer.close()
+
+
+async def fetch():
+    return "a token"
+
+
+def limited(delegate):
+    return hedging(9.0, limiter=RetryBudget())(delegate)
+
+
+REFRESHING = RefreshingClient.new_decorator(fetch)
+RETRYING = retrying(RetryStrategy.failsafe(NOW))
+CHAINS = {
+    "hedging": (BAD, [hedging(9.0)]),
+    "hedging late": (BAD, [hedging(0.02)]),
+    "hedging with a limiter": (BAD, [limited]),
+    "hedging in retries": (BAD, [hedging(9.0), RETRYING]),
+    "retrying": (BAD, [RETRYING]),
+    "refreshing": (DENIED, [REFRESHING]),
+    "refreshing in hedges": (DENIED, [REFRESHING, hedging(9.0)]),
+    "refreshing in retries": (DENIED, [REFRESHING, RETRYING]),
+}
+
+
+@pytest.mark.parametrize(("bad", "chain"), CHAINS.values(), ids=CHAINS)
+async def test_ten_calls_over_ten_connections_do_not_wait_for_themselves(bad, chain):
+    """Each gives back that of its bad answer before it sends another request."""
+    connector = aiohttp.TCPConnector(limit=10)
+    settings = {"connector": connector, "timeout": ClientTimeout(PATIENCE)}
+    async with (
+        Stalling(bad, 10) as server,
+        connected(server.url, *chain, **settings) as client,
+    ):
+
+        async def call():
+            async with client.get("/") as response:
+                return response.status, await response.read()
+
+        answers = await asyncio.gather(*(call() for _ in range(10)))
+
+        assert [(200, b"good")] * 10 == answers
+        assert set() == connector._acquired
+
+
+@pytest.mark.parametrize(("bad", "chain"), CHAINS.values(), ids=CHAINS)
+async def test_one_place_is_enough(bad, chain):
+    """It is free again before the further request waits for one."""
+    limit = ConcurrencyLimit.fixed(1)
+    limiting = ConcurrencyLimitingClient.new_decorator(limit, timeout=PATIENCE)
+    async with Stalling(bad, 1) as server:
+        timeout = ClientTimeout(2 * PATIENCE)
+        chain = limiting, *chain
+        async with connected(server.url, *chain, timeout=timeout) as client:
+            async with client.get("/") as response:
+                assert (200, b"good") == (response.status, await response.read())
+            log = RequestLog.of(response)
+
+    assert 0 == limit.in_flight
+    assert log.duration < PATIENCE / 2
