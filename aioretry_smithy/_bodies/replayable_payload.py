@@ -11,9 +11,9 @@ from aiohttp import payload
 from aiohttp.multipart import MultipartWriter
 from aiohttp.payload import IOBasePayload, Payload
 
-from .._errors import UnprocessedRequestError
-from .._failures.marks import mark_reached_server
 from .._request.copied_arguments import copy_of_buffer
+from .async_file import AsyncFilePayload, is_async_file
+from .sent_content import ComparingWriter, SentContent
 
 if TYPE_CHECKING:
     from aiohttp.abc import AbstractStreamWriter
@@ -35,40 +35,52 @@ IN_MEMORY = {
 """The classes of payloads that hold their bytes."""
 
 
-class SpentBodyError(UnprocessedRequestError):
-    """The transport refuses a spent body; another attempt would fail alike."""
-
-
 class ReplayablePayload(Payload):
     """A payload that several attempts of a call can send.
 
     aiohttp closes a payload after sending it, and reads files in threads that go on
     when an attempt is cancelled. This one is closed after the last attempt, and waits
-    for such a read before it rewinds.
+    for such a read before it rewinds. What is not in memory may have changed meanwhile:
+    it is compared with what went out before.
+
+    Args:
+        source: What the caller gave, or what made it.
+        given: The payload that aiohttp made of it.
+        sent: What was sent of others that are to equal it; None where it is the first.
     """
 
-    refusal: SpentBodyError | None = None
-    """The error by which it refused to be read again."""
-
-    def __init__(self, source: object, given: Payload) -> None:
+    def __init__(
+        self, source: object, given: Payload, sent: SentContent | None = None
+    ) -> None:
         super().__init__(given, headers=given.headers)
         self.source = source
         self._given = given
         self._inner = inner = _fixed(given)
         self._files = [_SerialFile(part) for part in _parts(inner) if _is_file(part)]
+        self._async_files = [
+            part for part in _parts(inner) if isinstance(part, AsyncFilePayload)
+        ]
+        self.may_differ = sent is not None or not all(map(_is_fixed, _parts(inner)))
+        self.sent = sent or SentContent(source)
+        self._sending = asyncio.Lock()
         self._is_started = False
         self._was_sent = False
         self._is_to_be_closed = False
+        self._first_size: int | None = None
 
     @property
     def is_spent(self) -> bool:
         """Whether it was read and cannot be read from its start again."""
-        return any(_is_used_up(part, self._is_started) for part in _parts(self._inner))
+        return self.sent.refusal is not None or any(
+            _is_used_up(part, self._is_started) for part in _parts(self._inner)
+        )
 
     @property
     def size(self) -> int | None:
-        """The length in bytes, or None if only reading tells."""
-        return self._inner.size
+        """The length in bytes as it was at first, or None if only reading tells."""
+        if self._first_size is None:
+            self._first_size = self._inner.size
+        return self._first_size
 
     @property
     def consumed(self) -> bool:
@@ -96,8 +108,10 @@ class ReplayablePayload(Payload):
         Raises:
             SpentBodyError: They were sent before, and cannot be read again.
         """
-        self.start()
-        return await self._inner.as_bytes(encoding, errors)
+        async with self._sending:
+            await self._rewind()
+            self.start()
+            return await self._inner.as_bytes(encoding, errors)
 
     async def write(self, writer: AbstractStreamWriter) -> None:
         """Send the body from its start."""
@@ -108,14 +122,32 @@ class ReplayablePayload(Payload):
     ) -> None:
         """Send the body from its start, at most *content_length* bytes of it.
 
+        Who sends it a second time meanwhile waits for the end of the first.
+
         Raises:
-            SpentBodyError: It was read before.
+            SpentBodyError: It was read before, or differs from what was sent before.
         """
-        self.start()
-        self._was_sent = True
+        async with self._sending:
+            await self._rewind()
+            self.start()
+            self._was_sent = True
+            if not self.may_differ:
+                await self._inner.write_with_length(writer, content_length)
+                return
+            if content_length is not None:
+                self.sent.expect_at_most(content_length)
+            comparing: Any = ComparingWriter(writer, self.sent)
+            try:
+                await self._inner.write_with_length(comparing, content_length)
+                comparing.end()
+            finally:
+                comparing.note()
+
+    async def _rewind(self) -> None:
         for file in self._files:
             await file.wait_for_reads()
-        await self._inner.write_with_length(writer, content_length)
+        for part in self._async_files:
+            await part.rewind()
 
     def start(self) -> None:
         """Note that reading begins.
@@ -124,11 +156,7 @@ class ReplayablePayload(Payload):
             SpentBodyError: It was read before.
         """
         if self.consumed:
-            message = f"the body was read before: {type(self.source).__name__}"
-            self.refusal = SpentBodyError(message)
-            if self._was_sent:
-                mark_reached_server(self.refusal)
-            raise self.refusal
+            raise self.sent.refuse("was read before", was_seen=self._was_sent)
         self._is_started = True
 
     async def close(self) -> None:
@@ -137,7 +165,9 @@ class ReplayablePayload(Payload):
 
     async def end(self) -> None:
         """Close it if aiohttp would have."""
-        self.refusal = None  # whose frames have this payload: no cycle
+        self.sent.forget_refusal()
+        for part in self._async_files:
+            part.end()
         for file in self._files:
             file.restore()
         if self._is_to_be_closed:
@@ -180,6 +210,8 @@ def _fixed(body: Payload) -> Payload:
     elif type(body) in IN_MEMORY:
         fixed = copy.copy(body)
         fixed._value = copy_of_buffer(body._value)
+    elif type(body) is payload.AsyncIterablePayload and is_async_file(body._value):
+        return AsyncFilePayload(body)
     else:
         return body
     fixed._headers = body.headers.copy()
@@ -191,6 +223,10 @@ def _parts(body: Payload) -> list[Payload]:
     if type(body) is not MultipartWriter:
         return [body]
     return [part for each, _, _ in body._parts for part in _parts(each)]
+
+
+def _is_fixed(part: Payload) -> bool:
+    return type(part) in IN_MEMORY
 
 
 def _is_file(part: Payload) -> TypeGuard[IOBasePayload]:
@@ -208,4 +244,6 @@ def _is_used_up(part: Payload, is_started: bool) -> bool:
     if getattr(part, "_cached_chunks", None) is not None:
         # A middleware has looked at it, and aiohttp has kept what it saw.
         return False
-    return is_started and type(part) not in IN_MEMORY
+    if isinstance(part, AsyncFilePayload):
+        return is_started and not part.can_rewind
+    return is_started and not _is_fixed(part)

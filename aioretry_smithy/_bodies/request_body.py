@@ -11,11 +11,12 @@ from aiohttp import payload
 from aiohttp.payload import PAYLOAD_REGISTRY, Payload
 from multidict import MultiDict, MultiDictProxy
 
-from .replayable_payload import IN_MEMORY, ReplayablePayload, SpentBodyError
+from .replayable_payload import IN_MEMORY, ReplayablePayload
 
 if TYPE_CHECKING:
     from .._call.call import Call
     from .._request.request import HttpRequest
+    from .sent_content import SpentBodyError
 
 _TEXT = (str, int, float, type(None))
 _VALUES = (*_TEXT, bytes, bytearray, memoryview)
@@ -44,8 +45,7 @@ def prepare(call: Call, data: object) -> object:
         resources = call.needs_care()
         resources.bodies = [*resources.bodies, body]
     if body.is_spent:
-        message = f"the body was read by an earlier attempt: {type(data).__name__}"
-        raise SpentBodyError(message)
+        raise body.sent.refuse("was read by an earlier attempt")
     return body
 
 
@@ -60,7 +60,7 @@ def refusal_behind(call: Call, cause: BaseException) -> SpentBodyError | None:
     """Return the refusal of a body for which aiohttp has given up a connection."""
     for body in () if call.resources is None else call.resources.bodies:
         if isinstance(body, ReplayablePayload):
-            refusal = body.refusal
+            refusal = body.sent.refusal
             if refusal is not None and cause.__cause__ is refusal:
                 return refusal
     return None

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from yarl import URL
 
-from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import prepare, refusal_behind
+from .._bodies.sent_content import SpentBodyError
 from .._call.defaults import OF_ALL
 from .._call.origin import mark_failure_source, waited_in_pool
 from .._call.outcome import PENDING, Answered

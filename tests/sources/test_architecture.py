@@ -59,6 +59,7 @@ FLOORS = (
 """The rooms, from the bottom up; those of one floor do not know each other."""
 
 TOUCH_AIOHTTP = {
+    "_bodies.async_file",
     "_bodies.truncated_body",
     "_bodies.response_content",
     "_bodies.new_response",

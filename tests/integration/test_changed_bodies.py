@@ -1,0 +1,163 @@
+"""A body that changed since it was sent goes out as it was, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+
+import pytest
+from chains import connected, retrying
+from fault_server import End, FaultServer, answer, cut, early
+
+from aioretry_smithy import (
+    Backoff,
+    RequestLog,
+    RetryStopReason,
+    RetryStrategy,
+    UnprocessedRequestError,
+    client_decorator,
+)
+
+CONTENT = bytes(range(256)) * 1_000
+SAFELY = RetryStrategy.failsafe(Backoff.without_delay())
+
+
+def changing(change):
+    """Make a decorator that changes something before the second attempt."""
+
+    @client_decorator
+    async def change_before(delegate, ctx, request):
+        if ctx.attempt == 2:
+            change()
+        return await delegate.execute(ctx, request)
+
+    return change_before
+
+
+def overwrite(path, content):
+    """Write into a file, in place."""
+    with path.open("r+b") as file:
+        file.truncate()
+        file.write(content)
+
+
+CHANGES = {
+    "other first byte": b"X" + CONTENT[1:],
+    "other last byte": CONTENT[:-1] + b"X",
+    "shorter": CONTENT[:-1],
+    "empty": b"",
+}
+every_change = pytest.mark.parametrize("changed", CHANGES.values(), ids=CHANGES)
+either_framing = pytest.mark.parametrize("chunked", [None, True])
+
+
+@every_change
+@either_framing
+async def test_file_that_changed_does_not_arrive(tmp_path, changed, chunked):
+    """The request breaks off before a server takes it for whole."""
+    path = tmp_path / "file"
+    path.write_bytes(CONTENT)
+    decorator = changing(lambda: overwrite(path, changed))
+    with path.open("rb", buffering=0) as file:
+        async with (
+            FaultServer([answer(503)]) as server,
+            connected(server.url, decorator, retrying(SAFELY)) as session,
+        ):
+            with pytest.raises(UnprocessedRequestError):
+                await session.put("/", data=file, chunked=chunked)
+
+    assert [CONTENT] == server.bodies
+
+
+@every_change
+@either_framing
+async def test_stream_in_memory_that_changed_does_not_arrive(changed, chunked):
+    """As little as a file."""
+    stream = io.BytesIO(CONTENT)
+
+    def change():
+        stream.seek(0)
+        stream.truncate()
+        stream.write(changed)
+
+    async with (
+        FaultServer([answer(503)]) as server,
+        connected(server.url, changing(change), retrying(SAFELY)) as session,
+    ):
+        with pytest.raises(UnprocessedRequestError):
+            await session.put("/", data=stream, chunked=chunked)
+
+    assert [CONTENT] == server.bodies
+
+
+async def test_file_that_grew_is_sent_as_long_as_it_was(tmp_path):
+    """A log, for instance, that is being written."""
+    path = tmp_path / "file"
+    path.write_bytes(CONTENT)
+    decorator = changing(lambda: overwrite(path, CONTENT + b"more"))
+    with path.open("rb") as file:
+        async with (
+            FaultServer([answer(503)]) as server,
+            connected(server.url, decorator, retrying(SAFELY)) as session,
+            session.put("/", data=file) as response,
+        ):
+            pass
+
+    assert 200 == response.status
+    assert [CONTENT] * 2 == server.bodies
+
+
+async def test_file_that_grew_does_not_arrive_without_its_length(tmp_path):
+    """Nobody knows then where it ended."""
+    path = tmp_path / "file"
+    path.write_bytes(CONTENT)
+    decorator = changing(lambda: overwrite(path, CONTENT + b"more"))
+    with path.open("rb") as file:
+        async with (
+            FaultServer([answer(503)]) as server,
+            connected(server.url, decorator, retrying(SAFELY)) as session,
+        ):
+            with pytest.raises(UnprocessedRequestError, match="goes on longer"):
+                await session.put("/", data=file, chunked=True)
+
+    assert [CONTENT] == server.bodies
+
+
+@pytest.mark.parametrize("fault", [early(), cut(read=1 << 20, end=End.RESET)])
+async def test_beginning_that_went_out_counts_too(tmp_path, fault):
+    """Of a body of which the first attempt sent a part."""
+    path = tmp_path / "file"
+    path.write_bytes(CONTENT * 20)
+    decorator = changing(lambda: overwrite(path, b"X" + CONTENT * 20))
+    with path.open("rb") as file:
+        async with (
+            FaultServer([fault]) as server,
+            connected(server.url, decorator, retrying(SAFELY)) as session,
+        ):
+            with pytest.raises(UnprocessedRequestError, match="differs from"):
+                await session.put("/", data=file)
+
+    assert [] == server.bodies
+
+
+async def test_two_sends_at_once_take_turns():
+    """A decorator that races two requests would have each read half of a file."""
+
+    @client_decorator
+    async def race(delegate, ctx, request):
+        responses = await asyncio.gather(
+            *(delegate.execute(ctx.derive(request), request) for _ in range(2))
+        )
+        responses[0].close()
+        return responses[1]
+
+    content = CONTENT * 8
+    async with (
+        FaultServer() as server,
+        connected(server.url, race) as session,
+        session.put("/", data=io.BytesIO(content), chunked=True) as response,
+    ):
+        log = RequestLog.of(response)
+
+    assert [content] * 2 == server.bodies
+    assert log.stop_reason is not RetryStopReason.BODY_NOT_REPLAYABLE
