@@ -9,6 +9,7 @@ import importlib.util
 import inspect
 import os
 import platform
+import random
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -96,6 +97,17 @@ async def _task_check() -> AsyncIterator[None]:
     left = asyncio.all_tasks() - {asyncio.current_task()}
 
     assert not left
+
+
+@pytest.fixture
+def draw(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Let chance draw 0.0 each time, or the number that is given then."""
+
+    def draw(number: float) -> None:
+        monkeypatch.setattr(random, "random", lambda: number)
+
+    draw(0.0)
+    return draw
 
 
 @pytest.fixture

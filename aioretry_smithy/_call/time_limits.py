@@ -92,3 +92,12 @@ def tick_of(loop: asyncio.AbstractEventLoop) -> float:
     """Return the seconds by which a timer of a loop may fire early."""
     resolution: float = getattr(loop, "_clock_resolution", _TICK_OF_OTHER_LOOPS)
     return resolution + NEAR
+
+
+def up_to_tick(seconds: float, tick: float) -> float:
+    """Return a wait of whole ticks, which is over early by no clock that has them."""
+    tick -= NEAR
+    if tick <= NEAR:
+        return seconds
+    # It begins within one tick, and may end at the beginning of one.
+    return (math.ceil(seconds / tick - NEAR) + 1) * tick

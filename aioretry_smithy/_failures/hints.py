@@ -76,6 +76,17 @@ def retry_after(
     return max((each for each in asked if each is not None), default=None)
 
 
+def most_jitter(seconds: float) -> float:
+    """Return the most that is added to a hint, so that not all come back at once.
+
+    That is for whoever has no backoff to go by: a fifth, but no more than a second.
+
+    >>> most_jitter(2.0), most_jitter(60.0)
+    (0.4, 1.0)
+    """
+    return min(seconds / 5, 1.0)
+
+
 def _number(value: str, *, max_digits: int, per_second: int = 1) -> float | None:
     match = _NUMBER.match(value)
     if match is None:

@@ -103,7 +103,8 @@ class RetryConfig:
             order.
         use_retry_after: Whether to wait at least as long as the server asks for in
             ``Retry-After`` or ``x-amz-retry-after``, or as the ``retry_after`` of an
-            exception says, in seconds.
+            exception says, in seconds. A part of the backoff's delay, by chance, is
+            added.
         max_retry_after: Seconds, >= 0. If the server asks for a longer wait, the call
             ends with its last outcome. None: only the deadline limits it.
         buffer_response: Whether the body of each response is read inside its attempt,

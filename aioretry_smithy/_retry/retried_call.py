@@ -236,7 +236,7 @@ class RetriedCall(Ending):
         self._owes_refund = True
         if limiter is None or planned.stops:
             return planned
-        return await self._ask_limiter(limiter, wait, planned)
+        return await self._ask_limiter(limiter, wait)
 
     def ask_at_once(self) -> Stop | None:
         """Ask as :meth:`ask` does; :data:`.LATER` where that may take a wait."""
@@ -266,7 +266,7 @@ class RetriedCall(Ending):
         asked = self.retry_after() if config.use_retry_after else 0.0
         if record.route is not None:
             wait, asked = without_wait(self.call, record, self.cause, wait, asked)
-        return plan_wait(wait, asked, remaining, config)
+        return plan_wait(wait, asked, remaining, config, self._tick)
 
     def retry_after(self) -> float:
         """Return the seconds that the server asks to be left alone, or 0."""
@@ -374,15 +374,12 @@ class RetriedCall(Ending):
         self.forget_earlier()
         await (self.refund() if self._owes_refund else self._end_retry())
 
-    async def _ask_limiter(
-        self, limiter: RetryLimiter, wait: Wait, planned: Wait
-    ) -> Decision:
+    async def _ask_limiter(self, limiter: RetryLimiter, wait: Wait) -> Decision:
         if not await acquired(limiter, self.ctx, self.cause):
             return Stop(RetryStopReason.LIMITER)
         self._permitted = self.attempt
         # It may have taken its time.
-        late = self.plan(wait)
-        return late if late.stops else planned
+        return self.plan(wait)
 
     def _limit(self) -> Stop | None:
         if self.attempts_made >= self.config.max_total_attempts:

@@ -12,6 +12,7 @@ from .._call.hooks import NOTHING
 from .._call.stop_reason import RetryStopReason
 from .._context.context import context_of
 from .._errors import is_finite, raised_from
+from .._failures.hints import most_jitter
 from .._failures.retry_info import RetryInfo
 from .._failures.safety import was_refused
 from ..smithy.errors import (
@@ -20,6 +21,7 @@ from ..smithy.errors import (
     CapacityNotAvailableError,
     refusals,
 )
+from ..smithy.tokens import own_delay_of
 from .classify import Failure, classify
 from .elsewhere import overrules, without_wait
 from .error_code import read_error_code
@@ -147,7 +149,15 @@ class TokenCall(RetriedCall):
                 return refused
         self._has_new_token = False
         delay = delay_of(self._token, "refresh_retry_token_for_retry")
-        return Wait(delay, "backoff")
+        return Wait(delay, "backoff", self._jitter(delay))
+
+    def _jitter(self, delay: float) -> float:
+        """Return the most that is added to a hint: the backoff without the hint."""
+        own = own_delay_of(self._token)
+        if own is not None:
+            return own
+        # Only the strategy knows what of it is the backoff's.
+        return most_jitter(delay) if delay == self.retry_after() else delay
 
     async def _refresh(self) -> Stop | None:
         """Ask for the token of the next attempt; return why there is none."""

@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 from .._call.stop_reason import RetryStopReason
+from .._call.time_limits import up_to_tick
+from .._chance import chance
 from .._errors import bad_argument, is_finite
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .config import RetryConfig
 
 
@@ -21,6 +25,9 @@ class Wait:
 
     delay: float
     source: Literal["backoff", "retry_after", "rate_limit", "next_endpoint"]
+
+    jitter: float | None = None
+    """The most that is added to a hint, where that is not the delay."""
 
 
 @dataclass(slots=True)
@@ -49,25 +56,43 @@ _TOO_LONG: Final = Stop(RetryStopReason.RETRY_AFTER_TOO_LONG)
 
 
 def plan_wait(
-    wait: Wait, retry_after: float, remaining: float, config: RetryConfig
+    wait: Wait,
+    retry_after: float,
+    remaining: float,
+    config: RetryConfig,
+    tick: float = 0.0,
+    random: Callable[[], float] = chance,
 ) -> Decision:
     """Choose the longer of two waits, or stop if it is too long.
 
-    The strategy wants to *wait*, and the server to be left alone for *retry_after*, 0
-    if it does not ask. *remaining* are the seconds left for the call.
+    A part of the backoff is added to what a server asks for, so that those that it has
+    sent away together do not come back together. Only what it asks for has to fit.
+
+    Args:
+        wait: What the strategy wants.
+        retry_after: Seconds that the server wants to be left alone; 0 for none.
+        remaining: Seconds left for the call.
+        config: The settings.
+        tick: Seconds by which a timer may fire early.
+        random: Returns numbers in [0, 1).
     """
     delay, longest = wait.delay, config.max_retry_after
     is_usual = type(delay) is float and 0.0 <= delay < math.inf
     if not is_usual and not (is_finite(delay) and delay >= 0):
         raise bad_argument("next_delay", delay, "seconds, finite and >= 0, or None")
-    if retry_after and (
-        retry_after > (math.inf if longest is None else longest)
-        or retry_after == math.inf
-    ):
+    if not retry_after:
+        return _TOO_LATE if delay >= remaining else wait
+    most = math.inf if longest is None else longest
+    if retry_after > most or retry_after == math.inf:
         return _TOO_LONG
     if delay >= remaining:
         return _TOO_LATE
-    # ">=": a Smithy strategy may have used that as its delay.
-    if not retry_after or retry_after < delay:
-        return wait
-    return _TOO_LONG if retry_after >= remaining else Wait(retry_after, "retry_after")
+    if retry_after >= remaining:
+        return _TOO_LONG
+    jitter = delay if wait.jitter is None else wait.jitter
+    added = random() * min(jitter, remaining - retry_after, most - retry_after)
+    seconds = max(up_to_tick(retry_after, tick), retry_after + added)
+    if seconds >= remaining:
+        seconds = retry_after
+    # ">=": a Smithy strategy may have used the hint as its delay.
+    return Wait(seconds, "retry_after") if seconds >= delay else wait

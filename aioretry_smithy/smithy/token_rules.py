@@ -64,10 +64,10 @@ class SimpleMode(NeverCopied):
         """Return the token of the next attempt."""
         token = use_token("token_to_renew", token_to_renew, SimpleRetryToken, self)
         retry_count = self._next_retry_count(token, error)
-        delay = ask_for_delay(self.backoff_strategy, retry_count, error)
-        delay = max(delay, RetryInfo.of(error).retry_after or 0.0)
+        own = ask_for_delay(self.backoff_strategy, retry_count, error)
+        delay = max(own, RetryInfo.of(error).retry_after or 0.0)
         return SimpleRetryToken(
-            retry_count=retry_count, retry_delay=delay, _issuer=self
+            retry_count=retry_count, retry_delay=delay, _own_delay=own, _issuer=self
         )
 
     def _record_success(self, token: object) -> None:
@@ -227,7 +227,7 @@ class StandardMode(Shared, SimpleMode):
         self, token: StandardRetryToken, error: Exception
     ) -> StandardRetryToken:
         retry_count = self._next_retry_count(token, error)
-        delay = self._delay(retry_count, error)
+        own, delay = self._delays(retry_count, error)
         try:
             cost = self.quota_for(token.token_scope).acquire(error=error)
         except RetryError as refusal:
@@ -235,6 +235,7 @@ class StandardMode(Shared, SimpleMode):
         return StandardRetryToken(
             retry_count=retry_count,
             retry_delay=delay,
+            _own_delay=own,
             quota_acquired=cost,
             token_scope=token.token_scope,
             _issuer=self,
@@ -245,7 +246,8 @@ class StandardMode(Shared, SimpleMode):
         # In full: nothing was sent, so it is no success, whose refund may be another.
         self.quota_for(token.token_scope)._add(token.quota_acquired)
 
-    def _delay(self, retry_count: int, error: Exception) -> float:
+    def _delays(self, retry_count: int, error: Exception) -> tuple[float, float]:
+        """Return the delay of the backoff, and the one that follows the hint too."""
         info = RetryInfo.of(error)
         backoff_strategy = (
             self.throttling_backoff_strategy
@@ -254,10 +256,10 @@ class StandardMode(Shared, SimpleMode):
         )
         delay = ask_for_delay(backoff_strategy, retry_count, error)
         if info.retry_after is None:
-            return delay
+            return delay, delay
         added = self.profile.max_added_delay
         longest = self.profile.max_backoff if added is None else delay + added
-        return max(delay, min(info.retry_after, longest))
+        return delay, max(delay, min(info.retry_after, longest))
 
     def _settings(self) -> dict[str, object]:
         names = "backoff_strategy", "throttling_backoff_strategy", "max_attempts"

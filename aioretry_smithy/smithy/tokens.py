@@ -30,6 +30,9 @@ class SimpleRetryToken(Shared):
     retry_delay: float
     """Seconds to wait before the attempt."""
 
+    # Without what the server asked for; None where that is the same.
+    _own_delay: float | None = field(default=None, repr=False)
+
     _issuer: object = field(default=None, repr=False)
 
     # Taking the one item, in any thread, uses the token. It is an argument, so that
@@ -51,6 +54,13 @@ class StandardRetryToken(SimpleRetryToken):
 
     token_scope: str | None = None
     """The scope whose quota was asked."""
+
+
+def own_delay_of(token: object) -> float | None:
+    """Return the delay in a token without what a server asked for; None if unknown."""
+    if not isinstance(token, SimpleRetryToken):
+        return None
+    return token.retry_delay if token._own_delay is None else token._own_delay
 
 
 _T = TypeVar("_T", bound=SimpleRetryToken)

@@ -143,7 +143,7 @@ def test_delay_is_near_what_backoff_and_server_ask_for(profile, error, retry_cou
     hint = RetryInfo.of(error).retry_after or 0.0
     added = profile.max_added_delay
     longest = profile.max_backoff if added is None else backoff + added
-    delay = StandardRetryStrategy(profile=profile)._delay(retry_count, error)
+    _, delay = StandardRetryStrategy(profile=profile)._delays(retry_count, error)
 
     assert 0.0 <= delay <= longest
     assert delay >= min(hint, profile.max_backoff if added is None else added)

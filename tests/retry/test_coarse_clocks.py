@@ -34,6 +34,10 @@ class CoarseLoop(VirtualTimeLoop):
         self.tick = tick
         super().__init__()
 
+    def exact(self) -> float:
+        """Return the time between its ticks, too."""
+        return super().time()
+
     def time(self) -> float:
         return math.floor(super().time() / self.tick) * self.tick
 
@@ -139,3 +143,39 @@ def test_attempt_of_less_than_a_tick_is_made():
 
     assert [0.0] == starts
     assert ResponseTimeoutError is type(error)
+
+
+@each_tick
+@given(offset=offsets, hint=st.integers(0, 200).map(lambda ms: ms / 1000))
+def test_hint_is_never_waited_for_too_short(tick, offset, hint):
+    """It is rounded up to the clock, since a timer may be a tick early."""
+    sent = []
+    loop = CoarseLoop(tick)
+
+    def answer(ctx, request):
+        sent.append(loop.exact())
+        return (503, {"Retry-After": f"{hint}"}, b"") if len(sent) == 1 else 200
+
+    async def main():
+        await asyncio.sleep(offset)
+        await response_of(session([answer] * 2, retrying(None)))
+
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.run(main())
+
+    waited = sent[1] - sent[0]
+    assert hint <= waited + 1e-9
+    assert waited <= hint + 3 * tick
+
+
+@each_tick
+def test_hint_that_just_fits_is_not_rounded_up(tick):
+    """The call is worth more than the tick."""
+    answers = [(503, {"Retry-After": "1"}, b""), 200]
+
+    async def main():
+        client = session(answers, retrying(None), timeout=1.0 + 1.5 * tick)
+        return (await response_of(client)).status
+
+    with asyncio.Runner(loop_factory=lambda: CoarseLoop(tick)) as runner:
+        assert 200 == runner.run(main())

@@ -245,6 +245,7 @@ class TestHints:
         assert (200, "ab", [(0.5, "backoff")]) == (status, asked, delays(log))
         assert {"a": "retry_after"} == out(group)
 
+    @pytest.mark.usefixtures("draw")
     async def test_503_of_the_only_one_is_waited_for(self):
         """Case 66: nobody else could answer."""
         _, log, asked = await logged(
@@ -263,6 +264,7 @@ class TestHints:
 
         assert (200, 503, "retry_after_too_long") == (status, only, log.stop_reason)
 
+    @pytest.mark.usefixtures("draw")
     async def test_429_is_the_services(self):
         """Case 67: the hint is waited for, wherever the next one goes."""
         fleet = Fleet(a=(429, {"Retry-After": "7"}, b""))
@@ -273,6 +275,7 @@ class TestHints:
         assert (200, "ab", [(7.0, "retry_after")]) == (status, asked, delays(log))
         assert {} == out(group)
 
+    @pytest.mark.usefixtures("draw")
     async def test_last_503_that_rests_is_waited_for(self):
         """Case 66: none is untried, so the hint of the last one counts."""
         fleet = Fleet(a=[RESTING, 200], b=[(503, {"Retry-After": "3"}, b""), 200])

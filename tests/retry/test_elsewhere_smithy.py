@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import aiohttp
+import pytest
 from balanced import ROUND_ROBIN, Fleet, call, group_of, out
 from calls_elsewhere import Breakers, certificate, delays, logged
 from chains import now, refused
@@ -40,6 +41,7 @@ class TestSmithy:
         assert delay <= 1.0
         assert {"a": "retry_after"} == out(group)
 
+    @pytest.mark.usefixtures("draw")
     async def test_error_of_the_only_503_has_one(self):
         """Then the server is waited for."""
         _, log, _ = await logged(

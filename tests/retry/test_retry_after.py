@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from contextlib import AsyncExitStack
 
 import pytest
 from chains import (
     SAFELY,
+    URL,
     Always,
     log_of,
     log_of_cancelled,
@@ -15,7 +18,16 @@ from chains import (
     session,
 )
 
-from aioretry_smithy import Backoff, RetryStopReason
+from aioretry_smithy import (
+    Backoff,
+    RetryingRpcClient,
+    RetryLimiter,
+    RetryRule,
+    RetryStopReason,
+    RetryStrategy,
+    rpc,
+)
+from aioretry_smithy.testing import ScriptedTransport
 
 
 def answered_with(status, **headers):
@@ -26,6 +38,7 @@ def answered_with(status, **headers):
 class TestRetryAfter:
     """Server hints: a floor for the delay, and a reason to stop."""
 
+    @pytest.mark.usefixtures("draw")
     @pytest.mark.parametrize(
         ("strategy", "hint", "settings", "wait"),
         [
@@ -81,6 +94,117 @@ class TestRetryAfter:
         log = await log_of(session(answers, retrying(SAFELY)))
 
         assert reason == log.stop_reason
+
+
+class TestJitter:
+    """A part of the backoff is added to a hint, by chance."""
+
+    @pytest.mark.parametrize(
+        ("drawn", "delay", "hint", "settings", "wait"),
+        [
+            (0.5, 1.0, "2", {}, (2.5, "retry_after")),
+            (0.5, 0.0, "2", {}, (2.0, "retry_after")),
+            (0.75, 1.0, "0.5", {}, (1.25, "retry_after")),
+            (0.25, 1.0, "0.5", {}, (1.0, "backoff")),
+            (0.5, 3.0, "2", {}, (3.5, "retry_after")),
+            (0.0, 3.0, "2", {}, (3.0, "backoff")),
+            # Only the hint has to fit; what is added is of what is left.
+            (0.5, 8.0, "4", {"max_retry_after": 5.0}, (8.0, "backoff")),
+            (0.5, 3.0, "4", {"max_retry_after": 5.0}, (4.5, "retry_after")),
+            (0.5, 3.0, "5", {"max_retry_after": 5.0}, (5.0, "retry_after")),
+            (0.5, 3.0, "2", {"max_retry_after": None}, (3.5, "retry_after")),
+            (0.5, 3.0, "9", {"timeout": 10.0}, (9.5, "retry_after")),
+            (0.9999, 9.0, "9", {"timeout": 10.0}, (9.9999, "retry_after")),
+        ],
+    )
+    async def test_part_of_the_backoff_is_added(
+        self, draw, drawn, delay, hint, settings, wait
+    ):
+        """The wait is max(delay, hint + random() * delay), where that has room."""
+        draw(drawn)
+        client = {"timeout": settings.pop("timeout", None)}
+        answers = [answered_with(503, Retry_After=hint), 200]
+        log = await log_of(session(answers, retrying(delay, **settings), **client))
+
+        first = log.children[0]
+        assert wait == (pytest.approx(first.delay, abs=1e-5), first.delay_source)
+        assert (200, None) == (log.response_status, log.stop_reason)
+
+    async def test_part_is_of_the_delay_of_that_attempt(self, draw):
+        """It grows as the backoff does."""
+        draw(0.5)
+        strategy = RetryStrategy.failsafe(Backoff.exponential(1.0))
+        answers = [answered_with(429, Retry_After="5")] * 3
+        log = await log_of(session([*answers, 200], retrying(strategy)))
+
+        assert [5.5, 6.0, 7.0] == [each.delay for each in log.children[:3]]
+
+    async def test_hint_of_an_exception_gets_one_too(self, draw):
+        """Of functions as of sessions."""
+        draw(0.5)
+
+        class BusyError(Exception):
+            retry_after = 2.0
+
+        outcomes = iter([BusyError(), None])
+        rule = RetryRule(exceptions=[BusyError], backoff=Backoff.fixed(1.0))
+
+        @rpc(RetryingRpcClient.new_decorator(rule))
+        async def load():
+            if (error := next(outcomes)) is not None:
+                raise error
+            return now()
+
+        assert 2.5 == await load()
+
+    @pytest.mark.parametrize("of_one_client", [True, False])
+    async def test_those_that_were_sent_away_together_do_not_come_back_so(
+        self, monkeypatch, of_one_client
+    ):
+        """Thirty clients of one 429, by the default backoff."""
+        monkeypatch.setattr(random, "random", random.Random(7).random)
+        came_back = []
+
+        def answer(ctx, request):
+            if "armeria-retry-count" not in request.headers:
+                return answered_with(429, Retry_After="2")
+            came_back.append(now())
+            return 200
+
+        transport = ScriptedTransport([answer] * 60)
+        clients = [
+            session(transport, retrying(RetryStrategy.failsafe()))
+            for _ in range(1 if of_one_client else 30)
+        ]
+        async with AsyncExitStack() as open_ones:
+            for client in clients:
+                await open_ones.enter_async_context(client)
+            await asyncio.gather(
+                *(each.get(URL) for each in clients * (30 // len(clients)))
+            )
+
+        assert 30 == len(came_back)
+        assert 2.0 <= min(came_back)
+        for each in came_back:
+            assert 5 > sum(each <= other < each + 0.006 for other in came_back)
+
+    async def test_limiter_that_takes_its_time_leaves_less_to_add(self, draw):
+        """The call has its last attempt, and no timeout."""
+        draw(0.99)
+
+        class Slow(RetryLimiter):
+            async def acquire(self, ctx, cause):
+                await asyncio.sleep(1.0)
+                return True
+
+        answers = [answered_with(503, Retry_After="2"), 200]
+        client = session(answers, retrying(3.0, limiter=Slow()), timeout=4.5)
+        log = await log_of(client)
+
+        assert (200, pytest.approx(2 + 0.99 * 1.5, abs=1e-5)) == (
+            log.response_status,
+            log.children[0].delay,
+        )
 
 
 async def test_wait_that_was_cancelled_shows_what_was_really_waited():

@@ -182,6 +182,7 @@ async def test_fault_of_the_server_is_retried_where_that_does_no_harm(
 
 
 @each_value(name=STRATEGIES, shape=SHAPES)
+@pytest.mark.usefixtures("draw")
 async def test_hint_is_a_floor_of_the_wait(name, shape):
     """A retry_after of 7 waits 7 s, and says why."""
     error = shape(TellingError(is_retry_safe=True, retry_after=7))

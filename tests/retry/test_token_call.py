@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import aiohttp
 import pytest
@@ -29,6 +30,7 @@ from token_strategies import (
 )
 
 from aioretry_smithy import (
+    Backoff,
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitState,
@@ -43,6 +45,8 @@ from aioretry_smithy import (
     client_decorator,
     smithy,
 )
+
+HALF = smithy.from_backoff(Backoff.fixed(0.5))
 
 
 async def test_success_at_once_waits_for_nothing():
@@ -207,10 +211,48 @@ async def test_no_attempt_begins_after_the_deadline(refuses):
         ("x-amz-retry-after", "10000", {"use_retry_after": False}, (5.5, "backoff")),
     ],
 )
+@pytest.mark.usefixtures("draw")
 async def test_hint_of_the_server_is_obeyed_in_full(name, hint, settings, wait):
     """Unless it is left to the strategy on request."""
     answers = [(503, {name: hint}, b""), 200]
     log = await log_of(session(answers, standard(), **settings))
+
+    assert wait == (log.children[0].delay, log.children[0].delay_source)
+
+
+class Obeying(Plain):
+    """Its tokens wait as long as the server asks, and do not tell how much that is."""
+
+    def __init__(self, delay):
+        super().__init__()
+        self.backoff_strategy = smithy.from_backoff(Backoff.fixed(delay))
+
+    def refresh_retry_token_for_retry(self, *, token_to_renew, error):
+        token = super().refresh_retry_token_for_retry(
+            token_to_renew=token_to_renew, error=error
+        )
+        return replace(token, retry_delay=max(token.retry_delay, error.retry_after))
+
+
+@pytest.mark.parametrize(
+    ("make", "wait"),
+    [
+        (standard, (6.25, "retry_after")),
+        (adaptive, (6.25, "retry_after")),
+        (
+            lambda: smithy.SimpleRetryStrategy(backoff_strategy=HALF),
+            (6.25, "retry_after"),
+        ),
+        (Plain, (6.25, "retry_after")),
+        # A fifth, at most a second, where the backoff's own delay is not known.
+        (lambda: Obeying(0.5), (6.5, "retry_after")),
+        (lambda: Obeying(8.0), (10.0, "retry_after")),
+    ],
+)
+async def test_part_of_the_backoff_is_added_to_a_hint(draw, make, wait):
+    """Of the backoff's own delay, without the hint that is in a token's delay."""
+    draw(0.5)
+    log = await log_of(session([(503, {"Retry-After": "6"}, b""), 200], make()))
 
     assert wait == (log.children[0].delay, log.children[0].delay_source)
 

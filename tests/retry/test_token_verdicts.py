@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import aiohttp
+import pytest
 from chains import URL, log_of, status_and_log
 from chains import retrying_session as session
 from fake_responses import unending
@@ -29,6 +30,7 @@ def conflicts(failure, previous):
     return smithy.RetryAction.retry() if failure.status == 409 else None
 
 
+@pytest.mark.usefixtures("draw")
 async def test_hint_of_a_classifier_is_obeyed_in_full():
     """Like one of the headers; no longer than a call may take."""
     classifiers = (*smithy.DEFAULT_CLASSIFIERS, patience)
@@ -106,6 +108,7 @@ async def test_body_is_read_inside_the_attempt_on_request():
     assert [0.5, 2.0, None] == [child.delay for child in log.children]
 
 
+@pytest.mark.usefixtures("draw")
 async def test_exception_that_knows_about_retries_is_believed():
     """A decorator inside may raise an error that carries the attributes itself."""
 

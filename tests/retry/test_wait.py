@@ -15,9 +15,10 @@ seconds = st.floats(min_value=0.0, max_value=1e6)
 limits = st.none() | seconds
 
 
-def plan(delay, hint, remaining, longest=60.0):
+def plan(delay, hint, remaining, longest=60.0, drawn=0.0):
     config = RetryConfig(RetryStrategy.never(), max_retry_after=longest)
-    return plan_wait(Wait(delay, "backoff"), hint, remaining, config)
+    wait = Wait(delay, "backoff")
+    return plan_wait(wait, hint, remaining, config, random=lambda: drawn)
 
 
 @pytest.mark.parametrize(
@@ -47,12 +48,21 @@ def test_endless_hint_is_too_long_for_any_patience():
     assert expected == plan(0.0, math.inf, math.inf, longest=None)
 
 
-@given(seconds, seconds, seconds | st.just(math.inf), limits)
-def test_wait_keeps_within_its_bounds(delay, hint, remaining, longest):
-    """It is one of the two delays, and fits into what is left."""
-    decision = plan(delay, hint, remaining, longest)
+@given(
+    seconds,
+    seconds,
+    seconds | st.just(math.inf),
+    limits,
+    st.floats(0.0, 1.0, exclude_max=True),
+)
+def test_wait_keeps_within_its_bounds(delay, hint, remaining, longest, drawn):
+    """Not below the two delays nor above their sum, it fits into what is left."""
+    decision = plan(delay, hint, remaining, longest, drawn)
 
     if isinstance(decision, Wait):
-        assert max(delay, hint) == decision.delay < remaining
+        assert max(delay, hint) <= decision.delay < remaining
+        assert delay + hint >= decision.delay
+        most = math.inf if longest is None else max(delay, longest)
+        assert most >= decision.delay or most == pytest.approx(decision.delay)
     else:
         assert delay >= remaining or hint >= remaining or hint > longest

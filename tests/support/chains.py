@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
+import random
 import re
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -26,7 +27,7 @@ from aioretry_smithy import (
 from aioretry_smithy.testing import ScriptedTransport, VirtualTimeLoop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Sequence
+    from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
     from random import Random
 
     from aioretry_smithy import Decorator, HttpClient
@@ -179,6 +180,17 @@ async def impatient(
         if chance.random() < cancelled:
             chance.choice(tasks).cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@contextmanager
+def drawing(number: float = 0.0) -> Iterator[None]:
+    """Let chance draw the same number each time, as long as the block lasts.
+
+    By 0.0 nothing is added to what servers ask for.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(random, "random", lambda: number)
+        yield
 
 
 def in_threads(work: Callable[[], object], number: int = 8) -> None:

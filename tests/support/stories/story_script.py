@@ -9,6 +9,7 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
+from chains import drawing
 from story import errors_of_loop, told_of
 from story_chains import chain, plain
 from story_log import told_error, told_log
@@ -43,6 +44,7 @@ async def played(play, level=logging.DEBUG):
         witness.listening(level),
         capture_logs() as witness.logs,
         errors_of_loop(witness),
+        drawing(),
         warnings.catch_warnings(record=True) as warned,
     ):
         warnings.simplefilter("always")
