@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from heapq import heappush, heappushpop
 from typing import TYPE_CHECKING, Final
 
@@ -10,9 +9,9 @@ from .answers import Answers, Examples, Input, Summary, Time
 from .cleaning import cleaned
 from .counts import ratio, whole
 from .evidence import Evidence
-from .hints import hints
+from .hints import Findings, hints
 from .minutes import Minutes
-from .outcome import is_refused, outcome_of, where
+from .outcome import is_cancelled, is_refused, outcome_of, where
 from .plain_calls import Alike
 from .seen_call import SeenCall
 from .spending import spending
@@ -69,6 +68,7 @@ class Counting:
         self._attempts = self._extra = 0.0
         self._retries = self._hedges = self._resends = self._resumes = 0.0
         self._times = Times()
+        self._cancelled_times = Times()
         self._groups: Table[str, GroupTally] = Table(GroupTally)
         self._endings: Table[tuple[str | None, str], EndingTally] = Table(EndingTally)
         self._failures: Table[tuple[str, str], FailureTally] = Table(FailureTally)
@@ -94,7 +94,8 @@ class Counting:
         values = call.values
         parts = spending(call)
         self._add_to_summary(call, weight)
-        self._times.add(call, parts, weight)
+        times = self._cancelled_times if is_cancelled(values) else self._times
+        times.add(call, parts, weight)
         for key, unit in units(call, self._by):
             spent = parts if unit is call else spending(unit)
             group = self._groups.at(key)
@@ -180,21 +181,24 @@ class Counting:
         Args:
             read: What was read.
         """
-        answers = Answers(
+        findings = Findings(self._evidence, self._times, self._minutes.unasked())
+        times = Times()
+        times.merge(self._times)
+        times.merge(self._cancelled_times)
+        return Answers(
             v=1,
             input=read,
-            summary=self._summary(),
+            summary=self._summary(times),
             groups=self._shown_groups(),
-            time=self._time(),
+            time=_time(times),
             endings=self._shown_endings(),
             failures=self._shown_failures(),
             timeline=self._minutes.answer(),
             examples=Examples(self._slowest.lines(), self._most_attempts.lines()),
-            hints=(),
+            hints=hints(findings),
         )
-        return replace(answers, hints=hints(answers, self._evidence))
 
-    def _summary(self) -> Summary:
+    def _summary(self, times: Times) -> Summary:
         calls = self._calls
         return Summary(
             whole(calls),
@@ -211,23 +215,7 @@ class Counting:
             whole(self._hedges),
             whole(self._resends),
             whole(self._resumes),
-            self._times.quantiles(),
-        )
-
-    def _time(self) -> Time:
-        parts = self._times.parts()
-        calls, least, _ = self._times.slowest()
-        said = "no call has a known duration"
-        if least is not None:
-            which = f"{counted(whole(calls), 'call')}, from {seconds(least)} on"
-            said = f"the slowest 5 % ({which}) spent {shares_in_words(parts)}"
-        return Time(
-            sum(part.seconds for part in parts),
-            parts,
-            whole(calls),
-            least,
-            sum(part.slowest_seconds for part in parts),
-            said,
+            times.quantiles(),
         )
 
     def _shown_groups(self) -> tuple[Group, ...]:
@@ -253,3 +241,20 @@ class Counting:
         if table.merged:
             failures.append(table.others.answer(_OTHERS, _OTHERS))
         return tuple(failures)
+
+
+def _time(times: Times) -> Time:
+    parts = times.parts()
+    calls, least, _ = times.slowest()
+    said = "no call has a known duration"
+    if least is not None:
+        which = f"{counted(whole(calls), 'call')}, from {seconds(least)} on"
+        said = f"the slowest 5 % ({which}) spent {shares_in_words(parts)}"
+    return Time(
+        sum(part.seconds for part in parts),
+        parts,
+        whole(calls),
+        least,
+        sum(part.slowest_seconds for part in parts),
+        said,
+    )

@@ -1,12 +1,12 @@
-"""Gather the numbers that back hints."""
+"""Gather the numbers that back hints, without calls that their callers cancelled."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from .outcome import cause_type, host_of, status_of
+from .outcome import cause_type, host_of, is_cancelled, status_of
 from .table import Table
-from .tally import add_to, stop_reason
+from .tally import stop_reason
 from .values import number, text
 
 if TYPE_CHECKING:
@@ -16,139 +16,262 @@ if TYPE_CHECKING:
 _NEAR: Final = 0.8
 """An answer that took so much of the attempt's time nearly was too late."""
 
-_IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
-_TIMEOUT: Final = "AttemptTimeoutError"
-_UNSENT: Final = frozenset(
-    {
-        "ClientConnectorCertificateError",
-        "ClientConnectorDNSError",
-        "ClientConnectorError",
-        "ClientConnectorSSLError",
-        "ClientProxyConnectionError",
-        "ConnectionTimeoutError",
-    }
+_QUEUED: Final = 0.1
+"""A request that was in the pool's queue for so much of its time was held up there."""
+
+_IDEMPOTENT: Final = frozenset(
+    {"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "QUERY", "TRACE"}
 )
+_TIMEOUT: Final = "AttemptTimeoutError"
+_NOT_CONNECTED: Final = frozenset(
+    {"ClientConnectorError", "ClientProxyConnectionError", "ConnectionTimeoutError"}
+)
+"""Failures before a request was sent, which may pass: no bad names, certificates."""
+
+_BROKEN: Final = _NOT_CONNECTED | {
+    "ClientConnectionResetError",
+    "ClientOSError",
+    "ClientPayloadError",
+    "ServerDisconnectedError",
+    "ServerTimeoutError",
+    "SocketTimeoutError",
+}
+"""Failures of a server or of the way to it, and of nobody else."""
+
+_MAY_PASS: Final = frozenset({408, 409, 421, 423, 425, 429})
+"""Statuses below 500 that another attempt may change."""
+
+_WHEN: Final = "retry-after", "ratelimit", "x-ratelimit-reset"
+_NEVER_PASS: Final = frozenset({501, 505, 511})
+_MOST_PARTNERS: Final = 60
+
+Limit: TypeAlias = "tuple[str, float]"
+"""A host and the seconds that its attempts had."""
+
+Deadline: TypeAlias = "tuple[str, float, float]"
+"""A host, the seconds that its calls had, and those that their attempts had."""
 
 
 def is_near(limit: float, attempt: Line) -> bool:
-    """Say whether an attempt nearly took too long."""
-    took = number(attempt, "duration")
+    """Say whether an attempt nearly took too long, its body included."""
+    took = number(attempt, "total_duration") or number(attempt, "duration")
     return took is not None and took >= _NEAR * limit
 
 
-class PlaceEvidence:
-    """The counts of the attempts to one host or endpoint, for hints."""
+class Share:
+    """A number of things, and how many of them have what is looked for."""
 
-    __slots__ = ("attempts", "failures", "limit", "near", "throttled", "timeouts")
+    __slots__ = ("all", "some")
 
     def __init__(self) -> None:
-        self.attempts = self.failures = self.throttled = 0.0
-        self.timeouts = self.near = self.limit = 0.0
+        self.all = self.some = 0.0
+
+    @property
+    def weight(self) -> float:
+        """How many there are."""
+        return self.all
+
+    def merge(self, other: Share) -> None:
+        """Count what another one has counted."""
+        self.all += other.all
+        self.some += other.some
+
+
+class HostEvidence:
+    """The counts of the calls and the attempts to one host."""
+
+    __slots__ = (
+        "attempts",
+        "hedges",
+        "hedges_won",
+        "successes",
+        "throttled",
+        "told_when",
+        "unsent",
+        "waited",
+    )
+
+    def __init__(self) -> None:
+        self.attempts = self.successes = self.unsent = 0.0
+        self.throttled = self.told_when = self.waited = 0.0
+        self.hedges = self.hedges_won = 0.0
 
     @property
     def weight(self) -> float:
         """How many attempts there are."""
         return self.attempts
 
-    def add(self, attempt: SeenAttempt, weight: float) -> None:
-        """Look at an attempt."""
-        values = attempt.values
-        self.attempts += weight
-        if attempt.is_superseded:
-            return
-        limit = number(values, "response_timeout")
-        if attempt.is_success:
-            if limit and is_near(limit, values):
-                self.near += weight
-                self.limit = max(self.limit, limit)
-            return
-        self.failures += weight
-        if _is_throttled(values):
-            self.throttled += weight
-        elif cause_type(values) == _TIMEOUT:
-            self.timeouts += weight
-            self.limit = max(self.limit, limit or 0.0)
+    def merge(self, other: HostEvidence) -> None:
+        """Take over what another host says."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
-    def merge(self, other: PlaceEvidence) -> None:
-        """Take over what another place says."""
+
+class EndpointEvidence:
+    """The attempts to one endpoint, and the endpoints that calls tried beside it."""
+
+    __slots__ = ("attempts", "failures", "partners")
+
+    def __init__(self) -> None:
+        self.attempts = self.failures = 0.0
+        self.partners: set[str | None] = set()
+
+    @property
+    def weight(self) -> float:
+        """How many attempts there are."""
+        return self.attempts
+
+    def merge(self, other: EndpointEvidence) -> None:
+        """Take over the counts of another endpoint."""
         self.attempts += other.attempts
         self.failures += other.failures
-        self.throttled += other.throttled
-        self.timeouts += other.timeouts
-        self.near += other.near
-        self.limit = max(self.limit, other.limit)
+
+    def join(self, partners: set[str | None]) -> None:
+        """Note the endpoints that a call tried."""
+        if len(self.partners) < _MOST_PARTNERS:
+            self.partners |= partners
 
 
 class Evidence:
     """The counts of all calls, with those inside, for hints."""
 
     def __init__(self) -> None:
-        self.hosts: Table[str, PlaceEvidence] = Table(PlaceEvidence)
-        self.endpoints: Table[str, PlaceEvidence] = Table(PlaceEvidence)
-        self.reasons: dict[str, float] = {}
-        self.hedges = self.hedges_won = 0.0
-        self.connections = self.connections_opened = 0.0
-        self.deadlines_in_timeouts = 0.0
-        self.retried = self.rescued = 0.0
-        self.unsent = 0.0
-        self.attempts = self.attempts_with_limit = 0.0
+        self.hosts: Table[str, HostEvidence] = Table(HostEvidence)
+        self.endpoints: Table[str, EndpointEvidence] = Table(EndpointEvidence)
+        self.timeouts: Table[Limit, Share] = Table(Share)
+        """Attempts that ran into a limit; some answers that nearly did."""
+
+        self.deadlines: Table[Deadline, Share] = Table(Share)
+        """Calls whose deadline left no room for a second attempt."""
+
+        self.refused: Table[tuple[str, int], Share] = Table(Share)
+        """Calls that were retried after a status; some that this made a success."""
+
+        self.queued = self.too_long = self.spent_bodies = 0.0
 
     def add(self, call: SeenCall, weight: float) -> None:
         """Look at a call and at those inside."""
         for attempt in call.attempts:
-            self._add_attempt(attempt, weight)
-        if len(call.attempts) == 1 and call.is_success:
+            for inside in attempt.calls:
+                self.add(inside, weight)
+        if is_cancelled(call.values):
             return
-        if any(attempt.is_superseded for attempt in call.attempts):
-            # A hedge that followed on a failure says nothing of its delay.
-            hedges = [attempt for attempt in call.attempts if attempt.is_hedge]
-            self.hedges += weight * len(hedges)
-            self.hedges_won += weight * sum(map(_has_won, hedges))
-        self._add_retries(call, weight)
+        for attempt in call.attempts:
+            self._add_attempt(attempt, weight)
+        if len(call.attempts) > 1:
+            self._add_together(call, weight)
         if not call.is_success:
             self._add_ending(call, weight)
 
     def _add_attempt(self, attempt: SeenAttempt, weight: float) -> None:
         values = attempt.values
-        for call in attempt.calls:
-            self.add(call, weight)
-        host = host_of(values)
-        if host is None:
+        name = host_of(values)
+        if name is None:
             return
-        self.attempts += weight
-        if values.get("response_timeout") is not None:
-            self.attempts_with_limit += weight
-        self.hosts.at(host).add(attempt, weight)
+        host = self.hosts.at(name)
+        host.attempts += weight
+        self.queued += weight * _was_queued(values)
         endpoint = text(values, "endpoint")
-        if endpoint is not None:
-            self.endpoints.at(endpoint).add(attempt, weight)
-        connection = values.get("connection")
-        if isinstance(connection, dict):
-            self.connections += weight
-            self.connections_opened += weight * (connection.get("reused") is False)
+        place = None if endpoint is None else self.endpoints.at(endpoint)
+        if place is not None:
+            place.attempts += weight
+        if attempt.is_superseded:
+            return
+        limit = number(values, "response_timeout")
+        if attempt.is_success:
+            host.successes += weight
+            if limit and is_near(limit, values):
+                self.timeouts.at((name, round(limit, 3))).some += weight
+            return
+        if place is not None:
+            place.failures += weight * _is_of_server(values)
+        if _is_throttled(values):
+            host.throttled += weight
+            host.told_when += weight * _says_when(values)
+            if text(values, "delay_source") == "retry_after":
+                host.waited += weight * (number(values, "delay") or 0.0)
+        elif limit and _is_late(values):
+            self.timeouts.at((name, round(limit, 3))).all += weight
 
-    def _add_retries(self, call: SeenCall, weight: float) -> None:
-        if any(attempt.is_retried for attempt in call.attempts):
-            self.retried += weight
-            self.rescued += weight * call.is_success
+    def _add_together(self, call: SeenCall, weight: float) -> None:
+        """Look at what the attempts of a call say of each other."""
+        attempts = call.attempts
+        tried = {text(attempt.values, "endpoint") for attempt in attempts} - {None}
+        if len(tried) > 1:
+            for endpoint in filter(None, tried):
+                self.endpoints.at(endpoint).join(tried - {endpoint})
+        name = host_of(call.values)
+        if name is None:
+            return
+        if any(attempt.is_superseded for attempt in attempts):
+            # A hedge that followed on a failure says nothing of its delay.
+            hedges = [attempt for attempt in attempts if attempt.is_hedge]
+            host = self.hosts.at(name)
+            host.hedges += weight * len(hedges)
+            host.hedges_won += weight * sum(map(_has_won, hedges))
+        retried = next((each for each in attempts if each.is_retried), None)
+        status = None if retried is None else _lasting(retried.values)
+        if status is not None:
+            share = self.refused.at((name, status))
+            share.all += weight
+            share.some += weight * call.is_success
 
     def _add_ending(self, call: SeenCall, weight: float) -> None:
         values = call.values
         reason = stop_reason(values)
-        if reason is not None:
-            add_to(self.reasons, reason, weight)
-        timeouts = [cause_type(each.values) == _TIMEOUT for each in call.attempts]
-        if reason == "deadline" and any(timeouts):
-            self.deadlines_in_timeouts += weight
+        self.too_long += weight * (reason == "retry_after_too_long")
+        self.spent_bodies += weight * (reason == "body_not_replayable")
+        name = host_of(values)
+        if name is None:
+            return
         if reason in {None, "no_retry"} and _could_be_sent_again(values):
-            self.unsent += weight
+            self.hosts.at(name).unsent += weight
+        deadline = number(values, "response_timeout")
+        if reason != "deadline" or not deadline:
+            return
+        for attempt in call.attempts:
+            limit = number(attempt.values, "response_timeout")
+            if limit and deadline < 2 * limit and _is_late(attempt.values):
+                key = name, round(deadline, 3), round(limit, 3)
+                self.deadlines.at(key).all += weight
+                return
+
+
+def _was_queued(values: Line) -> bool:
+    """Say whether it waited long for a connection of the client's own pool."""
+    connection = values.get("connection")
+    queued = number(connection, "queued") if isinstance(connection, dict) else None
+    took = number(values, "duration") or 0.0
+    return queued is not None and queued > 0 and queued >= _QUEUED * took
+
+
+def _is_late(values: Line) -> bool:
+    """Say whether the server had a request and did not answer it in time."""
+    return cause_type(values) == _TIMEOUT and values.get("sent") is not False
+
+
+def _is_of_server(values: Line) -> bool:
+    """Say whether a failure is that of the server: none of the client's, no 404."""
+    status = status_of(values)
+    if status is not None and status >= 500:
+        return True
+    return _is_late(values) or cause_type(values) in _BROKEN
+
+
+def _lasting(values: Line) -> int | None:
+    """Return the status of an answer that no other attempt will change, if it is."""
+    status = status_of(values)
+    if status is None or cause_type(values) is not None or status in _MAY_PASS:
+        return None
+    return status if 400 <= status < 500 or status in _NEVER_PASS else None
 
 
 def _could_be_sent_again(values: Line) -> bool:
     """Say whether it never reached a server, though it may not be sent twice."""
     method = text(values, "request_method")
-    is_safe = method is None or method in _IDEMPOTENT
-    return not is_safe and not values.get("sent") and cause_type(values) in _UNSENT
+    is_safe = method is None or method.upper() in _IDEMPOTENT
+    was_sent = bool(values.get("sent"))
+    return not is_safe and not was_sent and cause_type(values) in _NOT_CONNECTED
 
 
 def _has_won(hedge: SeenAttempt) -> bool:
@@ -156,12 +279,13 @@ def _has_won(hedge: SeenAttempt) -> bool:
 
 
 def _is_throttled(values: Line) -> bool:
-    """Say whether the server asked to come back later."""
-    status, headers = status_of(values), values.get("response_headers")
-    if status == 429:
-        return True
-    return (
-        status == 503
-        and isinstance(headers, dict)
-        and any(str(name).lower() == "retry-after" for name in headers)
-    )
+    """Say whether the server asked for fewer requests."""
+    status = status_of(values)
+    return status == 429 or (status == 403 and _says_when(values))
+
+
+def _says_when(values: Line) -> bool:
+    """Say whether an answer has headers that tell when to come back."""
+    headers = values.get("response_headers")
+    names = map(str, headers) if isinstance(headers, dict) else ()
+    return any(name.lower().startswith(_WHEN) for name in names)

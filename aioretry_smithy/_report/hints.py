@@ -1,167 +1,237 @@
-"""Suggest what to change, where a number backs it."""
+"""Suggest what to change, where numbers of the very place back it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .answers import Hint
 from .counts import ratio
-from .time_hints import (
-    attempt_timeout_too_short,
-    connections,
-    deadline_too_short,
-    long_backoff,
-    no_attempt_timeout,
-    pool_too_small,
-    throttled,
-    unknown_bodies,
-)
-from .words import count, counted, share
+from .spending import QUEUE
+from .words import count, counted, seconds, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .answers import Answers
     from .evidence import Evidence
+    from .minutes import Unasked
+    from .times import Times
 
 _FEW: Final = 5
 """Fewer of anything are chance."""
 
+_MANY: Final = 20
+"""So many calls or attempts show a share."""
+
 _MOST_PLACES: Final = 60
+
+_PART: Final = 0.1
+"""The share of the slowest calls' time that is worth a hint."""
 
 _UNEVEN: Final = 3.0
 """How many times as often as the others an endpoint must fail."""
 
 
-def hints(answers: Answers, evidence: Evidence) -> tuple[Hint, ...]:
+class Findings(NamedTuple):
+    """What hints go by; all of it without calls that their callers cancelled."""
+
+    evidence: Evidence
+    times: Times
+
+    unasked: Unasked
+    """Retries at the worst time that no server has asked for."""
+
+
+def hints(findings: Findings) -> tuple[Hint, ...]:
     """Return the hints that numbers back; none for calls that are well."""
-    return tuple(hint for find in _ALL for hint in find(answers, evidence))
+    return tuple(hint for find in _ALL for hint in find(findings))
 
 
-def _stopped(
-    reason: str, name: str, text: str, setting: str
-) -> Callable[[Answers, Evidence], Iterator[Hint]]:
-    """Make what looks for calls that stopped for a reason."""
-
-    def find(answers: Answers, evidence: Evidence) -> Iterator[Hint]:
-        calls = evidence.reasons.get(reason, 0.0)
-        if calls >= _FEW:
-            figures = {"calls": calls}
-            yield Hint(name, f"{counted(calls, 'call')} {text}", setting, None, figures)
-
-    return find
-
-
-def _never_sent(answers: Answers, evidence: Evidence) -> Iterator[Hint]:
-    if evidence.unsent >= _FEW:
+def _pool_too_small(findings: Findings) -> Iterator[Hint]:
+    part = sum(
+        each.slowest_share for each in findings.times.parts() if each.part == QUEUE
+    )
+    queued = findings.evidence.queued
+    if part >= _PART and queued >= _FEW:
         yield Hint(
-            "unsent_not_retried",
-            f"{count(evidence.unsent)} requests such as POST failed before they were"
-            " sent and were not tried again, though that would have been safe.",
-            "RetryStrategy.failsafe() or on_unprocessed()",
+            "pool_too_small",
+            f"{share(part)} of the time of the slowest calls they waited for a"
+            f" connection of the client's own pool, as did {count(queued)} requests:"
+            " more were under way than it has connections.",
+            "aiohttp.TCPConnector(limit=..., limit_per_host=...)",
             None,
-            {"calls": evidence.unsent},
+            {"slowest_share": part, "queued": queued},
         )
 
 
-def _hedges(answers: Answers, evidence: Evidence) -> Iterator[Hint]:
-    sent, won = evidence.hedges, ratio(evidence.hedges_won, evidence.hedges)
-    if sent < 20 or 0.05 <= won <= 0.5:
-        return
-    name, meaning = "hedges_rarely_win", "they could be sent later"
-    if won > 0.5:
-        name, meaning = "hedges_mostly_win", "they could be sent earlier"
-    yield Hint(
-        name,
-        f"{share(won)} of {count(sent)} hedges won: {meaning}.",
-        "the delay of HedgingClient",
-        None,
-        {"hedges": sent, "won": won},
-    )
+def _throttled(findings: Findings) -> Iterator[Hint]:
+    for name, host in findings.evidence.hosts.largest(_MOST_PLACES):
+        throttled, of_all = host.throttled, ratio(host.throttled, host.attempts)
+        if throttled < _FEW or of_all < 0.01:
+            continue
+        waited = f", and {seconds(host.waited)} were waited for that"
+        rate = "RateLimit.from_headers()"
+        if host.told_when < throttled / 2:
+            rate = "RateLimit(...)"
+        yield Hint(
+            "throttled",
+            f"{count(throttled)} answers ({share(of_all)}) asked for fewer requests"
+            f"{waited if host.waited else ''}: send no faster than the server allows.",
+            f"RateLimitingClient.new_decorator({rate})",
+            name,
+            {"throttled": throttled, "share": of_all, "waited": host.waited},
+        )
 
 
-def _uneven_endpoints(answers: Answers, evidence: Evidence) -> Iterator[Hint]:
-    places = evidence.endpoints.largest(_MOST_PLACES)
-    attempts = sum(place.attempts for _, place in places)
-    failures = sum(place.failures for _, place in places)
-    for endpoint, place in places:
-        own = ratio(place.failures, place.attempts)
-        others = ratio(failures - place.failures, attempts - place.attempts)
-        has_others = attempts - place.attempts >= 20
-        if has_others and place.failures >= _FEW and own > max(0.01, _UNEVEN * others):
+def _attempt_timeout_too_short(findings: Findings) -> Iterator[Hint]:
+    for (name, limit), share_of in findings.evidence.timeouts.largest(_MOST_PLACES):
+        late, near = share_of.all, share_of.some
+        if late >= _FEW and near >= max(_FEW, 0.2 * late):
             yield Hint(
-                "endpoint_fails",
-                f"{share(own)} of the attempts at this endpoint failed, of those at the"
-                f" others {share(others)}.",
-                "OutlierDetection, HealthCheckedEndpointGroup",
-                endpoint,
-                {"failures": own, "failures_of_others": others},
+                "attempt_timeout_too_short",
+                f"{count(late)} attempts ran into their timeout of {seconds(limit)},"
+                f" and {count(near)} answers came in its last fifth: about as many"
+                " would have come a little later.",
+                "attempt_timeout=",
+                name,
+                {"timeouts": late, "near": near, "attempt_timeout": limit},
             )
 
 
-def _storms(answers: Answers, evidence: Evidence) -> Iterator[Hint]:
-    storms = answers.timeline.storms
-    if storms:
-        worst = max(storms, key=lambda storm: storm.retry_share)
+def _deadline_too_short(findings: Findings) -> Iterator[Hint]:
+    table = findings.evidence.deadlines
+    for (name, deadline, limit), calls in table.largest(_MOST_PLACES):
+        if calls.all >= _FEW:
+            yield Hint(
+                "deadline_too_short",
+                f"{count(calls.all)} calls stopped at their deadline of"
+                f" {seconds(deadline)} after an attempt that ran into its timeout of"
+                f" {seconds(limit)}: there is no room for another one.",
+                "attempt_timeout=, response_timeout",
+                name,
+                {
+                    "calls": calls.all,
+                    "response_timeout": deadline,
+                    "attempt_timeout": limit,
+                },
+            )
+
+
+def _retry_after_too_long(findings: Findings) -> Iterator[Hint]:
+    calls = findings.evidence.too_long
+    if calls >= _FEW:
+        yield Hint(
+            "retry_after_too_long",
+            f"{count(calls)} calls were given up because the server asked for a longer"
+            " wait than is allowed.",
+            "max_retry_after=, response_timeout",
+            None,
+            {"calls": calls},
+        )
+
+
+def _body_not_replayable(findings: Findings) -> Iterator[Hint]:
+    calls = findings.evidence.spent_bodies
+    if calls >= _FEW:
+        yield Hint(
+            "body_not_replayable",
+            f"{count(calls)} calls could not be tried again because their body was"
+            " read by then.",
+            "a body of bytes, or a file that can be read again",
+            None,
+            {"calls": calls},
+        )
+
+
+def _unsent_not_retried(findings: Findings) -> Iterator[Hint]:
+    for name, host in findings.evidence.hosts.largest(_MOST_PLACES):
+        if _FEW <= host.unsent <= host.successes:
+            yield Hint(
+                "unsent_not_retried",
+                f"{count(host.unsent)} requests such as POST failed before they were"
+                " sent and were not tried again, though that would have been safe;"
+                f" {count(host.successes)} others succeeded.",
+                "RetryStrategy.failsafe() or on_unprocessed()",
+                name,
+                {"calls": host.unsent, "successes": host.successes},
+            )
+
+
+def _hedges_rarely_win(findings: Findings) -> Iterator[Hint]:
+    for name, host in findings.evidence.hosts.largest(_MOST_PLACES):
+        won = ratio(host.hedges_won, host.hedges)
+        if host.hedges >= _MANY and won < 0.05:
+            yield Hint(
+                "hedges_rarely_win",
+                f"{share(won)} of {count(host.hedges)} hedges won: they could be sent"
+                " later.",
+                "the delay of HedgingClient",
+                name,
+                {"hedges": host.hedges, "won": won},
+            )
+
+
+def _endpoint_fails(findings: Findings) -> Iterator[Hint]:
+    places = dict(findings.evidence.endpoints.largest(_MOST_PLACES))
+    for name, place in places.items():
+        others = [places[each] for each in place.partners if each in places]
+        attempts = sum(other.attempts for other in others)
+        failures = sum(other.failures for other in others)
+        own, theirs = (
+            ratio(place.failures, place.attempts),
+            ratio(failures, attempts),
+        )
+        # One that was put aside gets fewer.
+        is_used = place.attempts * len(others) >= attempts / 2
+        is_uneven = own > max(0.01, _UNEVEN * theirs)
+        if attempts >= _MANY and place.failures >= _FEW and is_used and is_uneven:
+            yield Hint(
+                "endpoint_fails",
+                f"{share(own)} of {counted(place.attempts, 'attempt')} at this endpoint"
+                f" failed, of those at the others beside it {share(theirs)}, and it"
+                " still got its part.",
+                "outlier_detection= of the EndpointGroup, HealthCheckedEndpointGroup",
+                name,
+                {"failures": own, "failures_of_others": theirs},
+            )
+
+
+def _retry_storm(findings: Findings) -> Iterator[Hint]:
+    unasked = findings.unasked
+    if unasked.retries:
         yield Hint(
             "retry_storm",
-            f"At times {share(worst.retry_share)} of the requests were retries:"
-            " they load a server that is in trouble.",
+            f"At the worst time {share(unasked.share)} of the requests were retries"
+            " that no server had asked for: they load one that is in trouble.",
             "limiter=RetryBudget() of RetryingClient",
             None,
-            {"storms": float(len(storms)), "retry_share": worst.retry_share},
+            {"retries": unasked.retries, "retry_share": unasked.share},
         )
 
 
-def _in_vain(answers: Answers, evidence: Evidence) -> Iterator[Hint]:
-    rescued = ratio(evidence.rescued, evidence.retried)
-    if evidence.retried >= 20 and rescued < 0.2:
-        yield Hint(
-            "retries_in_vain",
-            f"{share(rescued)} of {count(evidence.retried)} calls that were retried"
-            " succeeded: what they fail with does not pass, or not so soon.",
-            "the strategy, or the backoff, of RetryingClient",
-            None,
-            {"retried": evidence.retried, "rescued": rescued},
-        )
+def _retries_in_vain(findings: Findings) -> Iterator[Hint]:
+    for (name, status), calls in findings.evidence.refused.largest(_MOST_PLACES):
+        rescued = ratio(calls.some, calls.all)
+        if calls.all >= _MANY and rescued < 0.05:
+            yield Hint(
+                "retries_in_vain",
+                f"{share(rescued)} of {count(calls.all)} calls that were retried after"
+                f" a {status} succeeded: such an answer does not pass.",
+                "the strategy of RetryingClient",
+                name,
+                {"status": status, "retried": calls.all, "rescued": rescued},
+            )
 
 
-_ALL: Final[tuple[Callable[[Answers, Evidence], Iterator[Hint]], ...]] = (
-    pool_too_small,
-    throttled,
-    attempt_timeout_too_short,
-    no_attempt_timeout,
-    deadline_too_short,
-    _stopped(
-        "retry_after_too_long",
-        "retry_after_too_long",
-        "were given up because the server asked for a longer wait than is allowed.",
-        "max_retry_after=, response_timeout",
-    ),
-    _stopped(
-        "body_not_replayable",
-        "body_not_replayable",
-        "could not be tried again because their body was read by then.",
-        "a body of bytes, or a file that can be read again",
-    ),
-    _stopped(
-        "limiter",
-        "budget_used_up",
-        "were given up because the budget for retries was used up.",
-        "RetryBudget: look at the server first",
-    ),
-    _stopped(
-        "refused",
-        "refused_here",
-        "were refused on this side, by a circuit breaker or a limit.",
-        "CircuitBreaker, ConcurrencyLimit: look at the server first",
-    ),
-    _never_sent,
-    _hedges,
-    _uneven_endpoints,
-    connections,
-    _storms,
-    _in_vain,
-    long_backoff,
-    unknown_bodies,
+_ALL: Final[tuple[Callable[[Findings], Iterator[Hint]], ...]] = (
+    _pool_too_small,
+    _throttled,
+    _attempt_timeout_too_short,
+    _deadline_too_short,
+    _retry_after_too_long,
+    _body_not_replayable,
+    _unsent_not_retried,
+    _hedges_rarely_win,
+    _endpoint_fails,
+    _retry_storm,
+    _retries_in_vain,
 )

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .answers import Moment, Storm, Timeline
 from .counts import ratio, whole
 from .histogram import Histogram
+from .outcome import is_cancelled
+from .tally import stop_reason
+from .values import text
 from .words import share
 
 if TYPE_CHECKING:
@@ -21,6 +24,11 @@ _STORM: Final = 0.2
 _LEAST_RETRIES: Final = 10
 """A storm has so many retries at least."""
 
+_NOT_OUR_IDEA: Final = frozenset(
+    {"next_endpoint", "retry_after", "stale_connection", "token"}
+)
+"""The reasons for another request that do not load a server that is in trouble."""
+
 _LONGER: Final = tuple(minutes * _MINUTE for minutes in (2, 10, 30, 60, 180, 720, 1440))
 """The steps after a minute; each is a multiple of the one before."""
 
@@ -29,13 +37,33 @@ _EARLIEST: Final = (datetime.min - _EPOCH).total_seconds()
 _LATEST: Final = (datetime.max.replace(microsecond=0) - _EPOCH).total_seconds()
 
 
+class Unasked(NamedTuple):
+    """Retries in a step of time that no server had asked for."""
+
+    retries: float
+    share: float
+    """What part of the requests they are."""
+
+
+_NONE: Final = Unasked(0.0, 0.0)
+
+
 class _Counts:
     """The calls that began in a step."""
 
-    __slots__ = ("attempts", "calls", "durations", "failures", "retries")
+    __slots__ = (
+        "attempts",
+        "calls",
+        "durations",
+        "failures",
+        "limited",
+        "retries",
+        "unasked",
+    )
 
     def __init__(self) -> None:
         self.calls = self.failures = self.attempts = self.retries = 0.0
+        self.limited = self.unasked = 0.0
         self.durations = Histogram()
 
     def merge(self, other: _Counts) -> None:
@@ -43,6 +71,8 @@ class _Counts:
         self.failures += other.failures
         self.attempts += other.attempts
         self.retries += other.retries
+        self.limited += other.limited
+        self.unasked += other.unasked
         self.durations.merge(other.durations)
 
 
@@ -62,7 +92,11 @@ class Minutes:
         counts.calls += weight
         counts.failures += weight * (not call.is_success)
         counts.attempts += weight * call.requests
-        counts.retries += weight * call.retries
+        if call.retries:
+            counts.retries += weight * call.retries
+            counts.unasked += weight * _unasked(call)
+        if not call.is_success:
+            counts.limited += weight * (stop_reason(call.values) == "limiter")
         if call.duration is not None:
             counts.durations.add(call.bucket, call.duration, weight)
 
@@ -97,6 +131,19 @@ class Minutes:
         if self._step > _MINUTE:
             said = f"a step is {self._step // _MINUTE:,} minutes long"
         return Timeline(self._step, said, moments, storms)
+
+    def unasked(self) -> Unasked:
+        """Return the worst step; where a limiter had its say, there is no need for one.
+
+        Those of cancelled calls are left out.
+        """
+        storms = (
+            Unasked(whole(counts.unasked), ratio(counts.unasked, counts.attempts))
+            for counts in self._steps.values()
+            if counts.unasked >= _LEAST_RETRIES and not counts.limited
+        )
+        worst = max(storms, key=lambda storm: storm.share, default=_NONE)
+        return worst if worst.share > _STORM else _NONE
 
     def _moment(self, position: int) -> Moment:
         counts = self._steps[position]
@@ -149,6 +196,18 @@ class Minutes:
             part,
             f"{said} were retries",
         )
+
+
+def _unasked(call: SeenCall) -> float:
+    """Count retries of a call, and of those inside, that were its own idea."""
+    own = sum(
+        attempt.is_retried
+        and not attempt.is_hedge
+        and text(attempt.values, "delay_source") not in _NOT_OUR_IDEA
+        for attempt in call.attempts
+    )
+    inside = sum(_unasked(each) for attempt in call.attempts for each in attempt.calls)
+    return inside if is_cancelled(call.values) else own + inside
 
 
 def utc(seconds: float) -> str:

@@ -72,6 +72,12 @@ def outcome_of(values: Line) -> str:
     return f"{status}, {cause or 'retried'}"
 
 
+def is_cancelled(values: Line) -> bool:
+    """Say whether the caller gave it up."""
+    reason, cause = text(values, "stop_reason"), cause_type(values)
+    return reason == "cancelled" or cause == "CancelledError"
+
+
 def is_refused(values: Line) -> bool:
     """Say whether a circuit breaker, a limit or a group on this side refused it."""
     return status_of(values) is None and cause_type(values) in _REFUSALS

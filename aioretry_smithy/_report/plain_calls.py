@@ -24,9 +24,8 @@ class Plain(NamedTuple):
 
     values: Line
     duration: float
-    key: tuple[str, str, str | None, bool]
-    """What it has in common with others: group, host, endpoint, and whether there was
-    a limit to the time."""
+    key: tuple[str, str, str | None]
+    """What it has in common with others: group, host, endpoint."""
 
 
 def plain_call(values: Line, by: By) -> Plain | None:
@@ -46,9 +45,7 @@ def plain_call(values: Line, by: By) -> Plain | None:
     group, host = key_of(values, by), host_of(attempt)
     if group is None or host is None:
         return None
-    has_limit = attempt.get("response_timeout") is not None
-    key = group, host, text(attempt, "endpoint"), has_limit
-    return Plain(values, duration, key)
+    return Plain(values, duration, (group, host, text(attempt, "endpoint")))
 
 
 def _only_attempt(values: Line) -> Line | None:

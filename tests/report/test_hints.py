@@ -1,218 +1,419 @@
-"""What numbers suggest to change."""
+"""Hints, each where it is true and where it is not, about calls that were made."""
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import itertools
+from types import SimpleNamespace
+
+import aiohttp
 import pytest
-from made_lines import answers_of, call, failed, sent
+from chains import NOW, retrying
+from kept_calls import keeping
+from made_lines import answers_of, call, failed, function, sent
 
-TIMEOUT = failed("AttemptTimeoutError")
-AGAIN = {"delay": 0.1, "delay_source": "backoff"}
-LATER = {"delay": 5.0, "delay_source": "retry_after"}
-LOST = {"superseded": True, "is_success": True}
+from aioretry_smithy import (
+    Backoff,
+    EndpointGroup,
+    EndpointSelectionStrategy,
+    HedgingClient,
+    RetryBudget,
+    RetryRule,
+    RetryStrategy,
+)
+
+SHOP = "shop.example.com"
+FAILSAFE = RetryStrategy.failsafe(Backoff.fixed(0.1))
+THROTTLED = 429, {"Retry-After": "2"}, b""
 
 
-def hints_of(*lines):
-    return {hint["hint"]: hint for hint in answers_of(*lines)["hints"]}
+@pytest.fixture
+def kept(tmp_path):
+    """The calls of a test, of which a report is made."""
+    with keeping(tmp_path) as calls:
+        yield calls
+
+
+def on(statuses, backoff=NOW):
+    """Retry after some statuses, and after nothing else."""
+    return RetryRule(statuses=statuses, backoff=backoff)
+
+
+def after(seconds, answer=200):
+    """Answer so late."""
+
+    async def answered(ctx, request):
+        await asyncio.sleep(seconds)
+        return answer
+
+    return answered
+
+
+def refused():
+    """Make what aiohttp raises where nobody listens."""
+    key = SimpleNamespace(host=SHOP, port=80, ssl=True, is_ssl=False)
+    return aiohttp.ClientConnectorError(key, OSError(errno.ECONNREFUSED, "refused"))
+
+
+def expired():
+    """Make what aiohttp raises where a certificate is no longer valid."""
+    key = SimpleNamespace(host=SHOP, port=443, ssl=True, is_ssl=True)
+    return aiohttp.ClientConnectorCertificateError(key, ValueError("expired"))
+
+
+async def test_calls_that_are_well_get_none(kept):
+    """Nor do a few that are not."""
+    answers = [*[200] * 100, 503, 200, THROTTLED, 200, *[503] * 3, *[200] * 100]
+    await kept.make(answers, retrying(FAILSAFE, max_total_attempts=3), calls=203)
+
+    assert {} == kept.hints()
+
+
+async def test_throttling(kept):
+    """It names what one host answered, and what was waited for its sake alone."""
+    await kept.make([THROTTLED, *[200] * 9] * 10, retrying(FAILSAFE), calls=90)
+    await kept.make(
+        [*[429] * 5, *[200] * 5], retrying(FAILSAFE, max_total_attempts=1), calls=10,
+        url="http://other.example.com/",
+    )  # fmt: skip
+    hints = kept.hints()
+    shop, other = hints[f"throttled {SHOP}"], hints["throttled other.example.com"]
+
+    assert (10, 0.1) == (shop["figures"]["throttled"], shop["figures"]["share"])
+    assert 20.0 <= shop["figures"]["waited"] < 22.0
+    assert "s were waited for that" in shop["said"]
+    assert "RateLimit.from_headers()" in shop["setting"]
+    assert {"throttled": 5, "share": 0.5, "waited": 0} == other["figures"]
+    assert "waited" not in other["said"]
+    assert "RateLimit(...)" in other["setting"]
+
+
+async def test_throttling_that_is_none(kept):
+    """A server is down, or forbids; or callers gave up what was throttled."""
+    down = 503, {"Retry-After": "2"}, b""
+    await kept.make([*[down, 200] * 10, *[403] * 10], retrying(FAILSAFE), calls=20)
+    await kept.make([THROTTLED] * 10, retrying(FAILSAFE), calls=10, patience=1.0)
+
+    assert not any(name.startswith("throttled") for name in kept.hints())
+
+
+async def test_throttling_by_403(kept):
+    """As GitHub has it."""
+    headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1"}
+    await kept.make([(403, headers, b"")] * 5, calls=5)
+
+    hint = kept.hints()[f"throttled {SHOP}"]
+    assert "RateLimit.from_headers()" in hint["setting"]
+
+
+async def test_timeouts_of_attempts_that_are_too_short(kept):
+    """Many answers came just in time, for the very limit."""
+    times = [0.9, 1.1] * 5
+    await kept.make(
+        map(after, times), retrying(RetryStrategy.never(), attempt_timeout=1.0),
+        calls=10,
+    )  # fmt: skip
+    await kept.make(
+        map(after, [40.0] * 5), retrying(RetryStrategy.never(), attempt_timeout=30.0),
+        calls=5,
+    )  # fmt: skip
+    hints = [
+        hint
+        for hint in kept.answers()["hints"]
+        if hint["hint"] == "attempt_timeout_too_short"
+    ]
+
+    assert [{"timeouts": 5, "near": 5, "attempt_timeout": 1.0}] == [
+        hint["figures"] for hint in hints
+    ]
+    assert SHOP == hints[0]["where"]
+    assert "their timeout of 1.00 s" in hints[0]["said"]
+
+
+async def test_timeouts_of_attempts_that_are_long_enough(kept):
+    """The server says nothing at all, or another host answers late."""
+    chain = retrying(RetryStrategy.never(), attempt_timeout=1.0)
+    await kept.make(map(after, [0.1, 60.0] * 10), chain, calls=20)
+    await kept.make(map(after, [0.9] * 10), chain, calls=10, url="http://slow.example/")
+
+    assert {} == kept.hints()
+
+
+async def test_deadlines_that_are_too_short(kept):
+    """After an attempt that timed out there is no room for another one."""
+    chain = retrying(FAILSAFE, attempt_timeout=3.0)
+    await kept.make(itertools.repeat(after(60.0)), chain, calls=5, timeout=5.0)
+    hint = kept.hints()[f"deadline_too_short {SHOP}"]
+
+    expected = {"calls": 5, "response_timeout": 5.0, "attempt_timeout": 3.0}
+    assert expected == hint["figures"]
+    assert "their deadline of 5.00 s" in hint["said"]
+
+
+async def test_deadlines_with_room(kept):
+    """The server was asked as often as there was time for; or callers gave up."""
+    answers = itertools.repeat(after(60.0))
+    chain = retrying(FAILSAFE, attempt_timeout=3.0)
+    await kept.make(answers, chain, calls=5, timeout=10.0)
+    await kept.make(answers, chain, calls=5, timeout=5.0, patience=4.0)
+
+    assert f"deadline_too_short {SHOP}" not in kept.hints()
+
+
+async def test_waits_that_are_longer_than_allowed(kept):
+    """The server asked for an hour."""
+    later = 503, {"Retry-After": "3600"}, b""
+    await kept.make([later] * 5, retrying(FAILSAFE), calls=5)
+
+    assert {"calls": 5} == kept.hints()["retry_after_too_long"]["figures"]
+
+
+async def test_waits_that_are_allowed(kept):
+    """Some of them callers did not have the patience for."""
+    later = 503, {"Retry-After": "10"}, b""
+    chain = retrying(FAILSAFE, max_total_attempts=2)
+    await kept.make([later] * 10, chain, calls=5)
+    await kept.make([later] * 5, chain, calls=5, patience=1.0)
+
+    assert {} == kept.hints()
+
+
+async def test_bodies_that_cannot_be_sent_again(kept):
+    """A generator is read once."""
+
+    async def body():
+        yield b"order"
+
+    await kept.make([503] * 5, retrying(FAILSAFE), calls=5, method="PUT", data=body)
+
+    assert {"calls": 5} == kept.hints()["body_not_replayable"]["figures"]
+
+
+async def test_bodies_that_can_be_sent_again(kept):
+    """Nothing would be different with bytes."""
+    chain = retrying(FAILSAFE, max_total_attempts=2)
+    await kept.make([503] * 10, chain, calls=5, method="PUT", data=b"order")
+
+    assert {} == kept.hints()
+
+
+async def test_requests_that_never_went_out(kept):
+    """The host is there for others: a POST that nobody has seen may be sent again."""
+    answers = [refused(), 201] * 5
+    chain = retrying(on({503}))
+    await kept.make(answers, chain, calls=10, method="POST", data=b"order")
+    hint = kept.hints()[f"unsent_not_retried {SHOP}"]
+
+    assert {"calls": 5, "successes": 5} == hint["figures"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "method"),
+    [
+        ([refused() for _ in range(10)], "POST"),
+        ([expired() if n % 2 else 201 for n in range(10)], "POST"),
+        ([refused() if n % 2 else 200 for n in range(10)], "PUT"),
+        ([aiohttp.ServerDisconnectedError() if n % 2 else 201 for n in range(10)],
+         "POST"),
+    ],
+    ids=["nobody there", "certificate", "idempotent", "perhaps seen"],
+)  # fmt: skip
+async def test_requests_that_no_strategy_would_save(kept, answers, method):
+    """It does not pass; or the server may have seen them."""
+    await kept.make(answers, calls=10, method=method)
+
+    assert {} == kept.hints()
+
+
+async def test_hedges_that_rarely_win(kept):
+    """All answers take as long, so that the first one always comes first."""
+    hedging = HedgingClient.new_decorator(0.1)
+    await kept.make(itertools.repeat(after(0.5)), hedging, calls=20)
+    await kept.make(
+        itertools.cycle([after(9.0), 200]), hedging, calls=20, url="http://b.example/"
+    )
+    hints = kept.hints()
+
+    assert ["hedges_rarely_win shop.example.com"] == [*hints]
+    (hint,) = hints.values()
+    assert {"hedges": 20, "won": 0.0} == hint["figures"]
+
+
+async def test_hedges_that_win(kept):
+    """Some answers hang; and callers gave up others, which nobody could win."""
+    hedging = HedgingClient.new_decorator(0.1)
+    await kept.make(itertools.cycle([after(9.0), 200]), hedging, calls=20)
+    answers = itertools.repeat(after(9.0))
+    await kept.make(answers, hedging, calls=500, patience=1.0)
+
+    assert {} == kept.hints()
+
+
+def of_three(**settings):
+    return EndpointGroup.of(
+        "http://a.example",
+        "http://b.example",
+        "http://c.example",
+        selection=EndpointSelectionStrategy.round_robin(),
+        **settings,
+    )
+
+
+def bad_endpoint(status):
+    def answer(ctx, request):
+        return status if request.url.host == "b.example" else 200
+
+    return itertools.repeat(answer)
+
+
+async def test_an_endpoint_that_fails(kept):
+    """It gets its part of the requests all the same."""
+    group = of_three(outlier_detection=None)
+    await kept.make(
+        bad_endpoint(503), retrying(FAILSAFE), calls=40, base_url=group, url="/o"
+    )
+    hints = kept.hints()
+
+    hint = hints["endpoint_fails b.example"]
+    assert {"failures": 1.0, "failures_of_others": 0.0} == hint["figures"]
+    assert 1 == sum(name.startswith("endpoint_fails") for name in hints)
+
+
+@pytest.mark.parametrize(
+    ("settings", "status"),
+    [
+        ({}, 503),
+        ({"outlier_detection": None}, 404),
+        ({"outlier_detection": None}, 200),
+    ],
+    ids=["put aside", "not found", "well"],
+)
+async def test_endpoints_that_do_not_fail(kept, settings, status):
+    """One that is put aside gets few requests; a 404 is no fault of a server's."""
+    await kept.make(
+        bad_endpoint(status), retrying(on({404, 503}), max_total_attempts=2),
+        calls=100, base_url=of_three(**settings), url="/o",
+    )  # fmt: skip
+
+    assert not any(name.startswith("endpoint_fails") for name in kept.hints())
+
+
+async def test_a_storm_of_retries(kept):
+    """Each call asks a server three times that is down."""
+    chain = retrying(FAILSAFE, max_total_attempts=3)
+    await kept.make(itertools.repeat(503), chain, calls=20)
+    hint = kept.hints()["retry_storm"]
+
+    assert {"retries": 40, "retry_share": pytest.approx(2 / 3)} == hint["figures"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "settings", "patience"),
+    [
+        (itertools.repeat(503), {"limiter": RetryBudget(capacity=15)}, None),
+        (itertools.cycle([(429, {"Retry-After": "0.1"}, b""), 200]), {}, None),
+        (itertools.repeat(503), {"max_total_attempts": 100}, 1.0),
+        ([503, *[200] * 20] * 5, {}, None),
+    ],
+    ids=["budget", "asked for", "given up", "few"],
+)
+async def test_retries_that_are_no_storm(kept, answers, settings, patience):
+    """A budget has stopped it, servers asked for it, or callers cut it."""
+    chain = retrying(FAILSAFE, **settings)
+    await kept.make(answers, chain, calls=20, patience=patience)
+
+    assert "retry_storm" not in kept.hints()
+
+
+async def test_retries_in_vain(kept):
+    """What is not there does not come by asking again."""
+    chain = retrying(on({404}), max_total_attempts=2)
+    await kept.make(itertools.repeat(404), chain, calls=20)
+    hint = kept.hints()[f"retries_in_vain {SHOP}"]
+
+    assert {"status": 404, "retried": 20, "rescued": 0.0} == hint["figures"]
+
+
+@pytest.mark.parametrize(
+    ("status", "later", "patience"),
+    [(503, 503, None), (404, 200, None), (404, 404, 0.05), (429, 429, None)],
+    ids=["outage", "helps", "given up", "throttled"],
+)
+async def test_retries_that_may_help(kept, status, later, patience):
+    """An outage passes, some things come, and callers may have no patience."""
+    strategy = on({status, later} - {200}, Backoff.fixed(0.1))
+    chain = retrying(strategy, max_total_attempts=2)
+    answers = itertools.cycle([status, later])
+    await kept.make(answers, chain, calls=20, patience=patience)
+
+    assert f"retries_in_vain {SHOP}" not in kept.hints()
 
 
 def times(number, line):
     return [line] * number
 
 
-def waits(**seconds):
-    return {"queued": None, "dns": None, "connect": None, "reused": True, **seconds}
+def hints_of(*lines):
+    return answers_of(*lines)["hints"]
 
 
-def test_calls_that_are_well_get_none():
-    """Nor do a few that are not."""
-    failures = [call(**failed("E"), stop_reason="deadline"), call(status=503)]
-    hedged = call(sent(0, 0.2, **LOST), sent(0.1, 0.1, is_hedge=True), took=0.2)
-
-    assert {} == hints_of(*times(200, call()), *failures, hedged)
-
-
-def test_a_pool_that_is_too_small():
-    """The slowest calls waited for a connection of it."""
-    queued = call(sent(0, 2.0, connection=waits(queued=1.5)), took=2.0)
-    hint = hints_of(*times(90, call()), *times(10, queued))["pool_too_small"]
-
-    assert "75 % of the time of the slowest calls" in hint["said"]
-    assert "TCPConnector(limit=" in hint["setting"]
-    assert {"slowest_share": 0.75} == hint["figures"]
-
-
-@pytest.mark.parametrize(
-    ("status", "headers", "expected"),
-    [
-        (429, {}, True),
-        (503, {"retry-after": "5"}, True),
-        (503, {}, False),
-        (500, {"Retry-After": "5"}, False),
-        (503, None, False),
-    ],
-)
-def test_throttling(status, headers, expected):
-    """Answers that say when to come back, by host."""
-    throttled = call(
-        sent(0, 0.1, status, response_headers=headers, **LATER), sent(5.1), took=5.2
-    )
-    hints = hints_of(*times(90, call()), *times(10, throttled))
-
-    assert expected is ("throttled" in hints)
-    if expected:
-        hint = hints["throttled"]
-        assert ("shop.example.com", 10) == (hint["where"], hint["figures"]["throttled"])
-        assert "RateLimit.from_headers()" in hint["setting"]
-
-
-def test_hosts_without_end():
+def test_places_without_end():
     """The rarest are put together, and get no hint."""
-    later = [
-        call(sent(0, 0.1, 429, request_url=f"http://h{n}/"), status=429)
-        for n in range(70)
-    ]
-    cut = [
-        call(sent(0, 1.0, request_url=f"http://t{n}/", **TIMEOUT), **TIMEOUT)
-        for n in range(70)
-    ]
+    late = failed("AttemptTimeoutError", response_timeout=1.0)
+    again = {"delay": 0.0, "delay_source": "next_endpoint"}
+    lines = []
+    for n in range(70):
+        place = {"request_url": f"http://h{n}/", "endpoint": f"e{n}:80"}
+        lines += [
+            call(sent(0, 0.1, 429, **place), status=429, **place),
+            call(sent(0, 0.1, 404, **again, **place), sent(0.2, 0.1, 404, **place)),
+            call(
+                sent(0, 1.0, **late, **place),
+                **{**late, "response_timeout": 1.5},
+                **place,
+                took=1.0,
+                stop_reason="deadline",
+            ),
+        ]
 
-    assert "throttled" not in hints_of(*later, *cut)
-
-
-def test_timeouts_of_attempts_that_are_too_short():
-    """Many answers came just in time."""
-    late = call(sent(0, 1.0, response_timeout=1.0, **TIMEOUT), took=1.0, **TIMEOUT)
-    near = call(sent(0, 0.9, response_timeout=1.0), took=0.9)
-    hint = hints_of(*times(10, late), *times(5, near))["attempt_timeout_too_short"]
-
-    assert {"timeouts": 10, "near": 5, "attempt_timeout": 1.0} == hint["figures"]
-    assert "attempt_timeout_too_short" not in hints_of(
-        *times(30, late), *times(5, near)
-    )
+    assert [] == hints_of(*lines)
 
 
-def test_no_timeout_for_attempts():
-    """A few calls take very long, and nothing ends them."""
-    slow = times(5, call(took=30.0))
+def test_a_call_that_tried_endpoints_without_end():
+    """Of so many it is not known who stands beside whom."""
+    again = {"delay": 0.0, "delay_source": "next_endpoint"}
+    many = [sent(n, 0.1, 503, endpoint=f"e{n}:80", **again) for n in range(70)]
+    lines = times(20, call(*many, status=503))
 
-    assert "no_attempt_timeout" in hints_of(*times(200, call()), *slow)
-    limited = call(sent(0, 0.1, response_timeout=60.0))
-    assert "no_attempt_timeout" not in hints_of(*times(200, limited), *slow)
-    assert "no_attempt_timeout" not in hints_of(*times(20, call()), *slow)
-
-
-def test_deadlines_that_are_too_short():
-    """Attempts that ran into their timeouts did not fit in."""
-    cut = call(sent(0, 1.0, **TIMEOUT), took=1.0, **failed("E"), stop_reason="deadline")
-
-    assert 5 == hints_of(*times(5, cut))["deadline_too_short"]["figures"]["calls"]
+    assert [] == hints_of(*lines)
 
 
-@pytest.mark.parametrize(
-    ("reason", "hint"),
-    [
-        ("retry_after_too_long", "retry_after_too_long"),
-        ("body_not_replayable", "body_not_replayable"),
-        ("limiter", "budget_used_up"),
-        ("refused", "refused_here"),
-    ],
-)
-def test_reasons_to_stop(reason, hint):
-    """Some of them name a setting."""
-    stopped = call(status=503, stop_reason=reason)
+def test_functions_have_no_place():
+    """What they call has."""
+    again = {"delay": 0.1, "delay_source": "backoff"}
+    refused = call(sent(0, 0.1, 429), status=429)
+    tried = [{"calls": [refused], **again}, {"is_success": False}]
+    line = function(children=tried, is_success=False, stop_reason="deadline")
 
-    assert 5 == hints_of(*times(5, stopped))[hint]["figures"]["calls"]
-    assert hint not in hints_of(*times(4, stopped))
+    assert ["throttled"] == [hint["hint"] for hint in hints_of(*times(5, line))]
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({}, True),
-        ({"request_method": "PUT"}, False),
-        ({"request_method": None}, False),
-        ({"sent": True}, False),
-        ({"stop_reason": "limiter"}, False),
-        ({"response_cause_type": "FailFastError"}, False),
-    ],
-)
-def test_requests_that_never_went_out(changes, expected):
-    """A POST that nobody has seen may be sent again."""
-    lost = call(
-        **{
-            "sent": False,
-            "request_method": "POST",
-            **failed("ClientConnectorError"),
-            "stop_reason": "no_retry",
-            **changes,
-        }
-    )
+def test_what_was_given_up_inside_is_left_out():
+    """A function may cancel its calls, and go on; or be cancelled after them."""
+    refused = sent(0, 0.1, 429)
+    cancelled = call(refused, status=None, **failed("CancelledError"))
+    gone = failed("CancelledError", stop_reason="cancelled")
 
-    assert expected is ("unsent_not_retried" in hints_of(*times(5, lost)))
+    assert [] == hints_of(*times(5, function(cancelled)))
+    made = function(call(refused, status=429), **gone)
+    assert ["throttled"] == [hint["hint"] for hint in hints_of(*times(5, made))]
 
 
-def hedged(hedge_wins):
-    first, second = (LOST, {}) if hedge_wins else ({}, LOST)
-    return call(sent(0, 0.2, **first), sent(0.1, 0.1, is_hedge=True, **second))
+@pytest.mark.parametrize("headers", [None, [], {"Server": "x"}])
+def test_lines_need_not_have_headers(headers):
+    """Then nobody knows whether the server said when to come back."""
+    line = call(sent(0, 0.1, 429, response_headers=headers), status=429)
+    (hint,) = hints_of(*times(5, line))
 
-
-def test_hedges():
-    """Those that hardly ever win, and those that mostly do."""
-    rare = hints_of(*times(30, hedged(False)))
-    frequent = hints_of(*times(30, hedged(True)))
-
-    assert 0.0 == rare["hedges_rarely_win"]["figures"]["won"]
-    assert 1.0 == frequent["hedges_mostly_win"]["figures"]["won"]
-    fair = [*times(20, hedged(False)), *times(10, hedged(True))]
-    assert not {"hedges_rarely_win", "hedges_mostly_win"} & {*hints_of(*fair)}
-
-
-def test_endpoints_that_fail_more_than_the_others():
-    """Three times as often."""
-    good = call(sent(endpoint="eu:443"))
-    bad = call(sent(0, 0.1, 503, endpoint="us:443"), status=503)
-    hint = hints_of(*times(95, good), *times(5, bad))["endpoint_fails"]
-
-    assert ("us:443", 1.0) == (hint["where"], hint["figures"]["failures"])
-    assert "endpoint_fails" not in hints_of(*times(9, good), *times(5, bad))
-
-
-def test_connections_that_are_not_kept():
-    """Each request opens one, and that takes long."""
-    opened = call(sent(connection=waits(connect=0.05, reused=False)))
-
-    assert "connections_not_kept" in hints_of(*times(20, opened))
-    reused = call(sent(connection=waits()))
-    assert "connections_not_kept" not in hints_of(*times(20, reused))
-
-
-def test_slow_names():
-    """DNS takes a good part of the time."""
-    slow = call(sent(connection=waits(dns=0.05, reused=False)))
-
-    assert "ttl_dns_cache" in hints_of(*times(20, slow))["slow_dns"]["setting"]
-
-
-def test_storms_and_retries_in_vain():
-    """Retries load a server that is in trouble, and do not help."""
-    lost = call(sent(0, 0.1, 503, **AGAIN), sent(0.2, 0.1, 503), took=0.3, status=503)
-    hints = hints_of(*times(30, lost))
-
-    assert 0.5 == hints["retry_storm"]["figures"]["retry_share"]
-    assert {"retried": 30, "rescued": 0.0} == hints["retries_in_vain"]["figures"]
-
-
-def test_waits_that_are_longer_than_needed():
-    """The first retry nearly always succeeds."""
-    late = {"delay": 3.0, "delay_source": "backoff"}
-    rescued = call(sent(0, 0.1, 503, **late), sent(3.1), took=3.2)
-    hint = hints_of(*times(30, rescued))["long_backoff"]
-
-    assert 1.0 == hint["figures"]["rescued"]
-
-
-def test_bodies_that_nobody_knows_of():
-    """The lines were written at the headers."""
-    hint = hints_of(*times(5, call(is_complete=False)))["bodies_unknown"]
-
-    assert 'log_after="body"' in hint["setting"]
+    assert "RateLimit(...)" in hint["setting"]

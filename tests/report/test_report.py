@@ -161,8 +161,8 @@ def test_first_screen_names_the_cause():
 def test_text_has_all_answers():
     """Each question has its heading."""
     lost = call(
-        sent(0, 0.1, 503, **AGAIN), sent(1.1, 0.1, 503), took=1.2, status=503,
-        stop_reason="max_total_attempts",
+        sent(0, 0.1, 503, delay=1.0, delay_source="backoff"), sent(1.1, 0.1, 503),
+        took=1.2, status=503, stop_reason="max_total_attempts",
     )  # fmt: skip
     text = text_of(*[call()] * 20, *[lost] * 20, *[call(at=120)] * 5, "nonsense")
     headings = [line.partition(":")[0] for line in text.splitlines()]

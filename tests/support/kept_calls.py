@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
-from chains import chain
+from chains import chain, decorated
 
 from aioretry_smithy import (
     LogFormatter,
     LoggingClient,
     Report,
     RequestLog,
+    SessionBuilder,
     capture_logs,
 )
 from aioretry_smithy.__main__ import main
@@ -48,12 +49,12 @@ class KeptCalls:
 
     async def make(
         self,
-        answers: Iterable[Any] | Decorator,
+        answers: Iterable[Any] | Decorator | None,
         *decorators: Decorator,
         calls: int = 1,
         at_once: int = 1,
         patience: float | None = None,
-        url: str = "http://shop.example.com/orders",
+        url: Any = "http://shop.example.com/orders",
         method: str = "GET",
         data: Any = None,
         **settings: Any,
@@ -61,7 +62,8 @@ class KeptCalls:
         """Make calls through *decorators*, inner ones first, whatever comes of them.
 
         Args:
-            answers: Those of a scripted transport, or a transport.
+            answers: Those of a scripted transport; or a transport; or None for those of
+                the server at *url*, with the timings of connections.
             decorators: The chain, without what keeps the lines.
             calls: How many.
             at_once: How many of them are under way together.
@@ -72,7 +74,12 @@ class KeptCalls:
             settings: Those of the session; ``timeout`` is the deadline.
         """
         places = asyncio.Semaphore(at_once)
-        async with chain(answers, *decorators, self.lines, **settings).build() as own:
+        if answers is None:
+            builder = SessionBuilder(**settings).connection_timings()
+            decorated(builder, *decorators, self.lines)
+        else:
+            builder = chain(answers, *decorators, self.lines, **settings)
+        async with builder.build() as own:
             await asyncio.gather(
                 *(_call(own, places, patience, method, url, data) for _ in range(calls))
             )
@@ -107,7 +114,7 @@ async def _call(
     places: asyncio.Semaphore,
     patience: float | None,
     method: str,
-    url: str,
+    url: Any,
     data: Any,
 ) -> None:
     body = data() if callable(data) else data
