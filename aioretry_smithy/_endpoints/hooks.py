@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from .._breaker.strategy import checked_verdict
+from .._call.connection_end import end_with
 from .._call.defaults import OF_ARGUMENTS
 from .._call.hooks import PASS, WAIT, Changed, Hooks, Sign
 from .._call.recorder import begin_after_wait, record_failure
@@ -244,5 +245,4 @@ def _end_with_body(state: EndpointState, response: aiohttp.ClientResponse) -> No
     if connection is None or not isinstance(response, aiohttp.ClientResponse):
         state.in_flight -= 1
     else:
-        # aiohttp calls it then, and where a response is closed or collected before.
-        connection.add_callback(state.end)
+        end_with(connection, state.end)

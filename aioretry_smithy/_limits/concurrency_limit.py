@@ -11,7 +11,7 @@ from .._errors import bad_argument, checked_name, is_plain_function
 from .._listeners import Listeners
 from ..smithy.shared import Shared
 from .adaptive import Aimd, Gradient
-from .wait_queue import WaitQueue
+from .places import Permit, Places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -48,8 +48,9 @@ class ConcurrencyLimit(Shared, ABC):
     :meth:`fixed` makes one that stays; :meth:`aimd` and :meth:`gradient` make limits
     that adapt to the server. For a rule of your own derive from this class: return the
     limit, and learn from the samples that :meth:`on_sample` gets. One limit may serve
-    many clients, tasks and sessions of one event loop, but not threads. A copy is the
-    same object.
+    many clients, tasks and sessions of one event loop, but not threads. In a new loop
+    it knows what it has learnt; places and waiters of one that was closed are
+    forgotten. A copy is the same object.
 
     Args:
         name: For listeners and logs; ``concurrency-limit-0``, ``-1``, ... by default.
@@ -67,8 +68,7 @@ class ConcurrencyLimit(Shared, ABC):
 
     _name: str
     _listeners: Listeners[ConcurrencyLimitListener]
-    _queue: WaitQueue[Permit]
-    _in_flight: int
+    _places: Places
 
     _seen: int | None
     """The limit that was found last."""
@@ -84,7 +84,7 @@ class ConcurrencyLimit(Shared, ABC):
         self = super().__new__(cls)
         self._learns = cls.on_sample is not ConcurrencyLimit.on_sample
         self._changes_alone = True
-        self._in_flight, self._seen, self._queue = 0, None, WaitQueue()
+        self._places, self._seen = Places(), None
         self._name_and_listeners(None, ())
         return self
 
@@ -213,12 +213,14 @@ class ConcurrencyLimit(Shared, ABC):
     @property
     def in_flight(self) -> int:
         """How many requests are in flight."""
-        return self._in_flight
+        places = self._places
+        return 0 if places.are_over else places.in_flight
 
     @property
     def pending(self) -> int:
         """How many requests wait for a place."""
-        return len(self._queue)
+        places = self._places
+        return 0 if places.are_over else len(places.queue)
 
     def on_sample(self, round_trip: float, in_flight: int, dropped: bool) -> None:
         """Learn from a request that was answered, or that the server has dropped.
@@ -246,25 +248,27 @@ class ConcurrencyLimit(Shared, ABC):
         limit = self._seen
         if limit is None or self._changes_alone:
             limit = self._look()
-        if self._queue.waiting or self._in_flight >= limit:
+        places = self._places
+        if places.queue.waiting or places.in_flight >= limit:
             return None
-        self._in_flight += 1
+        places.in_flight += 1
         return Permit(self, now)
 
     async def _wait(self, until: float) -> Permit | None:
         """Wait for a permit; None where there is none in time."""
-        return await self._queue.wait(until, Permit.release)
+        return await self._places.queue.wait(until, Permit.release)
 
     def _enter(self) -> Permit:
-        self._in_flight += 1
+        self._places.in_flight += 1
         return Permit(self, loop_time())
 
     def _look(self) -> int:
         """Return the limit, and let waiting requests in while there is room."""
         limit = self.limit
         before, self._seen = self._seen, limit
-        if self._queue.waiting:
-            while self._in_flight < limit and self._queue.serve(self._enter):
+        places = self._places
+        if places.queue.waiting:
+            while places.in_flight < limit and places.queue.serve(self._enter):
                 pass
         if limit != before:
             self._listeners.notify(lambda each: each.on_limit_changed(self))
@@ -279,51 +283,6 @@ class ConcurrencyLimit(Shared, ABC):
         self._name = checked_name(name, "concurrency-limit")
         owner = f"concurrency limit {self._name!r}"
         self._listeners = Listeners(owner, listeners, ConcurrencyLimitListener)
-
-
-class Permit:
-    """The permit of a request in flight.
-
-    Args:
-        limit: Gave it.
-        begun: The time of the event loop.
-    """
-
-    __slots__ = ("begun", "in_flight", "limit")
-
-    limit: ConcurrencyLimit | None
-    """What gave it; None once it is released."""
-
-    begun: float
-    """When it was given."""
-
-    in_flight: int
-    """How many requests were in flight then, this one among them."""
-
-    def __init__(self, limit: ConcurrencyLimit, begun: float) -> None:
-        self.limit = limit
-        self.begun = begun
-        self.in_flight = limit._in_flight
-
-    def learn(self, *, dropped: bool) -> None:
-        """Report to the limit how the request was answered, before it is released."""
-        limit = self.limit
-        if limit is not None and limit._learns:
-            limit._sample(loop_time(), self, dropped)
-
-    def release(self) -> None:
-        """Give it back, for the next request that waits; once."""
-        limit = self.limit
-        if limit is None:
-            return
-        self.limit = None
-        limit._in_flight -= 1
-        if not (limit._queue.waiting or limit._changes_alone):
-            return
-        try:
-            limit._look()
-        except Exception:
-            _logger.warning("%r raised, which is ignored", limit, exc_info=True)
 
 
 class _Fixed(ConcurrencyLimit):

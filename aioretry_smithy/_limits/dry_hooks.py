@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .._call.hooks import PASS, Sign
+from .._call.hooks import PASS, WAIT, Sign
 from .._clock import loop_time
 from .._context.context import context_of
 from .errors import ConcurrencyLimitError
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from .._call.hooks import Scope
     from .._dry_run import DryRun
     from .._request.request import HttpRequest
-    from .concurrency_limit import ConcurrencyLimit, Permit
+    from .concurrency_limit import ConcurrencyLimit
     from .hooks import Place
+    from .places import Permit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,13 +32,11 @@ class DryConcurrencyHooks(ConcurrencyHooks):
 
     def enter(self, call: Call, scope: Scope, request: HttpRequest) -> Place | Sign:
         """Take a permit; where there is none stand in line for it, but go out."""
-        limit: ConcurrencyLimit | None = self.limits.of(request)
-        if limit is None:
-            return PASS
-        now = call.loop.time()
-        permit = limit._try_enter(now)
-        if permit is not None:
+        permit = ConcurrencyHooks.enter(self, call, scope, request)
+        if permit is not WAIT:
             return permit
+        limit: ConcurrencyLimit = self.limits.of(request)
+        now = call.loop.time()
         late = _Late(self.dry_run, limit, call, scope, request.without_body(), now)
         if self.max_pending is not None and limit.pending >= self.max_pending:
             late.refuse()
@@ -82,13 +81,15 @@ class Standby:
         until: When it would have been refused.
     """
 
-    __slots__ = ("_late", "_number", "_place", "_until")
+    __slots__ = ("_late", "_number", "_place", "_queue", "_until")
 
     def __init__(self, late: _Late, until: float) -> None:
         # None once it was said what would have become of the request.
         self._late: _Late | None = late
         self._until = until
-        self._number, self._place = late.limit._queue.join(until)
+        # That of another event loop would be another one.
+        self._queue = late.limit._places.queue
+        self._number, self._place = self._queue.join(until)
         self._place.add_done_callback(self._hear)
 
     def learn(self, *, dropped: bool) -> None:
@@ -106,7 +107,7 @@ class Standby:
             self._late = None
             # It has this object, which has it.
             self._place.remove_done_callback(self._hear)
-            late.limit._queue.leave(self._number)
+            self._queue.leave(self._number)
             if loop_time() < self._until:
                 late.admit()
             else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import aiohttp
 
+from .._call.connection_end import end_with
 from .._call.hooks import PASS, WAIT, Hooks, Sign
 from .._call.response_facts import connection_of
 from .._clock import loop_time
@@ -60,7 +61,12 @@ class ConcurrencyHooks(Hooks):
     def enter(self, call: Call, scope: Scope, request: HttpRequest) -> Place | Sign:
         """Take a permit, if there is one."""
         limit: ConcurrencyLimit | None = self.limits.of(request)
-        return PASS if limit is None else limit._try_enter(call.loop.time()) or WAIT
+        if limit is None:
+            return PASS
+        loop = call.loop
+        if limit._places.loop is not loop:
+            limit._places = limit._places.in_loop(loop)
+        return limit._try_enter(loop.time()) or WAIT
 
     async def admit(self, call: Call, scope: Scope, request: HttpRequest) -> Place:
         """Wait for a permit.
@@ -140,5 +146,4 @@ def _release_after_body(permit: Place, response: aiohttp.ClientResponse) -> None
     if connection is None or not issubclass(type(response), aiohttp.ClientResponse):
         permit.release()
     else:
-        # aiohttp calls it then, and where a response is closed or collected before.
-        connection.add_callback(permit.release)
+        end_with(connection, permit.release)

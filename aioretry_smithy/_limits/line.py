@@ -50,7 +50,8 @@ class Line(TimedWaits):
         self._is_disturbed = False
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        first = self.first
+        return 0 if first is None or first.is_lost else len(self._waiting)
 
     @property
     def numbers(self) -> Container[int]:
@@ -89,8 +90,17 @@ class Line(TimedWaits):
             self._ahead, self._tail, self._is_disturbed = 0.0, -math.inf, False
             self.forget_ends()
 
+    def forget_lost(self) -> None:
+        """Forget those that wait in an event loop that was closed."""
+        first = self.first
+        if first is not None and first.is_lost:
+            for waiter in [*self._waiting.values()]:
+                if waiter.is_lost:
+                    waiter.leave()
+
     def hurry(self) -> None:
         """Let those go out whose turn comes sooner than was forecast."""
+        self.forget_lost()
         self.disturb()
         serve([self])
 
@@ -154,6 +164,11 @@ class Waiter:
         first, _ = costs[0]
         first.end_at(self.number, until)
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether its event loop was closed, so that nobody waits for its turns."""
+        return self.turns.get_loop().is_closed()
+
     def try_go(self) -> bool:
         """Go out, if it is the first in all its lines and its turn has come."""
         if any(line.first is not self for line, _ in self.costs):
@@ -165,7 +180,7 @@ class Waiter:
             self._stop_timer()
             self._timer = loop.call_at(turn, self._be_served)
             return False
-        self._leave()
+        self.leave()
         # One that is cancelled has not left yet.
         if self.turns.done():
             self._disturb()
@@ -178,10 +193,11 @@ class Waiter:
         """Leave without a turn, and let those go out that it has held up."""
         if self.number in self.costs[0][0].numbers:
             self._disturb()
-            self._leave()
+            self.leave()
             self._be_served()
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
+        """Leave all lines."""
         self._stop_timer()
         for line, cost in self.costs:
             line.remove(self, cost)
@@ -210,6 +226,8 @@ def serve(lines: list[Line]) -> None:
 def take_now(costs: Costs) -> tuple[Turn, ...] | None:
     """Return the turns of a request that need not wait; None where it has to."""
     now = loop_time()
+    for line, _ in costs:
+        line.forget_lost()
     if not all(line.is_free(now, cost) for line, cost in costs):
         return None
     return tuple(line.rule.take(now, cost) for line, cost in costs)

@@ -51,6 +51,67 @@ async def test_a_body_that_is_cut_gives_its_place_back(serve, limit, limiting):
         assert 0 == limit.in_flight
 
 
+async def test_a_session_that_is_closed_gives_the_places_of_its_responses_back(
+    serve, limit, limiting
+):
+    """At once, though a variable still has a response that nobody has read."""
+    url = await serve([HEAD, b"ord", 30.0])
+    async with connected(url, *limiting) as client, connected(url, *limiting) as other:
+        response = await client.get("/")
+        waiting = asyncio.create_task(other.get("/"))
+        await asyncio.sleep(0.05)
+        held = limit.in_flight, limit.pending
+        await client.close()
+        async with asyncio.timeout(5.0):
+            later = await waiting
+        held_later = limit.in_flight, limit.pending
+
+    await asyncio.sleep(0.05)
+    # aiohttp warns of connections whose responses are not closed.
+    response.close()
+    later.close()
+    assert ((1, 1), (1, 0), (0, 0)) == (
+        held,
+        held_later,
+        (limit.in_flight, limit.pending),
+    )
+    assert (200, 200) == (response.status, later.status)
+
+
+async def test_an_unread_response_whose_server_hangs_up_gives_its_place_back(
+    serve, limit, limiting
+):
+    """There is nothing in flight any more."""
+    url = await serve([HEAD, b"ord", None])
+    async with connected(url, *limiting) as client:
+        response = await client.get("/")
+        await asyncio.sleep(0.1)
+        held = limit.in_flight
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await response.read()
+
+        assert (0, 0) == (held, limit.in_flight)
+
+
+async def test_many_requests_on_one_connection_leave_nothing_on_it(
+    serve, limit, limiting
+):
+    """Neither of those that are over, nor a failure that nobody has looked at."""
+    whole = [HEAD, b"ord", 0.01, b"ers"]
+    url = await serve(*[whole] * 20, [HEAD, b"ord", ConnectionResetError])
+    counts = []
+    async with connected(url, *limiting) as client:
+        for _ in range(20):
+            async with client.get("/") as response:
+                protocol = response.connection.protocol
+                await response.read()
+            counts.append(len(protocol.closed._callbacks or ()))
+        with pytest.raises(aiohttp.ClientError):
+            await (await client.get("/")).read()
+
+    assert 1 == len({*counts})
+
+
 async def test_a_websocket_holds_its_place_until_it_is_closed(echoing, limit, limiting):
     """It is a request in flight all the time."""
     async with connected(echoing, *limiting) as client:

@@ -65,6 +65,7 @@ TOUCH_AIOHTTP = {
     "_bodies.new_response",
     "_bodies.replayable_payload",
     "_bodies.request_body",
+    "_call.connection_end",
     "_call.origin",
     "_call.time_limits",
     "_context.body_watch",
