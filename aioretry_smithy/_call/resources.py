@@ -20,13 +20,13 @@ NONE_BOUND: Final[Mapping[str, BoundHeader]] = MappingProxyType({})
 
 
 class ReplayableBody(Protocol):
-    """A body that several attempts of a call can send."""
+    """A body that several attempts of a call can send, or what tracks one."""
 
     source: object
     """The caller's own object."""
 
     async def end(self) -> None:
-        """Close it if aiohttp wanted to close it."""
+        """Close it if aiohttp wanted to close it; end what tracks it."""
         ...
 
 
@@ -37,7 +37,7 @@ class CallResources:
     """
 
     bodies: Sequence[ReplayableBody] = ()
-    """The wrapped bodies of the call."""
+    """The wrapped bodies of the call, and what tracks their uploads."""
 
     json: list[SerializedJson]
     """The values of ``json=``, each with the text that its first body had."""
@@ -58,7 +58,7 @@ class CallResources:
         self.json = []
 
     async def close_bodies(self) -> None:
-        """Close the bodies that aiohttp wanted to close."""
+        """Close the bodies that aiohttp wanted to close, and end their trackers."""
         bodies, self.bodies = self.bodies, ()
         for body in bodies:
             await body.end()

@@ -178,7 +178,9 @@ def _prepared(
     if arguments.get("data") is not None:
         arguments = _with_data(call, request, arguments)
     tracker = arguments.get("upload_tracker")
-    if tracker is not None and not call.needs_care().use_once(tracker):
+    if tracker is not None and (
+        call.is_over or not call.needs_care().use_once(tracker)
+    ):
         arguments = {**arguments, "upload_tracker": None}
     if call.resources is not None and "json" in arguments:
         arguments = with_serialized(arguments, call.resources.json)

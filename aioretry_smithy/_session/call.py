@@ -26,6 +26,7 @@ from .._retry.no_retries import retries_are_off
 from .aiohttp_transport import refuse_as_closed
 from .deadline import response_timeout
 from .defaults import SessionDefaults, number_of_change
+from .tracked_upload import TrackedUpload, end_unsent
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -45,7 +46,8 @@ if TYPE_CHECKING:
 Given: TypeAlias = "tuple[ClientSession | None, str, StrOrURL, Arguments]"
 """The session, the method, the URL and the other arguments of a call."""
 
-_WANT_CARE: Final = MUTABLE_ARGUMENTS | {"json", "timeout", "upload_tracker"}
+_TRACKER: Final = "upload_tracker"
+_WANT_CARE: Final = MUTABLE_ARGUMENTS | {"json", "timeout", _TRACKER}
 
 
 class SessionChain(Chain):
@@ -75,6 +77,7 @@ class SessionChain(Chain):
         """Begin a call, with the options of the blocks around it."""
         session, method, target, options = given
         if session is None:
+            end_unsent(options.get(_TRACKER))
             refuse_as_closed()
         number, row = self.known
         if number != changes.number:
@@ -102,6 +105,8 @@ class SessionChain(Chain):
             call = Call(request, loop, timeout, defaults, session, OF_ARGUMENTS)
             if is_own:
                 call.aiohttp_keeps_time = False
+            if _TRACKER in options:
+                call.needs_care().bodies = (TrackedUpload(options[_TRACKER]),)
         if around is not None or collecting():
             begin_call(call, around)
         return row, call, call, request

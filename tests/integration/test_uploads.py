@@ -440,3 +440,34 @@ async def test_sessions_with_one_class_of_requests_are_measured_alike(url):
                 assert 5 == RequestLog.of(response).request_length
         del one, other, session, response
         gc.collect()
+
+
+@pytest.mark.skipif(not hasattr(aiohttp, "UploadTracker"), reason="a newer aiohttp")
+@pytest.mark.parametrize("path", ["", "busy", "away"])
+async def test_tracker_ends_with_the_upload(url, path):
+    """By itself, with what aiohttp counted of the first request."""
+    tracker = aiohttp.UploadTracker()
+    strategy = RetryStrategy.failsafe(Backoff.without_delay())
+    async with (
+        connected(url, retrying(strategy)) as session,
+        session.put(path, data=b"12345", upload_tracker=tracker) as response,
+    ):
+        await tracker.upload_complete
+
+    assert 200 == response.status
+    assert 5 == tracker.bytes_written
+
+
+@pytest.mark.skipif(not hasattr(aiohttp, "UploadTracker"), reason="a newer aiohttp")
+async def test_tracker_of_a_refused_connection_ends():
+    """By aiohttp alone, which got it."""
+    tracker = aiohttp.UploadTracker()
+    async with FaultServer() as server:
+        url = server.url
+    async with connected(url, retrying(0.0, max_total_attempts=2)) as session:
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await session.put("/", data=b"12345", upload_tracker=tracker)
+
+    with pytest.raises(aiohttp.UploadAbortedError):
+        await tracker.upload_complete
+    assert 1 == tracker.attempts

@@ -91,6 +91,7 @@ TOUCH_AIOHTTP = {
     "_session.routed_arguments",
     "_session.reused_connections",
     "_session.install",
+    "_session.tracked_upload",
     "_session.uploads",
 }
 """The modules that may know private names of aiohttp."""
