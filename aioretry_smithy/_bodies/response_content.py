@@ -88,7 +88,8 @@ async def buffer(response: aiohttp.ClientResponse) -> None:
         if type(response).read is aiohttp.ClientResponse.read:
             # The methods of aiohttp call read() where the response has no body yet.
             response._body = None
-            vars(response)["read"] = partial(_read_at_last, weakref.ref(response), body)
+            given = weakref.ref(response), content, body
+            vars(response)["read"] = partial(_read_at_last, *given)
 
 
 def whole_body(response: aiohttp.ClientResponse) -> bytes | None:
@@ -105,15 +106,25 @@ def whole_body(response: aiohttp.ClientResponse) -> bytes | None:
 
 
 async def _read_at_last(
-    reference: weakref.ref[aiohttp.ClientResponse], body: bytes
+    reference: weakref.ref[aiohttp.ClientResponse],
+    content: aiohttp.StreamReader,
+    body: bytes,
 ) -> bytes:
-    """Return a body from memory; its stream is then at its end, as without a chain."""
+    """Return from memory what was not taken from the stream, which is then at its end.
+
+    That is as without a chain.
+    """
     response = reference()
-    if response is not None:
-        response._body = body
-        vars(response).pop("read", None)
-        with suppress(Exception):
-            response.content.read_nowait()
+    if response is None:
+        return body
+    vars(response).pop("read", None)
+    if response.content is not content:
+        # A decorator outside has put another stream in its place.
+        return await response.read()
+    taken = getattr(content, "_cursor", 0)
+    response._body = body = body[taken:] if taken else body
+    with suppress(Exception):
+        content.read_nowait()
     return body
 
 

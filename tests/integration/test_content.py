@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+from contextlib import suppress
 
 import aiohttp
 import pytest
 from aiohttp import web
+from chains import connected, retrying
 from content_answers import (
     BODY,
     HEAD,
@@ -25,6 +27,7 @@ from content_answers import (
 from pairs import each_pair, each_value
 
 from aioretry_smithy import RequestLog, RetryStrategy
+from aioretry_smithy.testing import FaultInjectingClient, InjectedFault
 
 MEBIBYTE = 1024 * 1024
 
@@ -73,7 +76,7 @@ async def test_caller_gets_the_body_in_every_way(serve, answer, way, limit):
 
 @each_value(way=WAYS, answer=ANSWERS)
 async def test_buffered_body_is_at_its_end_once_read(serve, answer, way):
-    """The stream has it until it is read, in any way; the response has it for good."""
+    """The stream has it until it is read, in any way; what reads it all, for good."""
     url = await serve(sent(answer))
     async with (
         build(url, RetryStrategy.failsafe(), buffer=True) as session,
@@ -85,11 +88,59 @@ async def test_buffered_body_is_at_its_end_once_read(serve, answer, way):
         rest = await response.content.read()
 
         assert (False, True) == (before, after)
+        kept = BODY if way in {"read", "text", "json"} else b""
         assert expected_from(way) == body
-        assert BODY == again
+        assert kept == again
         assert b"" == rest
 
-    assert BODY.decode() == await response.text()
+    assert kept.decode() == await response.text()
+
+
+@each_value(way=["read", "text", "json"], answer=ANSWERS)
+@pytest.mark.parametrize("buffer", [True, False])
+async def test_what_was_taken_from_the_stream_does_not_come_again(
+    serve, answer, way, buffer
+):
+    """The rest does, as of a response that nobody has read before."""
+    url = await serve(sent(answer))
+    async with (
+        build(url, RetryStrategy.failsafe(), buffer=buffer) as session,
+        session.get("/") as response,
+    ):
+        start = await response.content.readexactly(1)
+        with suppress(json.JSONDecodeError):
+            await WAYS[way](response)
+        again = await response.read()
+        rest = await response.content.read()
+
+    assert BODY[:1] == start
+    assert BODY[1:] == again
+    assert b"" == rest
+
+
+async def test_what_was_put_back_comes_again(serve):
+    """The stream counts it as not taken."""
+    url = await serve([sized(b"done")])
+    async with build(url, RetryStrategy.failsafe(), buffer=True) as session:
+        response = await session.get("/")
+        start = await response.content.read(3)
+        with pytest.warns(DeprecationWarning, match="unread_data"):
+            response.content.unread_data(start[1:])
+
+        assert b"one" == await response.read()
+
+
+async def test_buffered_body_is_read_from_the_stream_that_takes_its_place(serve):
+    """That of a fault outside of the retries, which cuts it."""
+    url = await serve([sized(BODY)])
+    fault = FaultInjectingClient.new_decorator(InjectedFault.cut_body(after=1000))
+    retries = retrying(RetryStrategy.failsafe(), buffer_response=True)
+    async with (
+        connected(url, retries, fault) as session,
+        session.get("/") as response,
+    ):
+        with pytest.raises(aiohttp.ClientPayloadError, match="cut off after 1000"):
+            await response.read()
 
 
 class Checked(aiohttp.ClientResponse):
@@ -318,6 +369,6 @@ async def test_mocked_bodies(aioresponses_mock, buffer_response):
         response = await session.get(url)
 
         assert b"done" == await response.content.read()
-        assert (b"done" if buffer_response else b"") == await response.read()
+        assert b"" == await response.read()
 
     assert [b"busy", b"done"] == [seen[2] for seen in strategy.seen]

@@ -288,15 +288,16 @@ def test_description_names_the_settings():
 
 async def test_buffered_response_reads_in_every_way():
     """From memory by ``read()``, also after its end, and by its stream."""
-    async with session(
-        [body(b"1\n2\n")], RetryStrategy.never(), buffer_response=True
-    ) as client:
+    answers, never = [body(b"1\n2\n")] * 2, RetryStrategy.never()
+    async with session(answers, never, buffer_response=True) as client:
         async with client.get(URL) as response:
             lines = [line async for line in response.content]
-            assert b"1\n2\n" == await response.read()
+            assert b"" == await response.read()
+        async with client.get(URL) as unread:
+            pass
 
         assert [b"1\n", b"2\n"] == lines
-        assert "1\n2\n" == await response.text()
+        assert "1\n2\n" == await unread.text()
 
 
 async def test_body_of_an_unknown_kind_is_read_as_a_whole():
