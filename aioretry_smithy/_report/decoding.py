@@ -7,12 +7,15 @@ import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from .._text import encodable
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .answers import Line
 
 _MOST_BRACES: Final = 8
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _BETWEEN: Final = re.compile(r"[\s,]*(?=\{)")
 
 
@@ -56,13 +59,35 @@ def decode(line: bytes) -> Line | Skipped:
     """Return the values of the call in a line, or why there is none.
 
     What stands before the first brace is passed over. Where that begins no call, the
-    next brace may. One level of what a container puts around a line is taken off.
+    next brace may. One level of what a container puts around a line is taken off. Lone
+    surrogates, which no file can have, are escaped.
 
     >>> decode(b'INFO {"type": "call", "name": "GET", "duration": NaN}')
     {'type': 'call', 'name': 'GET', 'duration': None}
     >>> decode(b"GET /orders")
     <Skipped.NO_JSON: 'no_json'>
     """
+    found = _found(line)
+    if isinstance(found, Skipped) or not _SURROGATE.search(line):
+        return found
+    try:
+        return {encodable(key): _encodable(value) for key, value in found.items()}
+    except RecursionError:
+        return Skipped.TOO_DEEP
+
+
+def _encodable(value: object) -> object:
+    """Return a value with lone surrogates escaped, in keys too."""
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, list):
+        return [*map(_encodable, value)]
+    if isinstance(value, dict):
+        return {encodable(key): _encodable(item) for key, item in value.items()}
+    return value
+
+
+def _found(line: bytes) -> Line | Skipped:
     if _READ_WHOLE_LINE is not None and line.startswith(b"{"):
         try:
             value = _READ_WHOLE_LINE(line)

@@ -6,6 +6,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Final
 
+from .._text import encodable
 from .answers import Answers, Input
 from .counting import Counting
 from .decoding import Skipped, decode
@@ -157,7 +158,7 @@ class Reading:
         """
         self._counting.settle()
         read = Input(
-            sources=tuple(source.name for source in sources),
+            sources=tuple(encodable(source.name) for source in sources),
             by=self._by,
             lines=self._lines,
             calls=self._counted,
@@ -175,7 +176,8 @@ class Reading:
         return self._counting.answers(read)
 
     def _warnings(self, sources: Sequence[Source]) -> Iterator[str]:
-        yield from (source.warning for source in sources if source.warning is not None)
+        said = (source.warning for source in sources if source.warning is not None)
+        yield from map(encodable, said)
         if self._sampled_by_function:
             yield (
                 f"{self._sampled_by_function:,} calls were chosen by a function, and"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import io
 import json
 import os
@@ -401,6 +402,55 @@ def test_hostile_lines_do_no_harm(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "[bold]\\x1b[2J\\u202e[/nope]" in shown
     assert "\x1b[2J" not in shown
+
+
+LONE = "\udcff"
+"""What Python makes of a byte that is no text; no file can have it."""
+
+
+def texts_in(values):
+    if isinstance(values, dict):
+        return [*values, *(text for each in values.values() for text in texts_in(each))]
+    if isinstance(values, list):
+        return [text for each in values for text in texts_in(each)]
+    return [values] if isinstance(values, str) else []
+
+
+@pytest.mark.parametrize("by", ["path", "host", "method", "endpoint", "name"])
+def test_lone_surrogates_are_escaped_in_all_views(by, tmp_path, capsys):
+    """No reader of a document, a page, an archive or a trace stumbles over one."""
+    texts = "name", "request_method", "endpoint", "response_reason", "stop_reason"
+    bad = dict.fromkeys(texts, f"a{LONE}")
+    bad |= {"request_url": f"http://h{LONE}/{LONE}", "delay_source": LONE, "delay": 1.0}
+    refused = {**bad, "response_headers": {f"X{LONE}": LONE}}
+    lost = {**failed(f"E{LONE}"), **bad}
+    line = call(sent(0, 0.1, 429, **refused), sent(1.1, **lost), took=1.2, **lost)
+    calls = written(tmp_path / "calls.jsonl", *[line] * 5)
+    files = {name: tmp_path / name for name in ("har", "trace")}
+    options = [f"--{name}={file}" for name, file in files.items()]
+    if importlib.util.find_spec("jinja2"):
+        options.append(f"--html={tmp_path / 'html'}")
+
+    assert 0 == main(["report", calls, f"--by={by}", *options])
+    capsys.readouterr().out.encode()
+    shown = document(capsys, calls, f"--by={by}")
+    assert "h\\udcff" == shown["hints"][0]["where"]
+    for values in (shown, *(json.loads(each.read_text()) for each in files.values())):
+        for text in texts_in(values):
+            text.encode()
+    assert "\\udcff" in shown["groups"][0]["key"]
+
+
+@needs_posix("names of files that are no text")
+def test_names_of_files_that_are_no_text(tmp_path, capsys):
+    """They are escaped, in warnings too."""
+    file = Path(os.fsdecode(os.fsencode(tmp_path / "calls-") + b"\xff.jsonl.gz"))
+    data = gzip.compress(f"{json.dumps(call())}\n".encode() * 1000)
+    file.write_bytes(data[:-20])
+    read = document(capsys, str(file))["input"]
+
+    for text in (*read["sources"], *read["warnings"]):
+        assert "calls-\\udcff.jsonl.gz" in text
 
 
 def test_rich_and_plain_say_the_same(calls, monkeypatch, capsys):
