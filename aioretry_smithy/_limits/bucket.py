@@ -78,6 +78,10 @@ class Bucket:
         """Return when a request may go out that has no other before it."""
         return self.forecast(now, cost, 0.0)
 
+    def next_turn(self, now: float, waiting: int, patience: float) -> float:
+        """Return that it is now: those that wait have a turn each."""
+        return now
+
     def forecast(self, now: float, cost: float, ahead: float) -> float:
         """Return when there are tokens for a request, and for those *ahead* of it."""
         full_at = max(self._full_at, now) + ahead * self._interval

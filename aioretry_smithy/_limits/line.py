@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import OrderedDict
+from heapq import heappop
 from itertools import count
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -72,6 +73,13 @@ class Line(TimedWaits):
         turn = self.rule.forecast(now, cost, self._ahead)
         return turn if self._is_disturbed else max(turn, self._tail)
 
+    def turn(self, now: float, cost: float) -> float:
+        """Return when the first of those that wait goes out, which costs so much."""
+        turn = self.rule.turn(now, cost)
+        if turn > now + NEAR:
+            return turn
+        return self.rule.next_turn(now, len(self._waiting), self._patience(now))
+
     def is_free(self, now: float, cost: float) -> bool:
         """Say whether a request that comes now need not wait."""
         return not self._waiting and self.rule.turn(now, cost) <= now + NEAR
@@ -123,6 +131,13 @@ class Line(TimedWaits):
         """Whether turns may come sooner than was forecast."""
         return self._is_disturbed
 
+    def _patience(self, now: float) -> float:
+        """Return the seconds after which the first of those that wait gives up."""
+        ends = self._ends
+        while ends and ends[0][1] not in self._waiting:
+            heappop(ends)
+        return ends[0][0] - now if ends else math.inf
+
     def end(self, number: int) -> None:
         """Let a request leave all its lines without a turn."""
         waiter = self._waiting.get(number)
@@ -161,8 +176,8 @@ class Waiter:
             # What is forecast for one line depends on the others from now on.
             for line, _ in costs:
                 line.disturb()
-        first, _ = costs[0]
-        first.end_at(self.number, until)
+        for line, _ in costs:
+            line.end_at(self.number, until)
 
     @property
     def is_lost(self) -> bool:
@@ -175,7 +190,7 @@ class Waiter:
             return False
         loop = asyncio.get_running_loop()
         now = loop.time()
-        turn = max(line.rule.turn(now, cost) for line, cost in self.costs)
+        turn = max(line.turn(now, cost) for line, cost in self.costs)
         if turn > now + NEAR:
             self._stop_timer()
             self._timer = loop.call_at(turn, self._be_served)

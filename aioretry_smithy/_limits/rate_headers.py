@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
     from multidict import MultiMapping
 
-_TOO_MANY_REQUESTS = 429
+_THROTTLING = {403, 429}
+"""The statuses whose ``Retry-After`` is that of a rate; GitHub answers with a 403."""
+
 _UNIX_TIME = 1e9
 """Seconds above which a reset is a time, and not a delay."""
 
@@ -51,7 +53,7 @@ def seconds_to_reset(status: int, headers: MultiMapping[str]) -> float | None:
     >>> seconds_to_reset(200, CIMultiDict({"RateLimit": '"default";r=0;t=7'}))
     7.0
     """
-    if status == _TOO_MANY_REQUESTS:
+    if status in _THROTTLING:
         seconds = retry_after(headers)
         if seconds is not None:
             return seconds

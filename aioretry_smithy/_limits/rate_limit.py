@@ -118,10 +118,11 @@ class RateLimit(Shared):
     def from_headers(*, max_wait: float = _MAX_WAIT) -> RateLimit:
         """Return a limit that follows the headers in which a server reports its own.
 
-        When nothing is left, requests wait for the reset, and then all of them go out.
-        A longer wait is cut to *max_wait*. Then one request goes out, and the others
-        wait for what its answer says; if it fails, is cancelled, or has no answer after
-        *max_wait*, the next one goes out. It reads
+        When nothing is left, requests wait for the reset, and then all of them go out,
+        in their order and scattered: over a fifth of the wait, but no more than a
+        second. A longer wait is cut to *max_wait*. Then one request goes out, and the
+        others wait for what its answer says; if it fails, is cancelled, or has no
+        answer after *max_wait*, the next one goes out. It reads
 
         - ``RateLimit`` and ``RateLimit-Policy`` of the IETF's draft, such as
           ``"default";r=0;t=30``: nothing is left for 30 s. Of several policies with
@@ -130,7 +131,7 @@ class RateLimit(Shared):
           ``-Requests`` or ``-Tokens`` behind it, as servers of language models send
           them. A reset is a number of seconds, a Unix time where it is above 10^9, a
           duration such as ``6m0s`` or ``120ms``, or a date.
-        - ``Retry-After`` of a 429, which comes before the others.
+        - ``Retry-After`` of a 429 or a 403, which comes before the others.
 
         Take one for each host, with
         :meth:`RateLimitingClient.new_per_host_decorator`.

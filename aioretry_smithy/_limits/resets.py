@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from .._call.response_facts import headers_of
 from .._clock import NEAR, loop_time
 from .rate_headers import seconds_to_reset
+from .scatter import Scatter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 class Resets:
     """Keep requests back until the time that a server named, or for the longest wait.
 
+    Then those that wait go out one by one, within a fifth of the wait, or a second.
+
     After a wait that was cut one request goes out, the probe, and the others wait for
     what it learns: for the longest wait once more, then another probe goes out. What a
     request costs does not matter: the server counts.
@@ -27,7 +30,15 @@ class Resets:
         max_wait: The longest wait in seconds.
     """
 
-    __slots__ = ("_is_probed", "_max_wait", "_probe_at", "_reset_at", "_round", "wake")
+    __slots__ = (
+        "_is_probed",
+        "_max_wait",
+        "_probe_at",
+        "_reset_at",
+        "_round",
+        "_scatter",
+        "wake",
+    )
 
     wake: Callable[[], None]
     """Called where requests may go out sooner than it has said."""
@@ -37,12 +48,17 @@ class Resets:
         # Not infinite until the answer to a probe says more.
         self._reset_at = self._probe_at = -math.inf
         self._is_probed = False
+        self._scatter = Scatter()
         # The number that all probes have until one of them is answered.
         self._round = 1
 
     def turn(self, now: float, cost: float) -> float:
         """Return when a request may go out unasked."""
         return max(now, self._reset_at, self._probe_at)
+
+    def next_turn(self, now: float, waiting: int, patience: float) -> float:
+        """Return when the first of those that wait goes out, now that it may."""
+        return self._scatter.next_turn(now, waiting, patience)
 
     def forecast(self, now: float, cost: float, ahead: float) -> float:
         """Return the time before which no request goes out for sure."""
@@ -51,6 +67,7 @@ class Resets:
 
     def take(self, now: float, cost: float) -> Resets | Probe:
         """Let a request go out, which may be the probe."""
+        self._scatter.let_go()
         if self._probe_at == -math.inf:
             # The server does the counting.
             return self
@@ -80,10 +97,12 @@ class Resets:
 
     def close(self, now: float, seconds: float) -> None:
         """Let no request go out for some seconds; earlier calls hold too."""
-        if seconds > self._max_wait:
-            self._probe_at = max(self._probe_at, now + self._max_wait)
+        waits = min(seconds, self._max_wait)
+        if waits < seconds:
+            self._probe_at = max(self._probe_at, now + waits)
         else:
-            self._reset_at = max(self._reset_at, now + seconds)
+            self._reset_at = max(self._reset_at, now + waits)
+        self._scatter.begin(now + waits, waits)
 
     def open(self, probed: int) -> bool:
         """Let all go out; return False if a probe has been answered before."""
@@ -92,6 +111,7 @@ class Resets:
         self._round += 1
         self._reset_at = self._probe_at = -math.inf
         self._is_probed = False
+        self._scatter.begin(loop_time(), self._max_wait)
         return True
 
     def lose_probe(self, probed: int) -> None:

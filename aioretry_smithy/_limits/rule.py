@@ -45,6 +45,13 @@ class Rule(RatePermit, Protocol):
         """Return when a request may go out that has no other before it."""
         ...
 
+    def next_turn(self, now: float, waiting: int, patience: float) -> float:
+        """Return when the first of so many goes out that wait, now that it may.
+
+        *patience* are the seconds after which one of them gives up.
+        """
+        ...
+
     def forecast(self, now: float, cost: float, ahead: float) -> float:
         """Return a time before which a request surely does not go out.
 

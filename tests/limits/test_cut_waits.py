@@ -23,6 +23,8 @@ from aioretry_smithy import (
     new_response,
 )
 
+pytestmark = pytest.mark.usefixtures("draw")
+
 HUGE = {"Retry-After": "99999999999"}
 LEFT, RESET = "X-RateLimit-Remaining", "X-RateLimit-Reset"
 

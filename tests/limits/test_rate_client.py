@@ -189,6 +189,7 @@ class TestLog:
 class TestDecorators:
     """One rate for all, or one for each host."""
 
+    @pytest.mark.usefixtures("draw")
     async def test_each_host_has_a_rate_of_its_own(self):
         """The headers of one host hold for that one."""
         closed = (429, {"Retry-After": "3"}, b"")

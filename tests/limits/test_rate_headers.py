@@ -117,6 +117,18 @@ def test_retry_after_comes_first_on_a_429():
     assert 7.0 == seconds_to_reset(429, CIMultiDict({LEFT: "0", RESET: "7"}))
 
 
+def test_a_403_counts_like_a_429():
+    """Some limits say so, such as GitHub's; a 503 is of the server's health."""
+    headers = CIMultiDict({"Retry-After": "30", LEFT: "7", RESET: "9"})
+
+    assert 30.0 == seconds_to_reset(403, headers)
+    assert seconds_to_reset(503, headers) is None
+
+    headers = CIMultiDict({LEFT: "0", RESET: "7"})
+
+    assert 7.0 == seconds_to_reset(403, headers)
+
+
 def test_a_unix_time_without_a_date_counts_from_our_own_clock():
     """It may be over already."""
     soon, long_ago = str(int(time.time()) + 60), "1000000001"

@@ -170,6 +170,7 @@ class TestSeveral:
             assert (5.0, RateLimitError) == await heavy
             assert (5.0, 200) == await light
 
+    @pytest.mark.usefixtures("draw")
     async def test_a_limit_that_learns_may_be_one_of_them(self, beside):
         """All wait for the reset that its answers name."""
         learning = RateLimit.from_headers()
