@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import os
+import shutil
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
+from .._report.document import Table
 from .._report.text import lines
 
 if TYPE_CHECKING:
@@ -13,6 +16,9 @@ if TYPE_CHECKING:
 
     from .. import RequestLog
     from .._report.document import Block
+
+_NUMBERS: Final = frozenset({"answered", "attempts", "load", "recovery", "seconds"})
+"""The columns of figures in what the other commands show."""
 
 
 class PlainOutput:
@@ -54,12 +60,24 @@ class PlainOutput:
 
     def document(self, blocks: Iterable[Block]) -> None:
         """Write headings, lines, tables and trees."""
+        width = edge(self.file)
         for block in blocks:
-            for line in lines(block):
+            for line in lines(block, width):
                 self.line(line)
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
         """Write rows, of which the first holds the names of the columns."""
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for row in rows:
-            self.line("  ".join(map(str.ljust, row, widths)).rstrip())
+        self.document([columns_of(rows)])
+
+
+def columns_of(rows: Sequence[Sequence[str]]) -> Table:
+    """Return a table of rows, of which some columns are known for their figures."""
+    texts = tuple(name for name in rows[0] if name not in _NUMBERS)
+    return Table(tuple(map(tuple, rows)), texts)
+
+
+def edge(file: TextIO) -> int | None:
+    """Return the columns of a terminal; None of a file or a pipe: it has no edge."""
+    if not (file.isatty() or "COLUMNS" in os.environ):
+        return None
+    return shutil.get_terminal_size().columns

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 import rich.box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import Progress, TaskID
 from rich.table import Table
@@ -16,7 +16,8 @@ from .._log.rich_tree import RichTree
 from .._log.saved_log import SavedLog
 from .._report.document import Heading
 from .._report.document import Table as Columns
-from .plain_output import PlainOutput
+from .._report.text import stacked, widths
+from .plain_output import PlainOutput, columns_of, edge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
     from .. import RequestLog
     from .._report.document import Block
 
-_NUMBERS = frozenset({"answered", "attempts", "load", "recovery", "seconds"})
-
-
 _NARROWEST = 12
 """Columns of a text in a table at least."""
+
+_GAP, _WIDE_GAP = 2, 3
+"""Columns between two columns of a table."""
 
 _OF_A_FILE = 10_000
 """Columns that are no limit: a pipe has no edge."""
@@ -46,7 +47,7 @@ class RichOutput(PlainOutput):
     def __init__(self, file: TextIO | None) -> None:
         super().__init__(file)
         self._console = self._of_columns = _Console(file=self.file)
-        if not (self._console.is_terminal or "COLUMNS" in os.environ):
+        if edge(self.file) is None and not self._console.is_terminal:
             # In 80 columns, words are broken that somebody may look for.
             self._of_columns = _Console(file=self.file, width=_OF_A_FILE)
 
@@ -89,35 +90,56 @@ class RichOutput(PlainOutput):
             else:
                 self._print(Text(block))
 
-    def _print_columns(self, columns: Columns) -> None:
+    def table(self, rows: Sequence[Sequence[str]]) -> None:
+        """Write rows, of which the first holds the names of the columns."""
+        self._print_columns(columns_of(rows), _WIDE_GAP)
+
+    def _print_columns(self, columns: Columns, gap: int = _GAP) -> None:
+        room = self._of_columns.width
+        wide = _fitting(columns, room, gap)
+        if wide is None:
+            for line in stacked(columns, room):
+                self._print(Text(line))
+            return
         head, *rows = columns.rows
         table = Table(
             box=rich.box.SIMPLE_HEAD,
             show_edge=False,
             pad_edge=False,
-            padding=(0, 1, 0, 0),
+            padding=(0, 1, 0, gap - 2),
         )
-        for name in head:
-            is_text = name in columns.texts
+        for name, width in zip(head, wide, strict=True):
             table.add_column(
                 Text(name),
-                justify="left" if is_text else "right",
-                overflow="fold" if is_text else "ellipsis",
-                min_width=_NARROWEST if is_text else None,
+                justify="left" if name in columns.texts else "right",
+                overflow="fold",
+                width=width,
             )
         for row in rows:
             table.add_row(*map(Text, row))
         self._of_columns.print(table)
 
-    def table(self, rows: Sequence[Sequence[str]]) -> None:
-        """Write rows, of which the first holds the names of the columns."""
-        table = Table(box=rich.box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-        for name in rows[0]:
-            table.add_column(name, justify="right" if name in _NUMBERS else "left")
-        for row in rows[1:]:
-            table.add_row(*map(Text, row))
-        self._console.print(table)
-
     def _print(self, text: Text | RichTree) -> None:
         # A line stays whole when the terminal is made narrower later.
         self._console.print(text, soft_wrap=True)
+
+
+def _fitting(columns: Columns, room: int, gap: int) -> list[int] | None:
+    """Return the widths of columns of which no number is cut; None without room."""
+    names, *rows = columns.rows
+    full = widths(columns)
+    least = [
+        min(wide, _NARROWEST)
+        if name in columns.texts
+        else max(map(cell_len, [*name.split(), *(row[place] for row in rows)]))
+        for place, (name, wide) in enumerate(zip(names, full, strict=True))
+    ]
+    left = room - gap * (len(names) - 1) - sum(least)
+    if left < 0:
+        return None
+    found = []
+    for wide, narrow in zip(full, least, strict=True):
+        more = min(left, wide - narrow)
+        left -= more
+        found.append(narrow + more)
+    return found

@@ -81,7 +81,25 @@ def test_plain_table_is_aligned():
     file = io.StringIO()
     PlainOutput(file).table(TABLE)
 
-    assert "call    attempts\na       10\nbcdefg  2\n" == file.getvalue()
+    assert "call    attempts\na             10\nbcdefg         2\n" == file.getvalue()
+
+
+@pytest.mark.parametrize("make", outputs())
+@pytest.mark.parametrize("width", [12, 20, 40])
+def test_tables_of_all_commands_fit(make, width, monkeypatch):
+    """No figure is cut where a terminal is narrow: a row takes several lines."""
+    monkeypatch.setenv("COLUMNS", f"{width}")
+    file = io.StringIO()
+    head = "chain", "load", "recovery", "attempts"
+    make(file).table([head, ("yours", "1,234.56", "never", "12.34")])
+    lines = file.getvalue().splitlines()
+
+    assert {"1,234.56", "never", "12.34"} <= {
+        *file.getvalue().replace(",\n", "\n").split()
+    }
+    if width < 40:
+        assert lines[0] == "yours"
+        assert lines[1].startswith("  load 1,234.56")
 
 
 @needs_rich

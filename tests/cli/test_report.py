@@ -73,17 +73,6 @@ def test_report_without_rich(calls, plain, capsys):
     assert "\nGET https://shop.example.com/orders/17  ->  200" in shown
 
 
-@pytest.mark.parametrize("width", [20, 80, 200])
-def test_all_widths_show_the_same_numbers(calls, width, monkeypatch, capsys):
-    """Rich breaks texts where it must, and loses nothing of the groups."""
-    monkeypatch.setenv("COLUMNS", f"{width}")
-    assert 0 == main(["report", calls, "--top=0"])
-
-    shown = capsys.readouterr().out
-    assert width < 80 or ("1.333" in shown and "67 %" in shown)
-    assert "67 %" in shown.replace("\n", "") or width < 80
-
-
 def test_a_pipe_has_no_edge(tmp_path, monkeypatch, capsys):
     """What somebody looks for in a file is not broken in two."""
     monkeypatch.delenv("COLUMNS", raising=False)
