@@ -61,8 +61,8 @@ class EndpointGroup(Shared):
     """
 
     def __init__(self, source: Source, settings: GroupSettings) -> None:
-        name = settings.name
-        self._name = checked_name(name or source.usual_name, "endpoint-group")
+        name = source.usual_name if settings.name is None else settings.name
+        self._name = checked_name(name, "endpoint-group")
         self._source = source
         self._settings = settings
         self._roster: Roster | None = None

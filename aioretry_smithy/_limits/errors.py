@@ -38,6 +38,9 @@ class ConcurrencyLimitError(LimitedRequestError):
     pending: int
     """Requests in the queue when this one left it."""
 
+    is_of_endpoint: bool = False
+    """Whether the limit is that of one endpoint, so that another may be asked."""
+
     _snapshots = _KEPT_OF_LIMIT
 
     def __init__(self, limit: ConcurrencyLimit, waited: float, pending: int) -> None:

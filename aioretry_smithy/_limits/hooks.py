@@ -86,7 +86,14 @@ class ConcurrencyHooks(Hooks):
                 return permit
         limit._refuse(context_of(call, scope))
         # A variable would keep the error alive, since the error keeps this frame.
-        raise unsent(ConcurrencyLimitError(limit, loop_time() - started, limit.pending))
+        raise self._refusal(limit, loop_time() - started, request)
+
+    def _refusal(
+        self, limit: ConcurrencyLimit, waited: float, request: HttpRequest
+    ) -> ConcurrencyLimitError:
+        error = unsent(ConcurrencyLimitError(limit, waited, limit.pending))
+        error.is_of_endpoint = self.is_of_endpoint and request.route is not None
+        return error
 
     def leave(
         self,

@@ -8,6 +8,7 @@ import aiohttp
 
 from .._call.rounds import status_judged
 from .._call.tries import has_untried, is_unsent
+from .._errors import RefusedRequestError
 from .._failures.groups import peel
 from .wait import Wait
 
@@ -41,9 +42,15 @@ def overrules(call: Call, record: Record, cause: Exception | None) -> bool:
     if record.route is None or cause is None:
         return False
     failure = peel(cause)
-    is_refused = getattr(failure, "is_of_endpoint", False)
+    is_refused = _is_open_circuit(failure)
     is_bad = isinstance(failure, _BAD_SERVERS) and call.switches < _MOST_SWITCHES
     return (is_refused or is_bad) and is_unsent(failure) and has_untried(call, record)
+
+
+def _is_open_circuit(failure: BaseException) -> bool:
+    """Say whether the circuit of the one endpoint is open."""
+    is_of_endpoint: bool = getattr(failure, "is_of_endpoint", False)
+    return is_of_endpoint and isinstance(failure, RefusedRequestError)
 
 
 def without_wait(
@@ -67,7 +74,7 @@ def without_wait(
         is_one = asked and status == _UNAVAILABLE
         return wait, 0.0 if is_one and has_untried(call, record) else asked
     failure = peel(cause)
-    past_open_circuit = getattr(failure, "is_of_endpoint", False)
+    past_open_circuit = _is_open_circuit(failure)
     may_switch = past_open_circuit or call.switches < _MOST_SWITCHES
     if may_switch and is_unsent(failure) and has_untried(call, record):
         return _PAST_OPEN_CIRCUIT if past_open_circuit else ELSEWHERE, 0.0

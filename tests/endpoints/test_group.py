@@ -102,6 +102,22 @@ class TestOf:
         assert "http://a.example, http://b.example" == EndpointGroup.of(*two).name
         assert "orders" == EndpointGroup.of(*two, name="orders").name
 
+    @pytest.mark.parametrize("name", ["", 0, False, b""])
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda name: EndpointGroup.of("http://a.example", name=name),
+            lambda name: EndpointGroup.dns("http://a.example", name=name),
+            lambda name: EndpointGroup.srv("_http._tcp.a.example", name=name),
+            lambda name: DynamicEndpointGroup(name=name),
+        ],
+        ids=["of", "dns", "srv", "dynamic"],
+    )
+    def test_empty_name_is_refused(self, make, name):
+        """It is no name, and was not left out."""
+        with bad_argument("name", name, "a str that is not empty"):
+            make(name)
+
 
 class TestDescribe:
     """A group in words."""

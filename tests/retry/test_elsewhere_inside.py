@@ -14,13 +14,17 @@ from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitState,
+    ConcurrencyLimitError,
     ConcurrencyLimitingClient,
     FailFastError,
     OutlierDetection,
+    RateLimit,
+    RateLimitingClient,
     RetryBudget,
     RetryConfig,
     RetryingClient,
     RetryRule,
+    RetryStopReason,
     RetryStrategy,
 )
 
@@ -189,6 +193,88 @@ class TestBreakerInside:
 
         assert [(0.5, "backoff")] == delays(log)
         assert {} == out(group)
+
+    @pytest.mark.parametrize("method", ["GET", "POST"])
+    @pytest.mark.parametrize("detection", [OutlierDetection(), None])
+    @pytest.mark.parametrize("longest", [0.0, 2.0])
+    async def test_full_limit_of_one_sends_elsewhere_at_once(
+        self, method, detection, longest
+    ):
+        """Its server was not asked, and is not left alone for it."""
+        limit = ConcurrencyLimitingClient.new_per_host_decorator(
+            lambda key: 1, timeout=longest
+        )
+        fleet = Fleet(a=after(9.0, 200))
+        group = group_of("ab", outlier_detection=detection)
+        async with fleet.session(group, limit, retrying(LATER)) as client:
+            first = asyncio.create_task(call(client))
+            await asyncio.sleep(1.0)
+            status, log = await call(client, method=method, data=b"x")
+            assert 1.0 + longest == now()
+            await first
+
+        assert (200, "ab", [(0.0, "next_endpoint")]) == (
+            status,
+            fleet.text,
+            delays(log),
+        )
+        assert {} == out(group)
+
+    async def test_full_limits_of_all_are_waited_for(self):
+        """Two switches, and then the backoff, until there is a place."""
+        limit = ConcurrencyLimitingClient.new_per_host_decorator(
+            lambda key: 1, max_pending=0
+        )
+        fleet = Fleet(a=after(2.2, 200), b=after(9.0, 200), c=after(9.0, 200))
+        group = group_of("abc")
+        budget = RetryBudget(brake_after=1, deposit=0.0)
+        config = RetryConfig(LATER, limiter=budget)
+        async with fleet.session(
+            group, limit, RetryingClient.new_decorator(config)
+        ) as client:
+            others = [asyncio.create_task(call(client)) for _ in range(3)]
+            await asyncio.sleep(1.0)
+            status, log = await call(client)
+            await asyncio.gather(*others)
+
+        elsewhere, later = (0.0, "next_endpoint"), (0.5, "backoff")
+        assert 200 == status
+        assert [elsewhere, elsewhere, later, later, later] == delays(log)[:5]
+        assert {*"abc"} == {*fleet.asked}
+        assert 0 == budget.failures_in_a_row
+
+    async def test_strategy_that_retries_nothing_is_obeyed(self):
+        """A full limit is no open circuit, after which its server is gone."""
+        limit = ConcurrencyLimitingClient.new_per_host_decorator(
+            lambda key: 1, max_pending=0
+        )
+        fleet = Fleet(a=after(9.0, 200))
+        group = group_of("ab")
+        async with fleet.session(
+            group, limit, retrying(RetryStrategy.never())
+        ) as client:
+            first = asyncio.create_task(call(client))
+            await asyncio.sleep(1.0)
+            error, log = await call(client)
+            await first
+
+        assert ConcurrencyLimitError is type(error)
+        assert error.is_of_endpoint
+        assert ([], RetryStopReason.REFUSED) == (delays(log), log.stop_reason)
+
+    async def test_rate_of_the_service_is_waited_for(self):
+        """Quotas are the account's, whichever of its servers is asked."""
+        limit = RateLimitingClient.new_per_host_decorator(
+            lambda key: RateLimit(1, per=2.0), timeout=0.0
+        )
+        fleet = Fleet()
+        group = group_of("ab")
+        async with fleet.session(group, limit, retrying(LATER)) as client:
+            await call(client)
+            status, log = await call(client)
+
+        assert 200 == status
+        assert "next_endpoint" not in {source for _, source in delays(log)}
 
     @pytest.mark.parametrize("detection", [OutlierDetection(), None])
     async def test_calls_after_it_ask_the_others(self, detection):
