@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import threading
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from aiohttp import payload
 from aiohttp.multipart import MultipartWriter
@@ -17,6 +17,7 @@ from .sent_content import ComparingWriter, SentContent
 
 if TYPE_CHECKING:
     from aiohttp.abc import AbstractStreamWriter
+    from multidict import CIMultiDict
 
 # Only these very classes: a user's subclass may behave differently.
 _FILES = {
@@ -33,6 +34,10 @@ IN_MEMORY = {
     payload.StringPayload,
 }
 """The classes of payloads that hold their bytes."""
+
+
+Shape: TypeAlias = "tuple[CIMultiDict[str], list[tuple[bytes, CIMultiDict[str]]]]"
+"""The headers of a body; and the boundary and the headers of each multipart in it."""
 
 
 class ReplayablePayload(Payload):
@@ -61,7 +66,7 @@ class ReplayablePayload(Payload):
             part for part in _parts(inner) if isinstance(part, AsyncFilePayload)
         ]
         self.may_differ = sent is not None or not all(map(_is_fixed, _parts(inner)))
-        self.sent = sent or SentContent(source)
+        self.sent = sent or SentContent(type(source).__name__)
         self._sending = asyncio.Lock()
         self._is_started = False
         self._was_sent = False
@@ -69,11 +74,30 @@ class ReplayablePayload(Payload):
         self._first_size: int | None = None
 
     @property
+    def shape(self) -> Shape:
+        """The headers and the boundaries that it goes out with."""
+        writers = _writers(self._inner)
+        of_writers = [(each._boundary, each.headers.copy()) for each in writers]
+        return self.headers.copy(), of_writers
+
+    def take_shape(self, shape: Shape) -> None:
+        """Go out with those of another one, as a multipart makes up a boundary."""
+        headers, of_writers = shape
+        _exchange(self.headers, headers)
+        for own, other in zip(_writers(self._inner), of_writers, strict=False):
+            own._boundary = other[0]
+            _exchange(own.headers, other[1])
+
+    @property
     def is_spent(self) -> bool:
         """Whether it was read and cannot be read from its start again."""
         return self.sent.refusal is not None or any(
             _is_used_up(part, self._is_started) for part in _parts(self._inner)
         )
+
+    def body_of(self, data: object) -> ReplayablePayload | None:
+        """Return this, if it is the body of an object."""
+        return self if self.source is data else None
 
     @property
     def size(self) -> int | None:
@@ -223,6 +247,17 @@ def _parts(body: Payload) -> list[Payload]:
     if type(body) is not MultipartWriter:
         return [body]
     return [part for each, _, _ in body._parts for part in _parts(each)]
+
+
+def _writers(body: Payload) -> list[MultipartWriter]:
+    if type(body) is not MultipartWriter:
+        return []
+    return [body, *(own for part, _, _ in body._parts for own in _writers(part))]
+
+
+def _exchange(headers: CIMultiDict[str], others: CIMultiDict[str]) -> None:
+    headers.clear()
+    headers.extend(others)
 
 
 def _is_fixed(part: Payload) -> bool:

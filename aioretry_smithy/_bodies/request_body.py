@@ -11,12 +11,15 @@ from aiohttp import payload
 from aiohttp.payload import PAYLOAD_REGISTRY, Payload
 from multidict import MultiDict, MultiDictProxy
 
+from .made_bodies import MadeBodies
 from .replayable_payload import IN_MEMORY, ReplayablePayload
 
 if TYPE_CHECKING:
     from .._call.call import Call
     from .._request.request import HttpRequest
     from .sent_content import SpentBodyError
+
+_OF_CALLS = ReplayablePayload | MadeBodies
 
 _TEXT = (str, int, float, type(None))
 _VALUES = (*_TEXT, bytes, bytearray, memoryview)
@@ -26,14 +29,15 @@ def prepare(call: Call, data: object) -> object:
     """Return the body to pass to aiohttp for one attempt.
 
     A body that aiohttp sends alike each time is returned as it is. A factory is called
-    for a fresh body. Any other body is wrapped for the whole call: opened once, rewound
-    for each attempt, closed at the end, and refused if it cannot be sent whole again.
+    for a fresh body, which has to equal what was sent before. Any other body is wrapped
+    for the whole call: opened once, rewound for each attempt, closed at the end, and
+    refused if it cannot be sent whole again.
 
     Raises:
         SpentBodyError: An earlier attempt of this call has read it.
     """
     if _is_factory(data):
-        data = data()
+        return _made(call, data)
     if _can_be_sent_again(data):
         return data
     body = _find(call, data)
@@ -42,10 +46,28 @@ def prepare(call: Call, data: object) -> object:
         if inner is None:
             return data
         body = ReplayablePayload(data, inner)
-        resources = call.needs_care()
-        resources.bodies = [*resources.bodies, body]
-    if body.is_spent:
-        raise body.sent.refuse("was read by an earlier attempt")
+        _keep(call, body)
+    _refuse_spent(body)
+    return body
+
+
+def _made(call: Call, factory: Callable[[], object]) -> object:
+    """Return the body that a factory makes for one attempt."""
+    made = _find(call, factory)
+    if not isinstance(made, MadeBodies):
+        made = MadeBodies(factory)
+        _keep(call, made)
+    _refuse_spent(made)
+    product = factory()
+    if product is None:
+        made.take_none()
+        return None
+    # Another factory of the call may return the same.
+    body = next(filter(None, (each.body_of(product) for each in _kept(call))), None)
+    if body is None:
+        inner = _payload(product)
+        return product if inner is None else made.take(product, inner)
+    _refuse_spent(body)
     return body
 
 
@@ -58,12 +80,16 @@ def is_spent(call: Call, request: HttpRequest) -> bool:
 
 def refusal_behind(call: Call, cause: BaseException) -> SpentBodyError | None:
     """Return the refusal of a body for which aiohttp has given up a connection."""
-    for body in () if call.resources is None else call.resources.bodies:
-        if isinstance(body, ReplayablePayload):
-            refusal = body.sent.refusal
-            if refusal is not None and cause.__cause__ is refusal:
-                return refusal
+    for body in _kept(call):
+        refusal = body.sent.refusal
+        if refusal is not None and cause.__cause__ is refusal:
+            return refusal
     return None
+
+
+def may_be_refused(call: Call) -> bool:
+    """Say whether a body of the call may turn out not to be what was sent before."""
+    return any(body.may_differ for body in _kept(call))
 
 
 def can_be_sent_at_once(data: object) -> bool:
@@ -151,8 +177,20 @@ def _payload(data: Any) -> Payload | None:
         return None
 
 
-def _find(call: Call, data: object) -> ReplayablePayload | None:
-    for body in () if call.resources is None else call.resources.bodies:
-        if body.source is data and isinstance(body, ReplayablePayload):
-            return body
-    return None
+def _find(call: Call, data: object) -> ReplayablePayload | MadeBodies | None:
+    return next((body for body in _kept(call) if body.source is data), None)
+
+
+def _kept(call: Call) -> list[ReplayablePayload | MadeBodies]:
+    bodies = () if call.resources is None else call.resources.bodies
+    return [each for each in bodies if isinstance(each, _OF_CALLS)]
+
+
+def _keep(call: Call, body: ReplayablePayload | MadeBodies) -> None:
+    resources = call.needs_care()
+    resources.bodies = [*resources.bodies, body]
+
+
+def _refuse_spent(body: ReplayablePayload | MadeBodies) -> None:
+    if body.is_spent:
+        raise body.sent.refuse("was read by an earlier attempt")

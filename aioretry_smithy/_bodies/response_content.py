@@ -253,6 +253,22 @@ async def discard(
         response.close()  # does nothing after release()
 
 
+async def keep(response: aiohttp.ClientResponse) -> None:
+    """Free the connection of a response that may yet be needed, as its outcome.
+
+    A small body is read, and stays readable. One that is large or slow is not worth a
+    connection: reading it will fail. It never takes more than 0.1 s.
+    """
+    try:
+        if (getattr(response, "content_length", None) or 0) <= _DRAIN_BYTES:
+            with suppress(aiohttp.ClientError, OSError):
+                async with asyncio.timeout(_DRAIN_SECONDS):
+                    await _read_chunks(response, _DRAIN_BYTES, _ChunksRead([], []))
+    finally:
+        if connection_of(response) is not None:
+            response.close()
+
+
 async def _drain(response: aiohttp.ClientResponse, seconds: float) -> bool:
     content = response.content
     declared = response.content_length or 0

@@ -22,7 +22,7 @@ class SentContent:
     Of one that never went out whole, they are those of its longest beginning.
 
     Args:
-        source: What the caller gave.
+        name: What errors call the body.
     """
 
     __slots__ = ("_announced", "_name", "checksum", "is_whole", "length", "refusal")
@@ -39,8 +39,8 @@ class SentContent:
     refusal: SpentBodyError | None
     """The error by which another send was refused, if one was."""
 
-    def __init__(self, source: object) -> None:
-        self._name = type(source).__name__
+    def __init__(self, name: str) -> None:
+        self._name = name
         self._announced: int | None = None
         self.length = self.checksum = 0
         self.is_whole = False

@@ -8,7 +8,7 @@ the hooks and senders that know them.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from .._failures.frames import came_from_aiohttp, went_out
 from .._failures.kept_cause import LOG_KEY, KeptCause, drop_frames
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import aiohttp
     from multidict import CIMultiDict
 
-    from .call import Call, Sent
+    from .call import Attempt, Call, Sent
     from .hooks import Scope
     from .kinds import Request
     from .outcome import Outcome
@@ -255,6 +255,14 @@ def begin_beside(call: Call, record: Record) -> Sent:
     sent.began, sent.deadline = record.attempt_started, record.deadline
     sent.request_preview, sent.first_sent = record.request_preview, record.first_sent
     return sent
+
+
+def count_earlier(scope: Scope, earlier: Record, outcome: Outcome) -> None:
+    """Let an earlier request of an attempt count, with the outcome that it had."""
+    earlier.outcome = outcome
+    if scope.record is not earlier:
+        # Each request of an attempt has a record of its own.
+        cast("Attempt", scope).record = cast("Sent", earlier)
 
 
 def end_call(call: Call, raised: BaseException | None = None) -> None:

@@ -6,10 +6,11 @@ import inspect
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from .._bodies.request_body import is_spent
-from .._bodies.response_content import discard
+from .._bodies.request_body import is_spent, may_be_refused
+from .._bodies.response_content import discard, keep
+from .._bodies.sent_content import SpentBodyError
 from .._call.call import Attempt
-from .._call.recorder import follow_rejected, record_failure
+from .._call.recorder import count_earlier, follow_rejected, record_failure
 from .._call.response_facts import history_of, url_of
 from .._call.stamps import BoundHeader
 from .._call.time_limits import TimeLimits
@@ -151,9 +152,34 @@ class RefreshingClient(DecoratingClient[HttpClient]):
         self._tokens.reject(token)
         if is_spent(call, request):
             return response
+        if may_be_refused(call):
+            return await self._send_or(response, ctx, request)
         # Its connection may be the one that the fetch needs.
         await discard(response)
         del response
+        return await self._send_again(ctx, request)
+
+    async def _send_or(
+        self,
+        response: aiohttp.ClientResponse,
+        ctx: ClientRequestContext,
+        request: HttpRequest,
+    ) -> aiohttp.ClientResponse:
+        """Send a request with another token; where its body has changed, it was all."""
+        _, scope = state_of(ctx)
+        before, outcome = scope.record, scope.record.outcome
+        await keep(response)
+        try:
+            return await self._send_again(ctx, request)
+        except SpentBodyError:
+            count_earlier(scope, before, outcome)
+            return response
+
+    async def _send_again(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Send a request with another token, since the server has refused one."""
+        call, scope = state_of(ctx)
         token = await self._another(call, scope)
         with_token = self._with(call, request, token)
         try:

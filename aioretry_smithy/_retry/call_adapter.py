@@ -73,10 +73,13 @@ class CallAdapter(ABC):
         """
 
     @abstractmethod
-    def release(self, result: Result, seconds: float) -> Awaitable[None] | None:
+    def release(
+        self, result: Result, seconds: float, *, keep: bool = False
+    ) -> Awaitable[None] | None:
         """Release the connection of *result*, in at most *seconds*.
 
-        It may go on in what it returns, which is awaited.
+        It may go on in what it returns, which is awaited. What to *keep* stays
+        readable.
         """
 
     @abstractmethod
@@ -135,9 +138,11 @@ class HttpAdapter(CallAdapter):
         return looked
 
     def release(
-        self, response: aiohttp.ClientResponse, seconds: float
+        self, response: aiohttp.ClientResponse, seconds: float, *, keep: bool = False
     ) -> Awaitable[None] | None:
         """Release *response* and its connection, in at most *seconds*."""
+        if keep:
+            return _content.keep(response)
         if connection_of(response) is not None:
             return _content.discard(response, seconds=seconds)
         response.release()
@@ -188,7 +193,7 @@ class RpcAdapter(CallAdapter):
     ) -> _T | None:
         return None if look is None else await look(result)
 
-    def release(self, result: object, seconds: float) -> None:
+    def release(self, result: object, seconds: float, *, keep: bool = False) -> None:
         return None
 
     def close(self, result: object) -> None:

@@ -23,7 +23,8 @@ from .._listeners import tell
 from .break_off import deadline_passed, record_break, record_stop
 from .elsewhere import ELSEWHERE, overrules, without_wait
 from .limiter import acquired, notify, report
-from .wait import AT_ONCE, LATER, SUCCEEDED, Stop, plan_wait
+from .replaced_outcome import ReplacedOutcome, outcome_of
+from .wait import AT_ONCE, LATER, NOT_REPLAYABLE, SUCCEEDED, Stop, plan_wait
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -65,6 +66,7 @@ class RetriedCall(Ending):
         "_is_looked_at",
         "_owes_refund",
         "_permitted",
+        "_replaced",
         "_stop",
         "_tick",
         "adapter",
@@ -83,6 +85,7 @@ class RetriedCall(Ending):
     """The error with which a Smithy strategy refused another attempt."""
 
     _earlier_cause: Exception | None
+    _replaced: ReplacedOutcome | None
 
     next_delay: Callable[[], Awaitable[Decision]]
     """Finds out what :meth:`delay_at_once` has put off."""
@@ -115,7 +118,7 @@ class RetriedCall(Ending):
         self._owes_refund = False
         # The attempt after which the limiter permitted a retry.
         self._permitted: Scope | None = None
-        self._earlier_cause = self.refusal = None
+        self._earlier_cause = self.refusal = self._replaced = None
         # Found once: time_left() is asked twice an attempt.
         self._tick = tick_of(call.loop)
 
@@ -305,7 +308,7 @@ class RetriedCall(Ending):
 
     def forget_earlier(self) -> None:
         """Drop earlier failures: this object is in the frames of what is raised."""
-        self._earlier_cause = self.refusal = None
+        self._earlier_cause = self.refusal = self._replaced = None
 
     async def wait(self, wait: Wait) -> Stop | None:
         """Wait for the next attempt; return why there is none after all."""
@@ -318,10 +321,11 @@ class RetriedCall(Ending):
         record.delay, record.delay_source = whole, wait.source
         if wait is ELSEWHERE:
             call.switches += 1
+        kept = self._replaced = ReplacedOutcome.of(self, record)
         try:
             if self.result is not NOTHING:
                 record.outcome.is_unwanted = True
-                releasing = self.adapter.release(self.result, whole)
+                releasing = self.adapter.release(self.result, whole, keep=bool(kept))
                 if releasing is not None:
                     await releasing
                     rest -= clock() - started
@@ -357,8 +361,9 @@ class RetriedCall(Ending):
 
     def _end(self, reason: RetryStopReason | None) -> None:
         """Write the outcome into the record of the call."""
+        record, reason = outcome_of(self, self.attempt.record, self._replaced, reason)
         tell_of_body(self.call, self.result)
-        record_stop(self.call, self.attempt.record, reason, self.refusal)
+        record_stop(self.call, record, reason, self.refusal)
         if self.cause is not None:
             record_failure(self.call, self.call, self.cause)
         self.forget_earlier()
@@ -384,9 +389,8 @@ class RetriedCall(Ending):
     def _limit(self) -> Stop | None:
         if self.attempts_made >= self.config.max_total_attempts:
             return Stop(RetryStopReason.MAX_TOTAL_ATTEMPTS)
-        if self.adapter.is_spent(self.call, self.request, self.cause):
-            return Stop(RetryStopReason.BODY_NOT_REPLAYABLE)
-        return None
+        is_spent = self.adapter.is_spent(self.call, self.request, self.cause)
+        return NOT_REPLAYABLE if is_spent else None
 
     async def _end_retry(self) -> None:
         """Tell the limiter that the retry that it permitted is over."""

@@ -49,6 +49,7 @@ LATER: Final = Stop(None)
 
 SUCCEEDED: Final = Stop(None)
 NOT_WANTED: Final = Stop(RetryStopReason.NO_RETRY)
+NOT_REPLAYABLE: Final = Stop(RetryStopReason.BODY_NOT_REPLAYABLE)
 
 
 _TOO_LATE: Final = Stop(RetryStopReason.DEADLINE)

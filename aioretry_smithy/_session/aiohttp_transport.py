@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from multidict import CIMultiDict
 
+from .._bodies.sent_content import SpentBodyError
 from .._call.call import Attempt
 from .._call.defaults import OF_ALL
-from .._call.recorder import follow_stale, note_defaults, note_request
+from .._call.recorder import (
+    count_earlier,
+    follow_stale,
+    note_defaults,
+    note_request,
+)
 from .._context.options import current_options, lending
 from .._endpoints.visit import move_resend
 from .._failures.marks import mark_reached_server
@@ -79,12 +85,15 @@ class AiohttpTransport(Transport):
         cause: BaseException,
     ) -> Any:
         """Send *request* again where a connection of the pool was broken."""
-        resends = 0
+        resends, broken, stale, outcome = 0, None, record, record.outcome
         try:
             note_request(scope, request)
             while True:
                 cause = judged(call, scope, record, cause)
-                if resends:
+                if broken is not None:
+                    if isinstance(cause, SpentBodyError):
+                        count_earlier(scope, stale, outcome)
+                        raise broken
                     # On the broken connection, by a server that may be gone now.
                     mark_reached_server(cause)
                 again = None
@@ -93,20 +102,12 @@ class AiohttpTransport(Transport):
                     again = request_to_resend(call, record, request, cause)
                 if again is None:
                     raise cause
-                resends, stale = resends + 1, record
+                resends, broken = resends + 1, cause
+                stale, outcome = record, record.outcome
                 # Without attempts all requests share the record of the call.
                 if isinstance(scope, Attempt):
                     scope.record = record = follow_stale(call, record)
-                if stale.route is not None:
-                    is_first = not repeats_hops(again)
-                    before, request = (
-                        request,
-                        move_resend(
-                            call, scope, stale, record, request, may_move=is_first
-                        ),
-                    )
-                    if request is not before:
-                        again = RoutedRequest.to(request.route, request.url, again)
+                request, again = _moved(call, scope, stale, record, request, again)
                 try:
                     response = await self.start(call, scope, again)
                 except BaseException as failure:
@@ -115,8 +116,8 @@ class AiohttpTransport(Transport):
                     self.answered(call, scope, record, response)
                     return response
         finally:
-            # It has this frame, which must not have it.
-            del cause
+            # They have this frame, which must not have them.
+            del broken, cause
 
     def start(
         self, call: Call, scope: Scope, request: HttpRequest
@@ -162,6 +163,24 @@ class AiohttpTransport(Transport):
             return send()
         json = call.needs_care().json if "json" in arguments else None
         return sending(scope.record, json, send)
+
+
+def _moved(
+    call: Call,
+    scope: Scope,
+    stale: Record,
+    record: Record,
+    request: HttpRequest,
+    again: HttpRequest,
+) -> tuple[HttpRequest, HttpRequest]:
+    """Return a request and how to send it again, elsewhere if its endpoint is out."""
+    if stale.route is None:
+        return request, again
+    may_move = not repeats_hops(again)
+    moved = move_resend(call, scope, stale, record, request, may_move=may_move)
+    if moved is not request:
+        again = RoutedRequest.to(moved.route, moved.url, again)
+    return moved, again
 
 
 def _prepared(

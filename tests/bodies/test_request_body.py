@@ -323,47 +323,6 @@ async def test_questions_of_middlewares_go_on_to_the_payload():
     assert [("utf-8", "strict"), ("ascii", "ignore")] * 2 == asked
 
 
-async def test_factory_is_asked_for_each_attempt():
-    """The value that it returns is treated like any other body."""
-    made = []
-
-    def factory():
-        made.append(io.BytesIO(b"abc"))
-        return made[-1]
-
-    ctx, request = call(factory)
-    sent = [await send(ctx, factory) for _ in range(3)]
-    await close_bodies(ctx)
-
-    assert [b"abc"] * 3 == sent
-    assert 3 == len(made)
-    assert not is_spent(call_of(ctx), request)
-
-
-async def test_async_generator_function_is_a_factory():
-    """Without the parentheses a stream can be sent again."""
-    ctx, _ = call(stream)
-
-    assert [b"stream"] * 2 == [await send(ctx, stream) for _ in range(2)]
-
-
-async def test_factory_of_plain_values_passes_them_on():
-    """They need no care."""
-    ctx, _ = call(None)
-
-    assert b"abc" == prepare(call_of(ctx), lambda: b"abc")
-
-
-async def test_factory_that_returns_the_same_stream_is_found_out():
-    """It was read by the first attempt."""
-    data = stream()
-    ctx, _ = call(lambda: data)
-    await send(ctx, lambda: data)
-
-    with pytest.raises(SpentBodyError):
-        prepare(call_of(ctx), lambda: data)
-
-
 @pytest.mark.parametrize("attempts", [1, 3])
 async def test_file_is_closed_when_the_call_ends_if_aiohttp_would_close_it(
     tmp_path, attempts
