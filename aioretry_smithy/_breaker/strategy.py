@@ -13,8 +13,8 @@ from .._call.rounds import THROTTLING, is_throttled, status_judged
 from .._context.context import context_of, state_of
 from .._errors import UnprocessedRequestError, bad_argument
 from .._failures.groups import peel
-from .._failures.marks import raised_by_caller, was_queued
-from .._failures.safety import RetrySafety, safety_by_kind
+from .._failures.marks import raised_by_caller
+from .._failures.safety import is_of_server
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -167,6 +167,4 @@ def _concerns_the_server(cause: BaseException) -> bool:
     cause = peel(cause)
     if isinstance(cause, _OF_THE_SERVER):
         return not raised_by_caller(cause)
-    if isinstance(cause, UnprocessedRequestError) or was_queued(cause):
-        return False
-    return safety_by_kind(cause) is not RetrySafety.NO
+    return not isinstance(cause, UnprocessedRequestError) and is_of_server(cause)

@@ -9,8 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._errors import RefusedRequestError, ResponseTimeoutError
+from .._failures.blame import broken_connection_is_made, is_of_user_code
 from .._failures.frames import REQUEST, frames_of, was_answered
-from .._failures.marks import mark_raised_by_caller, mark_reached_server
+from .._failures.marks import (
+    mark_connection_failed,
+    mark_of_no_server,
+    mark_raised_by_caller,
+    mark_reached_server,
+)
 from .._failures.pool_queue import mark_in_pool
 from .._failures.safety import is_timeout, is_unprocessed
 from .recorder import cause_of
@@ -55,8 +61,16 @@ def mark_failure_source(cause: BaseException, record: Record) -> None:
     if variables.get("history", True) or was_answered(request):
         mark_reached_server(cause)
     is_early = request is None and inside[:1] != [_TIMER]
-    if isinstance(cause, Exception) and (is_early or _comes_from_body(cause)):
+    if not isinstance(cause, Exception):
+        return
+    if is_early or _comes_from_body(cause):
         mark_raised_by_caller(cause)
+        return
+    if is_of_user_code(cause):
+        mark_of_no_server(cause)
+    is_made = broken_connection_is_made(cause)
+    if is_made is not None:
+        mark_connection_failed(cause, is_made=is_made)
 
 
 def waited_in_pool(cause: BaseException) -> bool:

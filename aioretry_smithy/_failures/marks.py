@@ -8,6 +8,8 @@ from .groups import peel
 
 QUEUED: Final = "_aioretry_smithy_queued"
 
+_CONNECTION: Final = "_aioretry_smithy_connection_failed"
+_NO_SERVER: Final = "_aioretry_smithy_no_server"
 _RAISED_BY_CALLER: Final = "_aioretry_smithy_raised_by_caller"
 _SEEN: Final = "_aioretry_smithy_seen"
 _SIBLING_TIMED_OUT: Final = "_aioretry_smithy_sibling_timed_out"
@@ -34,6 +36,36 @@ def mark_raised_by_caller(cause: BaseException) -> None:
 def raised_by_caller(cause: BaseException) -> bool:
     """Say whether :func:`mark_raised_by_caller` was called for an exception."""
     return bool(vars(cause).get(_RAISED_BY_CALLER, False))
+
+
+def mark_connection_failed(cause: BaseException, *, is_made: bool) -> None:
+    """Note that a bug of what is below aiohttp broke a connection.
+
+    Args:
+        cause: The exception, of a class that means a mistake of the caller's else.
+        is_made: Whether the connection was there, so that something may have been sent.
+    """
+    vars(cause)[_CONNECTION] = is_made
+
+
+def connection_failed(cause: BaseException) -> bool:
+    """Say whether :func:`mark_connection_failed` was called for an exception."""
+    return _CONNECTION in vars(cause)
+
+
+def had_no_connection(cause: BaseException) -> bool:
+    """Say whether that was before there was a connection."""
+    return vars(cause).get(_CONNECTION) is False
+
+
+def mark_of_no_server(cause: BaseException) -> None:
+    """Note that no server had a part in it: a hook or a middleware has failed."""
+    vars(cause)[_NO_SERVER] = True
+
+
+def is_of_no_server(cause: BaseException | None) -> bool:
+    """Say whether :func:`mark_of_no_server` was called for an exception."""
+    return cause is not None and _NO_SERVER in vars(peel(cause))
 
 
 def mark_queued(cause: BaseException, queue: str = "limit") -> None:

@@ -11,7 +11,15 @@ import aiohttp
 
 from .._errors import RefusedRequestError, UnprocessedRequestError, bad_argument
 from .groups import peel
-from .marks import raised_by_caller, reached_server, sibling_timed_out, was_queued
+from .marks import (
+    connection_failed,
+    had_no_connection,
+    is_of_no_server,
+    raised_by_caller,
+    reached_server,
+    sibling_timed_out,
+    was_queued,
+)
 from .raised_answers import status_in
 from .retry_info import RetryInfo
 
@@ -148,7 +156,8 @@ def retry_safety(cause: BaseException) -> RetrySafety:
     A bug is a plain :class:`ValueError`, :class:`TypeError`, :class:`KeyError`,
     :class:`RuntimeError`, :class:`AssertionError` or the like. Classes of libraries and
     your own that derive from them, such as :class:`json.JSONDecodeError`, are
-    ``MAYBE``.
+    ``MAYBE``. One of ``aiohttp``, ``asyncio`` or ``uvloop`` while they connect is a
+    failed connection.
 
     A :class:`aiohttp.ClientResponseError` that was raised for an answer is judged by
     its status, also that of a proxy in place of a tunnel: a 5xx, 408 or 429 may pass,
@@ -195,7 +204,8 @@ def safety_by_kind(cause: BaseException) -> RetrySafety:
     may_pass = info.is_throttling_error or info.is_timeout_error
     if raised_by_caller(cause) or (info.fault == "client" and not may_pass):
         return RetrySafety.NO
-    if isinstance(cause, _PERMANENT) or type(cause) in _MISUSE:
+    is_misuse = type(cause) in _MISUSE and not connection_failed(cause)
+    if is_misuse or isinstance(cause, _PERMANENT):
         return RetrySafety.NO
     status = status_in(cause)
     if status is not None and not may_pass_by(status):
@@ -203,6 +213,17 @@ def safety_by_kind(cause: BaseException) -> RetrySafety:
     if _says(cause, *_CLOSED) or _says(cause, *_SPENT) or _is_broken_body(cause):
         return RetrySafety.NO
     return RetrySafety.YES if is_unprocessed(cause) else RetrySafety.MAYBE
+
+
+def is_of_server(cause: BaseException) -> bool:
+    """Say whether a failure speaks of the server, or of the way to it.
+
+    Not one in a queue of this side, nor a mistake of the caller's, of a hook or of a
+    middleware.
+    """
+    if was_queued(cause) or is_of_no_server(cause):
+        return False
+    return safety_by_kind(cause) is not RetrySafety.NO
 
 
 def may_pass_by(status: int) -> bool:
@@ -242,6 +263,7 @@ def is_unprocessed(cause: BaseException | None) -> bool:
     return (
         isinstance(cause, _BEFORE_SENDING)
         or _says(cause, *_CLOSED)
+        or had_no_connection(cause)
         or was_queued(cause)
     )
 
@@ -318,4 +340,5 @@ def _is_broken_body(cause: BaseException) -> bool:
         type(cause) is aiohttp.ClientConnectionError
         and cause.__cause__ is not None
         and not isinstance(cause.__cause__, aiohttp.ClientError | OSError)
+        and not connection_failed(cause)
     )

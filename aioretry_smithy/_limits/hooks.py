@@ -14,9 +14,8 @@ from .._call.response_facts import connection_of
 from .._clock import loop_time
 from .._context.context import context_of
 from .._failures.groups import peel
-from .._failures.marks import was_queued
 from .._failures.raised_answers import status_of_server
-from .._failures.safety import RetrySafety, is_timeout, safety_by_kind
+from .._failures.safety import is_of_server, is_timeout
 from .errors import ConcurrencyLimitError
 from .queued import note_queue, unsent
 
@@ -140,7 +139,7 @@ def was_dropped(cause: BaseException) -> bool:
     queue of this side, an unknown name, a bad certificate or a mistake of the caller's.
     """
     cause = peel(cause)
-    if was_queued(cause) or safety_by_kind(cause) is RetrySafety.NO:
+    if not is_of_server(cause):
         return False
     is_lost = isinstance(cause, _LOST) and not isinstance(cause, _NOT_THE_LOAD)
     return is_lost or is_timeout(cause)

@@ -14,7 +14,7 @@ from .._context.context import record_of
 from .._errors import bad_argument, is_finite
 from .._failures.groups import peel
 from .._failures.hints import retry_after
-from .._failures.marks import raised_by_caller
+from .._failures.marks import connection_failed, raised_by_caller
 from .._failures.raised_answers import answer_in
 from .._failures.retry_info import Fault, RetryInfo
 from .._failures.safety import RetrySafety, is_timeout, retry_safety
@@ -214,7 +214,8 @@ def by_exception(failure: Failure, previous: RetryAction | None) -> RetryAction 
         return RetryAction.forbid()
     if previous is not None or is_judged:
         return None
-    if not isinstance(cause, aiohttp.ClientError | OSError):
+    is_usual = isinstance(cause, aiohttp.ClientError | OSError)
+    if not (is_usual or connection_failed(cause)):
         return None
     return RetryAction(_kind(info, cause), info.retry_after)
 

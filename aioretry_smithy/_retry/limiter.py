@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from .._call.rounds import status_judged
 from .._context.context import record_of
 from .._errors import bad_argument, check_int, check_positive, is_finite
-from .._failures.marks import was_queued
-from .._failures.safety import SERVER_ERRORS, RetrySafety, safety_by_kind, was_refused
+from .._failures.marks import is_of_no_server, was_queued
+from .._failures.safety import SERVER_ERRORS, is_of_server, was_refused
 from .._shown import shown
 from ..smithy.shared import Shared
 
@@ -79,14 +79,14 @@ async def notify(
 
 def _is_failure(record: Record, cause: Exception | None, wanted: bool) -> bool | None:
     # A request that an open circuit refuses was not sent: no word of the server.
-    # Nor does a wait for a place in the session's own pool.
-    if was_refused(cause) or was_queued(cause):
+    # Nor is a wait for a place in the session's own pool, or a failure of a hook.
+    if was_refused(cause) or was_queued(cause) or is_of_no_server(cause):
         return None
     if wanted:
         return True
     status = status_judged(record, cause)
     if status is None and cause is not None:
-        return None if safety_by_kind(cause) is RetrySafety.NO else True
+        return True if is_of_server(cause) else None
     if status is None:
         # A function that has returned has no status.
         return None if record.outcome.ended is None else False
@@ -111,8 +111,9 @@ class RetryLimiter(ABC):
     the attempt was  when
     ===============  ==============================================================
     neither          an open circuit, a concurrency limit or a rate limit refused
-                     it, or it timed out in the queue of the session's own
-                     connection pool
+                     it, it timed out in the queue of the session's own
+                     connection pool, or a hook or a middleware of ``aiohttp``
+                     has failed by itself
     a failure        the strategy wants a retry, or the status is 5xx, or
                      the failure is not permanent (not :data:`RetrySafety.NO`;
                      ``is_retry_safe`` does not matter)

@@ -73,6 +73,7 @@ TOUCH_AIOHTTP = {
     "_endpoints.address",
     "_endpoints.checks",
     "_endpoints.proxies",
+    "_failures.blame",
     "_failures.frames",
     "_request.copied_arguments",
     "_resuming.download",

@@ -1,0 +1,136 @@
+"""Tell bugs of what is below aiohttp, and of hooks and middlewares, by their frames."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+import aiohttp
+
+from .._errors import raised_from
+from .frames import REQUEST, SENDING, frames_of
+from .groups import peel
+from .retry_info import RetryInfo
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from .frames import Place
+
+_BUGS: Final = frozenset({AssertionError, AttributeError, RuntimeError})
+"""The classes, and none below them, of what goes wrong inside a library."""
+
+_LIBRARIES: Final = frozenset(
+    {
+        "aiodns",
+        "aiohappyeyeballs",
+        "aiohttp",
+        "asyncio",
+        "concurrent",
+        "pycares",
+        "selectors",
+        "socket",
+        "ssl",
+        "threading",
+        "uvloop",
+        "winloop",
+    }
+)
+"""What stands between a request of aiohttp and the socket."""
+
+_LOOPS: Final = frozenset({"asyncio", "uvloop", "winloop"})
+_SENDERS: Final = frozenset({"aiohttp.base_protocol", "aiohttp.http_writer"})
+_CONNECTING: Final = ("aiohttp.connector", "connect")
+_HOOKS: Final = "aiohttp.tracing"
+
+
+def broken_connection_is_made(cause: BaseException) -> bool | None:
+    """Say whether there was a connection that a bug of a library broke.
+
+    False if it broke while connecting; None where no such bug did. Afterwards only what
+    event loops raise is one: aiohttp itself meets what the caller has given it.
+    """
+    for link in (cause, cause.__cause__):
+        if link is None or type(link) not in _BUGS:
+            continue
+        frames = [*frames_of(link, 1)]
+        module = frames[-1][0][0].partition(".")[0] if frames else ""
+        if module not in _LIBRARIES or _has_hook(frames):
+            continue
+        connector = next((each for place, each in frames if place == _CONNECTING), None)
+        if connector is not None:
+            return False if _is_of_this_loop(connector) else None
+        if module in _LOOPS and any(place[0] in _SENDERS for place, _ in frames):
+            return True
+    return None
+
+
+def is_of_user_code(cause: BaseException) -> bool:
+    """Say whether a hook or a middleware has failed, and nothing that it waited for.
+
+    What speaks of a server is no such failure: exceptions of aiohttp, of the operating
+    system, timeouts, those that say so by Smithy's retry information, and what a
+    middleware raises in place of one of them.
+    """
+    if _speaks_of_server(cause):
+        return False
+    frames = [*frames_of(cause, 1)]
+    places = [place for place, _ in frames]
+    if REQUEST not in places:
+        return False
+    inside = frames[places.index(REQUEST) + 1 :]
+    places = [place for place, _ in inside]
+    if REQUEST in places:
+        # A middleware has made a request of its own.
+        inside = inside[: places.index(REQUEST)]
+    if _has_hook(inside):
+        return True
+    has_left = any(place == SENDING for place, _ in inside)
+    if has_left or _stands_for_another(cause, inside):
+        return False
+    return any(not _is_of_aiohttp(place[0]) for place, _ in inside)
+
+
+def _stands_for_another(
+    cause: BaseException, inside: list[tuple[Place, FrameType]]
+) -> bool:
+    """Say whether it was raised over what speaks of a server, in these very frames.
+
+    Its context may also be the failure of an earlier call.
+    """
+    own = {id(frame) for _, frame in inside}
+    return any(
+        isinstance(link, BaseException)
+        and link is not cause
+        and _speaks_of_server(link)
+        and any(id(frame) in own for _, frame in frames_of(link, 1))
+        for link in raised_from(cause)
+    )
+
+
+def _speaks_of_server(cause: BaseException) -> bool:
+    cause = peel(cause)
+    if isinstance(cause, BaseExceptionGroup):
+        return any(map(_speaks_of_server, cause.exceptions))
+    info = RetryInfo.of(cause)
+    return (
+        isinstance(cause, aiohttp.ClientError | OSError)
+        or not isinstance(cause, Exception)
+        or info.fault == "server"
+        or info.is_throttling_error
+        or info.is_timeout_error
+    )
+
+
+def _has_hook(frames: list[tuple[Place, FrameType]]) -> bool:
+    return any(place[0] == _HOOKS for place, _ in frames)
+
+
+def _is_of_aiohttp(module: str) -> bool:
+    return module.partition(".")[0] in {"aiohttp", "aioretry_smithy"}
+
+
+def _is_of_this_loop(connector: FrameType) -> bool:
+    """Say whether a session is used in the event loop that it was made in."""
+    loop = asyncio.get_running_loop()
+    return getattr(connector.f_locals.get("self"), "_loop", loop) is loop
