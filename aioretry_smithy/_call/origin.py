@@ -66,7 +66,7 @@ def mark_failure_source(cause: BaseException, record: Record) -> None:
     if is_early or _comes_from_body(cause):
         mark_raised_by_caller(cause)
         return
-    if is_of_user_code(cause):
+    if is_of_user_code(cause, frames[index + 1 :]):
         mark_of_no_server(cause)
     is_made = broken_connection_is_made(cause)
     if is_made is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import aiohttp
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from .frames import Place
+
+    Frames: TypeAlias = list[tuple[Place, FrameType]]
 
 _BUGS: Final = frozenset({AssertionError, AttributeError, RuntimeError})
 """The classes, and none below them, of what goes wrong inside a library."""
@@ -65,20 +67,19 @@ def broken_connection_is_made(cause: BaseException) -> bool | None:
     return None
 
 
-def is_of_user_code(cause: BaseException) -> bool:
+def is_of_user_code(cause: BaseException, inside: Frames) -> bool:
     """Say whether a hook or a middleware has failed, and nothing that it waited for.
 
     What speaks of a server is no such failure: exceptions of aiohttp, of the operating
     system, timeouts, those that say so by Smithy's retry information, and what a
     middleware raises in place of one of them.
+
+    Args:
+        cause: The exception.
+        inside: The frames that it came through below the request of aiohttp.
     """
     if _speaks_of_server(cause):
         return False
-    frames = [*frames_of(cause, 1)]
-    places = [place for place, _ in frames]
-    if REQUEST not in places:
-        return False
-    inside = frames[places.index(REQUEST) + 1 :]
     places = [place for place, _ in inside]
     if REQUEST in places:
         # A middleware has made a request of its own.
@@ -91,9 +92,7 @@ def is_of_user_code(cause: BaseException) -> bool:
     return any(not _is_of_aiohttp(place[0]) for place, _ in inside)
 
 
-def _stands_for_another(
-    cause: BaseException, inside: list[tuple[Place, FrameType]]
-) -> bool:
+def _stands_for_another(cause: BaseException, inside: Frames) -> bool:
     """Say whether it was raised over what speaks of a server, in these very frames.
 
     Its context may also be the failure of an earlier call.
@@ -122,7 +121,7 @@ def _speaks_of_server(cause: BaseException) -> bool:
     )
 
 
-def _has_hook(frames: list[tuple[Place, FrameType]]) -> bool:
+def _has_hook(frames: Frames) -> bool:
     return any(place[0] == _HOOKS for place, _ in frames)
 
 

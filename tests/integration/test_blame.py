@@ -163,6 +163,19 @@ class TestLibraries:
             str(log.response_cause),
         )
 
+    async def test_what_aiohttp_meets_in_a_request_is_a_mistake(
+        self, server, monkeypatch
+    ):
+        """A middleware may have put anything into it."""
+        send = "async def send(self, connection):\n    self.nothing"
+        variables = {"__name__": "aiohttp.client_reqrep"}
+        exec(send, variables)
+        monkeypatch.setattr(aiohttp.ClientRequest, "send", variables["send"])
+        log = await log_of(connected(server.url, retrying(SAFELY)), "/orders")
+
+        assert AttributeError is type(log.response_cause)
+        assert 1 == log.total_attempts
+
     @every_error
     async def test_while_a_request_is_written(self, server, monkeypatch, error):
         """It may have been seen: only what is idempotent is sent again."""
