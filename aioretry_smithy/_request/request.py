@@ -61,10 +61,10 @@ class HttpRequest(CallBound):
     <HttpRequest GET https://example.com/orders>
     """
 
-    __slots__ = ("_base_url", "_url", "arguments", "given", "method", "target")
+    __slots__ = ("_base_url", "_url", "arguments", "given", "spelling", "target")
 
-    method: str
-    """The method, in upper case."""
+    spelling: str
+    """The method as it was given."""
 
     target: StrOrURL
     """The URL as it was given."""
@@ -89,7 +89,7 @@ class HttpRequest(CallBound):
         base_url: URL | Service | None = None,
         **options: Any,
     ) -> None:
-        self.method = method.upper()
+        self.spelling = method
         self.target = url
         self.given = options
         self.arguments = copy_arguments(options)
@@ -107,13 +107,20 @@ class HttpRequest(CallBound):
     ) -> Self:
         """Make a request of the given arguments and their copies."""
         request = cls.__new__(cls)
-        request.method = method.upper()
+        request.spelling = method
         request.target = target
         request.given = given
         request.arguments = arguments
         request._base_url = base_url
         request._url = None
         return request
+
+    @property
+    def method(self) -> str:
+        """The method, in upper case."""
+        upper = getattr(self.spelling, "upper", None)
+        # aiohttp reports what is no text.
+        return self.spelling if upper is None else upper()
 
     @property
     def name(self) -> str:
@@ -163,7 +170,7 @@ class HttpRequest(CallBound):
         >>> HttpRequest("GET", "http://example.com/").replace(method="HEAD").method
         'HEAD'
         """
-        method = changes.pop("method", self.method)
+        method = changes.pop("method", self.spelling)
         url = None if "url" in changes else self._url
         target = changes.pop("url", self.target)
         if target is not self.target and isinstance(self._base_url, Service):
@@ -185,7 +192,7 @@ class HttpRequest(CallBound):
         arguments = given = with_header(own, name, value)
         if self.given is not own:
             given = {**self.given, "headers": arguments["headers"]}
-        copy = self._copy(self.method, self.target, given, arguments)
+        copy = self._copy(self.spelling, self.target, given, arguments)
         copy._url = self._url
         return copy
 
@@ -197,7 +204,7 @@ class HttpRequest(CallBound):
         ):
             return self
         bare = {**arguments, "data": None, "json": None}
-        copy = self._copy(self.method, self.target, bare, bare)
+        copy = self._copy(self.spelling, self.target, bare, bare)
         copy._url = self._url
         return copy
 

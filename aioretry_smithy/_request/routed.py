@@ -33,7 +33,7 @@ class RoutedRequest(HttpRequest):
         Without a server, to whatever the URL names.
         """
         routed = cls.__new__(cls)
-        routed.method = request.method
+        routed.spelling = request.spelling
         routed.target = routed._url = url
         routed.given = request.given
         routed.arguments = request.arguments

@@ -187,7 +187,7 @@ class ResumingClient(DecoratingClient[HttpClient]):
 def _is_download(call: Call, request: HttpRequest) -> bool:
     """Say whether a request asks for a body, whole and as it is."""
     arguments = request.arguments
-    if request.method.upper() != "GET" or any(
+    if request.method != "GET" or any(
         arguments.get(name) is not None for name in _OWN_ARGUMENTS
     ):
         return False

@@ -137,10 +137,10 @@ class AiohttpTransport(Transport):
         if call.care and (options is not None or not _NEED_CARE.isdisjoint(arguments)):
             return self._sending(call, scope, request, session, arguments, options)
         if self.replaced is not None:
-            return self.replaced(request.method, request.target, **arguments)
+            return self.replaced(request.spelling, request.target, **arguments)
         # Looked up now and on the class: that is where mocks put themselves.
         kind = type(session)
-        return kind._request(session, request.method, request.target, **arguments)
+        return kind._request(session, request.spelling, request.target, **arguments)
 
     def _sending(
         self,
@@ -154,7 +154,7 @@ class AiohttpTransport(Transport):
         """Send a request with a body, or with options around it."""
         send: Callable[[], Awaitable[aiohttp.ClientResponse]]
         request_method = self.replaced or partial(type(session)._request, session)
-        send = partial(request_method, request.method, request.target, **arguments)
+        send = partial(request_method, request.spelling, request.target, **arguments)
         if options is not None and (options.blocks or options.attributes):
             send = partial(lending, options, send)
         if self.resends and is_tracked(request):

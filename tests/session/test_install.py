@@ -8,14 +8,17 @@ import aiohttp
 import pytest
 from aiohttp import ClientTimeout
 from calls import begin
-from chains import connected, retrying, twice
+from chains import NOW, connected, retrying, twice
 from wire import Recorder, changing, get
 from yarl import URL
 
 from aioretry_smithy import (
     DecoratingClient,
+    EndpointGroup,
     HttpRequest,
+    LoggingClient,
     RequestLog,
+    RetryRule,
     RetryStopReason,
     SessionBuilder,
     UnprocessedRequestError,
@@ -69,8 +72,57 @@ async def test_changed_request_is_what_goes_out(wire):
     await get(changing(change), params={"a": "b"})
     call = wire.calls[0]
 
-    assert ("PUT", "/b") == (call.method, call.url)
+    assert ("put", "/b") == (call.method, call.url)
     assert {"headers": {"A": "1"}, "data": b"x", "params": None} == call.options
+
+
+@pytest.mark.parametrize("method", ["get", "Get", "GET", "x-own"])
+@pytest.mark.parametrize("decorators", [[], [DecoratingClient], [retrying(1.0)]])
+async def test_method_is_passed_as_it_was_spelt(wire, decorators, method):
+    """In each attempt; rules, keys and logs have it in upper case."""
+    wire.answers = [503]
+    seen = []
+    look = changing(lambda ctx, request: seen.append(request.method))
+    async with connected("http://h", look, *decorators) as session:
+        response = await session.request(method, "/", headers={"A": "1"})
+    log = RequestLog.of(response)
+
+    assert {method} == {call.method for call in wire.calls}
+    assert {method.upper()} == {*seen}
+    assert method.upper() == log.request_method
+    assert log.render().startswith(f"{method.upper()} http://h/")
+
+
+async def test_request_to_an_endpoint_is_spelt_as_it_was(wire):
+    """It gets another URL, and nothing else."""
+    async with connected(EndpointGroup.of("http://h:7")) as session:
+        await session.request("get", "/")
+
+    assert ["get"] == [call.method for call in wire.calls]
+
+
+@pytest.mark.parametrize("method", ["put", "PUT"])
+async def test_rules_know_a_method_however_it_is_spelt(wire, method):
+    """Theirs are compared in upper case."""
+    wire.answers = [503, 503]
+    rule = RetryRule(methods=["put"], status_classes=[5], backoff=NOW)
+    async with connected("http://h", retrying(rule)) as session:
+        response = await session.request(method, "/")
+
+    assert 200 == response.status
+    assert [method] * 3 == [call.method for call in wire.calls]
+
+
+async def test_what_is_no_method_is_reported_by_aiohttp():
+    """Our own keys and logs never do."""
+    chain = [retrying(1.0), LoggingClient.new_decorator()]
+    async with connected("http://h", *chain) as session:
+        with pytest.raises(AttributeError, match="upper") as caught:
+            await session.request(None, "/")
+    log = RequestLog.of(caught.value)
+
+    assert None is log.request_method
+    assert 1 == log.total_attempts
 
 
 async def test_class_is_looked_up_when_called(monkeypatch):
