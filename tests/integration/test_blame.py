@@ -167,10 +167,10 @@ class TestLibraries:
         self, server, monkeypatch
     ):
         """A middleware may have put anything into it."""
-        send = "async def send(self, connection):\n    self.nothing"
+        start = "async def start(self, connection):\n    self.nothing"
         variables = {"__name__": "aiohttp.client_reqrep"}
-        exec(send, variables)
-        monkeypatch.setattr(aiohttp.ClientRequest, "send", variables["send"])
+        exec(start, variables)
+        monkeypatch.setattr(aiohttp.ClientResponse, "start", variables["start"])
         log = await log_of(connected(server.url, retrying(SAFELY)), "/orders")
 
         assert AttributeError is type(log.response_cause)
