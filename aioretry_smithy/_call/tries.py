@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .._errors import UnprocessedRequestError
 from .._failures.groups import peel
 from .._failures.marks import was_queued
 from .._failures.safety import is_of_proxy, is_unprocessed
+from .rounds import asked_for, status_judged
 
 if TYPE_CHECKING:
     from .._request.endpoint import Endpoint
     from .call import Call
     from .record import Record
     from .route import Route
+
+UNAVAILABLE: Final = 503
+"""The status whose ``Retry-After`` is of one server alone."""
 
 
 def tries_of(call: Call, record: Record | None = None) -> dict[Endpoint, int]:
@@ -28,6 +32,26 @@ def tries_of(call: Call, record: Record | None = None) -> dict[Endpoint, int]:
             endpoint = sent.route.endpoint
             tries[endpoint] = tries.get(endpoint, 0) + 1
     return tries
+
+
+def rests_of(call: Call) -> dict[Endpoint, float]:
+    """Return until when endpoints want to be left alone that a call has tried.
+
+    By their last answers, each a 503 that says so. In seconds of the loop's clock.
+    """
+    rests: dict[Endpoint, float] = {}
+    for sent in call.sent:
+        outcome, route = sent.outcome, sent.route
+        if route is None or sent.number <= call.tries_before or outcome.ended is None:
+            continue
+        rests.pop(route.endpoint, None)
+        cause = outcome.cause if outcome.status is None else None
+        cause = cause if isinstance(cause, Exception) else None
+        if status_judged(sent, cause) == UNAVAILABLE:
+            asked = asked_for(call, sent, cause)
+            if asked:
+                rests[route.endpoint] = outcome.ended + asked
+    return rests
 
 
 def route_of(call: Call, record: Record) -> Route | None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final, Protocol
 
-from .._call.tries import tries_of
 from .._chance import chance
+from .._clock import NEAR
 from .._limits.wait_queue import WaitQueue
 from .ejection import bring_back, new_window
 from .latency import Scale
 from .selection import shuffled_start
 from .state import EndpointState
 from .trial import Trial, may_try
+from .untried import least_tried
 
 if TYPE_CHECKING:
     import asyncio
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from .._call.call import Call
     from .._call.hooks import Scope
-    from .._call.record import Record
     from .._request.endpoint import Endpoint
     from .._request.request import HttpRequest
     from .._request.service import Service
@@ -272,7 +272,7 @@ class Roster:
             self._is_expired = not (may_serve or self._serves_expired)
         for state in self.states:
             until = state.ejected_until
-            if state.is_set_aside and until is not None and until <= now:
+            if state.is_set_aside and until is not None and until <= now + NEAR:
                 bring_back(state)
         self.review()
 
@@ -304,7 +304,8 @@ class Roster:
             if until is None:
                 continue
             if until > now or state.is_set_aside:
-                due_at = min(due_at, until)
+                # A call that has waited for it is not to miss it by rounding.
+                due_at = min(due_at, until - NEAR * state.is_set_aside)
             elif state.trial is None and (self.checker is None or state.health):
                 due.append(state)
         self.due, self.due_at = (*due,), due_at
@@ -347,23 +348,8 @@ class Roster:
             return None
         # An attempt is among the requests of its call.
         if len(call.sent) > (scope is not call):
-            well = self._least_tried(call, scope.record, well)
+            well = least_tried(call, scope.record, well)
         return self.selection._choose(self, call, scope, well)
-
-    def _least_tried(
-        self, call: Call, record: Record, well: Sequence[EndpointState]
-    ) -> Sequence[EndpointState]:
-        """Return those that a call has not tried, or tried less often than others.
-
-        For a further part of a body that which has served the one before, if it is.
-        """
-        tries = tries_of(call, record)
-        if not tries:
-            stays_at = call.stays_at
-            there = [each for each in well if each.endpoint == stays_at]
-            return [each for each in there if not each.is_out] or well
-        fewest = min(tries.get(each.endpoint, 0) for each in well)
-        return [each for each in well if tries.get(each.endpoint, 0) == fewest]
 
     def choose(
         self, call: Call, scope: Scope, among: Sequence[EndpointState]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import aiohttp
 
 from .._call.rounds import status_judged
-from .._call.tries import has_untried, is_unsent
+from .._call.tries import UNAVAILABLE, has_untried, is_unsent, rests_of
 from .._errors import RefusedRequestError
 from .._failures.groups import peel
 from .wait import Wait
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 _MOST_SWITCHES: Final = 2
 """How often a call goes to the next endpoint without a wait."""
-
-_UNAVAILABLE: Final = 503
 
 _BAD_SERVERS = (
     aiohttp.ClientConnectorCertificateError,
@@ -60,7 +58,8 @@ def without_wait(
 
     After a failure that did not reach a server there is none, twice a call; nor past
     open circuits, as many as there are. The ``Retry-After`` of a 503 is of one server
-    alone.
+    alone: it does not matter while another one is to be tried; where none is, the
+    shortest one counts of those that were.
 
     Args:
         call: The call.
@@ -71,11 +70,20 @@ def without_wait(
     """
     status = status_judged(record, cause)
     if cause is None or status is not None:
-        is_one = asked and status == _UNAVAILABLE
-        return wait, 0.0 if is_one and has_untried(call, record) else asked
+        is_one = asked and status == UNAVAILABLE
+        return wait, _shortest(call, record, asked) if is_one else asked
     failure = peel(cause)
     past_open_circuit = _is_open_circuit(failure)
     may_switch = past_open_circuit or call.switches < _MOST_SWITCHES
     if may_switch and is_unsent(failure) and has_untried(call, record):
         return _PAST_OPEN_CIRCUIT if past_open_circuit else ELSEWHERE, 0.0
     return wait, asked
+
+
+def _shortest(call: Call, record: Record, asked: float) -> float:
+    """Return for how long all servers want to be left alone that a call may try."""
+    if has_untried(call, record):
+        return 0.0
+    now = call.loop.time()
+    rests = [until - now for until in rests_of(call).values()]
+    return max(0.0, min([asked, *rests]))

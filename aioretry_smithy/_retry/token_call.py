@@ -120,8 +120,8 @@ class TokenCall(RetriedCall):
             return NOT_WANTED
         failure = Failure(self.ctx, self.cause, code)
         self._error = error = classify(failure, self.config.classifiers)
-        if error.retry_after is not None and self._is_of_one_endpoint():
-            error.retry_after = None
+        if error.retry_after is not None:
+            error.retry_after = self._asked_of_call(error.retry_after)
         self._measure(throttled=error.is_throttling_error)
         if self._token is None:
             return await self._end_with(RetryStopReason.LIMITER)
@@ -157,7 +157,8 @@ class TokenCall(RetriedCall):
         if own is not None:
             return own
         # Only the strategy knows what of it is the backoff's.
-        return most_jitter(delay) if delay == self.retry_after() else delay
+        heard = self._error and self._error.retry_after
+        return most_jitter(delay) if delay == heard else delay
 
     async def _refresh(self) -> Stop | None:
         """Ask for the token of the next attempt; return why there is none."""
@@ -211,13 +212,14 @@ class TokenCall(RetriedCall):
             return code
         return await look(self.result) if has_code else None
 
-    def _is_of_one_endpoint(self) -> bool:
-        """Say whether a hint to come back later does not concern the next attempt."""
+    def _asked_of_call(self, asked: float) -> float | None:
+        """Return what a hint of one endpoint is for the next attempt, if it is one."""
         record = self.attempt.record
         if record.route is None:
-            return False
+            return asked
         wait = Wait(0.0, "backoff")
-        return not without_wait(self.call, record, self.cause, wait, 1.0)[1]
+        _, asked_of_call = without_wait(self.call, record, self.cause, wait, asked)
+        return asked_of_call or None
 
     def _measure(self, *, throttled: bool) -> None:
         if self._rate_limiter is not None:
