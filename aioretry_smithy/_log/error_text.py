@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -10,6 +9,7 @@ import aiohttp
 from .._body_text import ELLIPSIS
 from .._masking.mask import beginning
 from .._text import one_word, printable
+from .aiohttp_texts import text_of
 
 if TYPE_CHECKING:
     from .._masking.mask import Mask
@@ -18,13 +18,6 @@ if TYPE_CHECKING:
 _LONGEST_MESSAGE = 4096
 _LONGEST_CAUSE = 72
 _HEAD = 29
-_HIDDEN_BYTES = "b'****'"
-_QUOTED_BYTES = re.compile(
-    r"""(?sx) \bb
-    # Not the end of a name, as in: circuit breaker 'service-b' is open, 'b' is open.
-    (?<! \w[-./]b ) (?! (?<='b)'(?!\w) | (?<="b)"(?!\w) )
-    (?: '(?:[^'\\]|\\.)*'? | "(?:[^"\\]|\\.)*"? )"""
-)
 
 
 def describe_cause(log: LogFacts) -> str | None:
@@ -37,7 +30,7 @@ def describe_error(error: BaseException, mask: Mask) -> str:
     """Return the class and the message of an error, credentials hidden."""
     name = type(error).__name__
     try:
-        message = str(error)
+        message = text_of(error)
         if isinstance(error, aiohttp.InvalidURL):
             # Of the beginning alone: the rest is cut.
             url = str(error.url)[:_LONGEST_MESSAGE]
@@ -54,10 +47,7 @@ def masked_message(message: str, mask: Mask) -> str:
     # Cut before all else: a server may have sent megabytes.
     shown = beginning(message, _LONGEST_MESSAGE)
     more = len(message) - len(shown)
-    if "Bad status line" not in shown:
-        # A header that aiohttp cannot read is quoted, a cookie often without its name.
-        shown = _QUOTED_BYTES.sub(_HIDDEN_BYTES, shown)
-    shown = mask.text(shown)
+    shown = mask.message(shown)
     if not more:
         return shown
     return f"{shown[:_LONGEST_MESSAGE]}{ELLIPSIS} ({more} more characters)"

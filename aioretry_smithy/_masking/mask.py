@@ -8,6 +8,7 @@ from urllib.parse import unquote_plus
 
 from .._body_text import ELLIPSIS
 from .._text import encodable
+from .reprs import bytes_in, secrets_in_reprs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -38,13 +39,16 @@ _SECRET_HEADERS = frozenset(
 )
 """Headers that are credentials, in lower case, some without a word that tells."""
 
-_SECRET_WORDS = frozenset("auth bearer hmac jwt key otp pass pwd sid sig".split())
+_SECRET_WORDS = frozenset(
+    "auth bearer cookie cookies hmac jwt key otp pass pwd sid sig".split()
+)
 _SECRET_PARTS = re.compile(
     "accesskey|apikey|assertion|authorization|credential|passcode|passphrase|passwd"
     "|password|privatekey|secret|session|signature|token"
 )
 # Most names have none of these, and need no closer look.
 _SUSPICIOUS = re.compile("|".join([*sorted(_SECRET_WORDS), _SECRET_PARTS.pattern]))
+_TELLING = re.compile(f"{_SUSPICIOUS.pattern}|dpop|morsel")
 # Named like secrets, and none. The second is a nonce.
 _HARMLESS = frozenset(
     {"accesscontrolallowcredentials", "secwebsocketkey", "idempotencykey"}
@@ -114,7 +118,7 @@ class Mask:
         query_parameters: Further names of query parameters, in any case.
     """
 
-    __slots__ = ("_headers", "_members", "_parameters")
+    __slots__ = ("_further", "_headers", "_members", "_parameters")
 
     def __init__(
         self, headers: Iterable[str] = (), query_parameters: Iterable[str] = ()
@@ -122,6 +126,7 @@ class Mask:
         self._headers = _SECRET_HEADERS.union(name.lower() for name in headers)
         self._parameters = frozenset(name.lower() for name in query_parameters)
         self._members = self._headers | self._parameters
+        self._further = tuple(self._members - _SECRET_HEADERS)
 
     def __or__(self, other: Mask) -> Mask:
         return Mask(
@@ -149,13 +154,22 @@ class Mask:
         return shown
 
     def text(self, text: str) -> str:
-        """Return *text* with the credentials of every URL in it hidden.
+        """Return *text* without the credentials of URLs and of what Python describes.
 
         Where a parameter quotes a URL or JSON with something to hide, all of its value
         is hidden.
         """
         text = self._in_plain_sight(encodable(text))
-        return _FIELD.sub(self._field, text) if _QUOTED.search(text) else text
+        return self._in_fields(text)
+
+    def message(self, text: str) -> str:
+        """Return the message of an error likewise, without the bytes in it.
+
+        A header that aiohttp cannot read is quoted, a cookie often without its name.
+        """
+        text = encodable(text)
+        text = _hide(text, [*self._spans(text), *bytes_in(text)])
+        return self._in_fields(text)
 
     def content(self, text: str) -> str:
         """Return *text*, the beginning of a body, with the secrets in it hidden.
@@ -167,8 +181,19 @@ class Mask:
         return _hide(text, _secret_parts(text, self._is_secret_member))
 
     def _in_plain_sight(self, text: str) -> str:
-        """Return *text* without what is secret in URLs that nothing quotes."""
-        return _hide(text, [*_user_info(text), *self._in_parameters(text)])
+        """Return *text* without what is secret and nothing quotes."""
+        return _hide(text, self._spans(text))
+
+    def _spans(self, text: str) -> list[Span]:
+        spans = [*_user_info(text), *self._in_parameters(text)]
+        lower = text.lower()
+        # Most texts have none of these, and need no closer look.
+        if _TELLING.search(lower) or any(name in lower for name in self._further):
+            spans += secrets_in_reprs(text, self._is_secret_member, self._is_header)
+        return spans
+
+    def _in_fields(self, text: str) -> str:
+        return _FIELD.sub(self._field, text) if _QUOTED.search(text) else text
 
     def _in_parameters(self, text: str) -> Iterator[Span]:
         position = 0
@@ -199,6 +224,10 @@ class Mask:
     def _is_secret(self, parameter: str) -> bool:
         name = unquote_plus(parameter)
         return looks_secret(name) or name.lower() in self._parameters
+
+    def _is_header(self, name: str) -> bool:
+        """Say whether a name before a colon is surely that of a secret header."""
+        return name.lower() in self._headers or ("-" in name and looks_secret(name))
 
     def _is_secret_member(self, member: str) -> bool:
         name = unquote_plus(member)

@@ -75,6 +75,7 @@ TOUCH_AIOHTTP = {
     "_endpoints.proxies",
     "_failures.blame",
     "_failures.frames",
+    "_log.aiohttp_texts",
     "_request.copied_arguments",
     "_resuming.download",
     "_resuming.download_connection",

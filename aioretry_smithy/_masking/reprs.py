@@ -1,0 +1,239 @@
+"""Find the secrets in what Python says of objects, as the texts of errors quote it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Span = tuple[int, int]
+
+# A quoted name, or one as arguments, classes and headers have it, and what stands
+# between it and its value. No part of a text is looked at twice.
+_BEFORE_VALUE: Final = re.compile(
+    r"""(?x)
+    (?<!\\) (?P<quote> \\*+['"] ) \s*+ (?P<mark> =>|[:=,] ) \s*+
+  | (?<![\w.-]) (?P<name> [^\W\d][\w.-]*+ )
+    (?P<marks> [ ]?=[>=]?\s*+ | \( | :\s*+ )"""
+)
+# What is between two strings, rather.
+_NO_NAME: Final = re.compile(r"""\A[\s,]|['"=:(){}\[\]<>]""")
+_NAME_OF_VALUE: Final = re.compile(r"""(?:\\*+['"])?value(?:\\*+['"])?\s*+[:=]\s*+""")
+_PAIR: Final = re.compile(r"""(?:\A|[^b])[(\[]b?\Z""")
+_END_OF_PAIR: Final = re.compile(r"\s*+(?:[)\]]|\Z)")
+_NUMBER: Final = re.compile(r"[\w.+-]++(?=\s*+[)\]])")
+
+_OPENING: Final = re.compile(r"""[bBrRuU]{0,2}(?P<quote>\\*+['"])|[\w.]*+[(\[{<]""")
+_BARE: Final = re.compile(r"""(?:[^\s&'"]|['"](?![\s,:;=)\]}>]|\Z))*+""")
+_CLOSERS: Final = ",;:.)]}>'\"\\"
+_END: Final = r"(?=[\s&,;:.)\]}>'\"\\]|\Z)"
+_IS_AT_END: Final = re.compile(_END)
+# What is hidden already stays as it is.
+_NO_SECRET: Final = re.compile(rf"(?:None|True|False|\*{{4}}){_END}")
+
+# A ">" behind another mark closes nothing.
+_TOKEN: Final = re.compile(r"""(?<!\\)\\*+['"]|[(\[{<]|[)\]}]|(?<![-=])>""")
+_QUOTES: Final = {mark: re.compile(rf"(?<!\\)(\\*+){mark}(\w?)") for mark in "'\""}
+_LINE: Final = re.compile(r"(?:[^\\\r\n]|\\(?![rn\r\n]))*+")
+_BACKSLASHES: Final = re.compile(r"\\*\Z")
+
+_MARKS: Final = frozenset("'\"")
+_BEFORE_PARAMETER: Final = frozenset("?&;#=/%")
+_BYTES: Final = re.compile(
+    r"""(?sx) \bb
+    # Not the end of a name, as in: circuit breaker 'service-b' is open, 'b' is open.
+    (?<! \w[-./]b ) (?! (?<='b)'(?!\w) | (?<="b)"(?!\w) )
+    (?: '((?:[^'\\]|\\.)*+\\?) | "((?:[^"\\]|\\.)*+\\?) )"""
+)
+
+_LONGEST_NAME: Final = 100
+_MOST_APOSTROPHES: Final = 2
+_MOST_BACKSLASHES: Final = 64
+_LONGEST_WORD: Final = 20
+_LAST_WORD: Final = re.compile(r"[A-Z]+[a-z0-9]*\Z")
+_COOKIES: Final = frozenset({"Morsel", "SimpleCookie"})
+
+
+def secrets_in_reprs(
+    text: str, is_secret: Callable[[str], bool], is_header: Callable[[str], bool]
+) -> Iterator[Span]:
+    """Find the values of secret names in a text, as ``repr()`` writes them.
+
+    Those of ``name='value'``, ``'name': 'value'``, ``('name', 'value')`` and
+    ``'Name: value'``, and what stands in ``BasicAuth(...)``; quoted once more or not.
+    Where the end of one is in doubt, all that follows is part of it.
+    """
+    position = 0
+    while found := _BEFORE_VALUE.search(text, position):
+        position = found.end()
+        marks = found["marks"]
+        if marks is None:
+            span = _behind_quoted_name(text, found, is_secret)
+        elif marks == "(":
+            span = _in_call(text, found, is_secret)
+        elif marks[0] == ":":
+            span = _behind_header(text, found, is_header)
+        else:
+            span = _behind_name(text, found, is_secret)
+        if span is not None:
+            yield span
+            position = max(position, _next_place(text, *span, marks))
+
+
+def _next_place(text: str, start: int, end: int, marks: str | None) -> int:
+    """Return where to look on: what seems to be a string may stand between two."""
+    if marks is not None and marks[0] in "(:":
+        return end
+    opening = _OPENING.match(text, start)
+    return end if opening is None or opening["quote"] is None else opening.end()
+
+
+def bytes_in(text: str) -> Iterator[Span]:
+    """Find all bytes in a text, as ``repr()`` writes them.
+
+    Nobody knows what is in them: a header that cannot be read, or a part of a body.
+    """
+    for found in _BYTES.finditer(text):
+        yield found.span(found.lastindex or 1)
+
+
+def _behind_quoted_name(
+    text: str, found: re.Match[str], is_secret: Callable[[str], bool]
+) -> Span | None:
+    """Find the value of a member, or the other half of a pair."""
+    quote, end, start = found["quote"], found.start(), found.end()
+    lowest = max(0, end - _LONGEST_NAME)
+    opening = text.rfind(quote, lowest, end)
+    name = text[opening + len(quote) : end]
+    if opening < 0 or _NO_NAME.search(name) or not is_secret(name):
+        return None
+    if found["mark"] != ",":
+        return _value(text, start)
+    beside = _NAME_OF_VALUE.match(text, start)
+    if beside is not None:
+        return _value(text, beside.end())
+    if _PAIR.search(text[max(0, opening - 3) : opening]) is None:
+        return None
+    return _half_of_pair(text, start)
+
+
+def _half_of_pair(text: str, start: int) -> Span | None:
+    """Find the second value of a pair; names one after another are none."""
+    opening = _OPENING.match(text, start)
+    if opening is None:
+        number = _NUMBER.match(text, start)
+        return None if number is None else _value(text, start)
+    end = _value_end(text, start)
+    is_last = opening["quote"] is None or _END_OF_PAIR.match(text, end) is not None
+    return (start, end) if is_last else None
+
+
+def _in_call(
+    text: str, found: re.Match[str], is_secret: Callable[[str], bool]
+) -> Span | None:
+    """Find what an object that is a secret was made with."""
+    last = _LAST_WORD.search(found["name"][-_LONGEST_WORD:])
+    if last is None or not is_secret(last[0]):
+        return None
+    return _in_brackets(text, found.end() - 1, found.end())
+
+
+def _in_brackets(text: str, opening: int, start: int) -> Span | None:
+    end = _bracket_end(text, opening)
+    if end > start and text[end - 1] in {")", ">"}:
+        end -= 1
+    return (start, end) if start < end else None
+
+
+def _behind_header(
+    text: str, found: re.Match[str], is_header: Callable[[str], bool]
+) -> Span | None:
+    """Find the value of a header in a line, which may be all of a string."""
+    name, begin, start = found["name"], found.start(), found.end()
+    before = text[begin - 1 : begin]
+    if before == "<" and name in _COOKIES:
+        return _in_brackets(text, begin - 1, start)
+    if before == "\\" and name[0] in "nrt":
+        # It begins a line of a text that is quoted.
+        name = name[1:]
+    if not is_header(name):
+        return None
+    if before in _MARKS:
+        around = text[max(0, begin - _MOST_BACKSLASHES) : begin - 1]
+        escape = next(_BACKSLASHES.finditer(around))[0]
+        return start, _string_end(text, start, f"{escape}{before}")
+    return start, next(_LINE.finditer(text, start)).end()
+
+
+def _behind_name(
+    text: str, found: re.Match[str], is_secret: Callable[[str], bool]
+) -> Span | None:
+    """Find the value of an argument."""
+    begin, start = found.start(), found.end()
+    is_quoted = text[start : start + 1] in _MARKS
+    if text[begin - 1 : begin] in _BEFORE_PARAMETER and not is_quoted:
+        # Of a URL, which ends elsewhere.
+        return None
+    return _value(text, start) if is_secret(found["name"]) else None
+
+
+def _value(text: str, start: int) -> Span | None:
+    if _NO_SECRET.match(text, start):
+        return None
+    end = _value_end(text, start)
+    return None if end <= start else (start, end)
+
+
+def _value_end(text: str, start: int) -> int:
+    opening = _OPENING.match(text, start)
+    if opening is None:
+        return _bare_end(text, start)
+    quote = opening["quote"]
+    if quote is None:
+        end = _bracket_end(text, opening.end() - 1)
+    else:
+        end = _string_end(text, opening.end(), quote) + len(quote)
+    end = min(end, len(text))
+    return end if _IS_AT_END.match(text, end) else _bare_end(text, end)
+
+
+def _bare_end(text: str, start: int) -> int:
+    bare = next(_BARE.finditer(text, start))
+    return start + len(bare[0].rstrip(_CLOSERS))
+
+
+def _bracket_end(text: str, start: int) -> int:
+    """Return where what begins with a bracket ends; strings in it are skipped."""
+    depth, position, has_angles = 0, start, text[start] == "<"
+    while token := _TOKEN.search(text, position):
+        position, mark = token.end(), token[0]
+        if mark[-1] in _MARKS:
+            position = min(len(text), _string_end(text, position, mark) + len(mark))
+        elif has_angles or mark not in {"<", ">"}:
+            depth += 1 if mark in {*"([{<"} else -1
+            if depth == 0:
+                return position
+    return len(text)
+
+
+def _string_end(text: str, start: int, opening: str) -> int:
+    """Return where the quote that ends a string begins.
+
+    In a string that is quoted itself, backslashes are before quotes, and more of them
+    before those inside. What may be one inside or the end ends nothing.
+    """
+    depth = len(opening) - 1
+    # A layer that escapes this kind of quote makes 2n + 1 of n, another one 2n.
+    inside = 2 * depth + (1 if depth & (depth + 1) == 0 else 2)
+    apostrophes = 0
+    for quote in _QUOTES[opening[-1]].finditer(text, start):
+        number = len(quote[1])
+        is_inside_word = bool(quote[2]) and apostrophes < _MOST_APOSTROPHES
+        if number < depth or (number == depth and not is_inside_word):
+            return quote.start()
+        if number not in {depth, inside}:
+            break
+        apostrophes += number == depth
+    return len(text)
