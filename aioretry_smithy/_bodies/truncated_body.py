@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import weakref
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -48,7 +49,15 @@ class TruncatedBody(aiohttp.StreamReader):
         self._failure = aiohttp.ClientPayloadError(
             f"Response payload is not completed: cut off after {after} bytes"
         )
-        self.whole.on_eof(self._look_at_end)
+        reference = weakref.ref(self)
+
+        def look() -> None:
+            # This has the whole, which must not have this.
+            body = reference()
+            if body is not None:
+                body._look_at_end()
+
+        self.whole.on_eof(look)
 
     def _look_at_end(self) -> None:
         # The log has just noted that the body came whole.

@@ -48,7 +48,8 @@ class ResumingClient(DecoratingClient[HttpClient]):
       a minute before its ``Date`` at least.
     - Each part is an attempt in the log, with the retries, limits and circuit breakers
       inside this client. After one that brought something the rest is asked for at
-      once; no budget pays for that.
+      once; no budget pays for that. None of them ends a download: what they refuse is
+      a part that brings nothing.
     - An ``attempt_timeout`` ends at the headers; the deadline of the call holds for the
       whole stream. Give ``ClientTimeout(sock_read=...)`` against silence.
 
@@ -81,9 +82,11 @@ class ResumingClient(DecoratingClient[HttpClient]):
         """Return a decorator for a session builder.
 
         Args:
-            max_resumes_without_progress: How many parts in a row may break before a
-                byte of them came, an int >= 0. Before the next one it waits as
-                :meth:`Backoff.of_default` says. 0: downloads are not continued.
+            max_resumes_without_progress: How many parts in a row may bring no byte, an
+                int >= 0: they break before, fail, are refused by something further in,
+                or are answered by a 408, a 429 or a 5xx. Before the next one it waits
+                as :meth:`Backoff.of_default` says, or as long as the server asks for.
+                0: downloads are not continued.
             request_filter: A plain function ``(request) -> bool`` that says which
                 requests are downloads. None: all that can be continued. Give one where
                 an API answers on the same session, whose JSON is better compressed.
@@ -132,7 +135,7 @@ class ResumingClient(DecoratingClient[HttpClient]):
         part = Part(response)
         if part.has_arrived and not part.is_cut:
             return response
-        part.outlast_attempt(call)
+        part.outlast_attempt(call, response)
         version = Version.of(response, call.wall_clock)
         if version is not None:
             download = Download(
@@ -146,7 +149,7 @@ class ResumingClient(DecoratingClient[HttpClient]):
     async def _send(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
-        """Send the request for one part, which gets a log in any case."""
+        """Send a request, or that for a part, which gets a log in any case."""
         if self._has_attempts:
             return await self.delegate.execute(ctx, request)
         attempt = ctx.derive(request)

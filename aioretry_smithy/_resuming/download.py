@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from typing import TYPE_CHECKING, Final
 
 import aiohttp
 
-from .._backoff.backoff import Backoff
+from .._bodies.response_content import discard
 from .._call.outcome import Answered
 from .._call.parts import PartsToCome
 from .._call.recorder import note_length, record_end_of_body
 from .._call.stop_reason import RetryStopReason
-from .._call.time_limits import time_left
 from .._context.body_watch import fail_body
 from .._context.context import state_of
-from .._errors import AttemptTimeoutError, ResponseTimeoutError
 from .._failures.kept_cause import drop_frames
 from .download_connection import DownloadConnection
 from .part import Part
+from .progress import Progress, reason_for
 from .version import Mismatch, check_stream
 
 if TYPE_CHECKING:
@@ -75,14 +75,15 @@ class Download:
         self._call, self._scope = state_of(ctx)
         self._request = request
         self._version = version
-        self._max_without_progress = max_without_progress
-        self._first: aiohttp.ClientResponse | None = response
+        self._progress = Progress(self._call, max_without_progress)
+        # It has the stream, which has this: the caller may drop it.
+        self._first = weakref.ref(response)
         self._part: Part | None = Part(response)
+        self._part.at_end(response._response_eof, self._first_arrived)
         self._kept = PartsToCome(self._call)
         self._task: asyncio.Task[object] | None = None
         self._is_over = self.is_whole = self._has_broken = False
-        self._taken = self._resumes = self._without_progress = self._empty = 0
-        self._delay = 0.0
+        self._taken = 0
         part = self._call.outcome
         self._whole = Answered(part.ended or self._call.loop.time(), response)
         self._whole.is_injected, self._whole.preview = part.is_injected, part.preview
@@ -91,7 +92,7 @@ class Download:
         self._claim()
         self._connection: DownloadConnection | None = None
         if response.connection is not None:
-            self._connection = DownloadConnection(response.connection, self._arrived)
+            self._connection = DownloadConnection(response.connection, self._let_go)
             response._connection = self._connection
 
     async def next_piece(self) -> Piece | None:
@@ -130,7 +131,7 @@ class Download:
         return self._take(part, piece)
 
     def give_up(self) -> None:
-        """Close what is open: the caller has closed the response, or it has failed."""
+        """Close what is open: nobody reads any more, or it has failed."""
         if self._is_over:
             return
         part, task = self._part, self._task
@@ -138,17 +139,34 @@ class Download:
         self._finish(length)
         if part is not None:
             part.close(self._connection)
+        self._end_connection()
         if task is not None and task is not asyncio.current_task():
             # It waits for the headers of the next part.
             task.cancel()
 
-    def _arrived(self) -> None:
-        """Note that the connection is let go of: all has arrived, or it is closed."""
+    def _first_arrived(self) -> None:
+        """Let the response know that the first part is here, if there still is one."""
+        first = self._first()
+        if first is not None:
+            first._response_eof()
+        elif self._connection is not None:
+            self._connection.release()
+
+    def _let_go(self) -> None:
+        """Note that the response has let go of the connection.
+
+        Either all has arrived; or the download is over; or there is no response any
+        more, whose stream somebody may still read.
+        """
         part = self._part
-        if part is None or not part.has_arrived:
-            self.give_up()
-        elif not part.is_cut:
+        if part is not None and part.has_arrived and not part.is_cut:
             self._finish(part.began_at + part.received)
+        if self._is_over:
+            self._end_connection()
+
+    def _end_connection(self) -> None:
+        if self._connection is not None:
+            self._connection.end()
 
     def _take(self, part: Part, piece: Piece) -> Piece:
         self._taken += len(piece.data)
@@ -165,11 +183,11 @@ class Download:
             self._complete()
             return
         self._part, self._has_broken = None, False
-        if not self._has_brought_enough(part):
+        if (reason := self._reason_after(part)) is not None:
             error = aiohttp.ClientPayloadError(
                 f"cannot resume at byte {self._taken}: the parts bring nothing"
             )
-            raise self._failed(error, RetryStopReason.BACKOFF_EXHAUSTED)
+            raise self._failed(error, reason)
 
     def _goes_on_after(self, part: Part, cause: Exception) -> bool:
         """Close a part that has failed; say whether to ask for the rest."""
@@ -179,54 +197,64 @@ class Download:
         self._part, self._has_broken = None, True
         if self._taken == self._version.total:
             self._complete()
-        elif not isinstance(cause, _RESUMED):
-            self._failed(cause, _reason_for(cause))
-            return False
-        elif not self._has_brought_enough(part):
-            self._failed(cause, RetryStopReason.BACKOFF_EXHAUSTED)
-            return False
-        elif self._delay and self._delay >= time_left(self._call):
-            self._failed(cause, RetryStopReason.DEADLINE)
-            return False
-        return True
-
-    def _has_brought_enough(self, part: Part) -> bool:
-        """Say whether to ask again after a part, and note how long to wait before."""
-        if self._taken > part.began_at:
-            self._without_progress = self._empty = 0
-            self._delay = 0.0
             return True
-        if part.end is not None:
-            self._without_progress += 1
-        self._empty += 1
-        self._delay = Backoff.of_default().next_delay(self._empty) or 0.0
-        return self._without_progress < self._max_without_progress
+        if isinstance(cause, _RESUMED):
+            reason = self._reason_after(part)
+        else:
+            reason = reason_for(cause)
+        if reason is not None:
+            self._failed(cause, reason)
+        return reason is None
+
+    def _reason_after(self, part: Part) -> RetryStopReason | None:
+        """Return why nothing is asked for after a part, if so."""
+        if self._taken > part.began_at:
+            self._progress.note_bytes()
+            return None
+        return self._progress.after_nothing(is_first=part.end is None)
 
     async def _ask(self) -> None:
-        """Ask for the rest."""
+        """Ask for the rest, once; there may be no answer that brings some of it."""
         self._task = task = asyncio.current_task()
         before = task.cancelling() if task else 0
+        response = failure = reason = None
         try:
             response = await self._part_of_it()
+            if not self._version.may_be_part(response):
+                reason = self._progress.after_answer(response)
+                if reason is None:
+                    await discard(response)
+                    return
         except BaseException as cause:
-            if not self._is_over:
-                if isinstance(cause, Exception):
-                    self._failed(cause, _reason_for(cause))
-            elif task and task.uncancel() <= before:
-                raise _closed() from None
-            raise
+            if self._is_over:
+                if task and task.uncancel() <= before:
+                    raise _closed() from None
+                raise
+            if not isinstance(cause, Exception) or not self._goes_on_without(cause):
+                raise
+            failure = cause
         finally:
             self._task = None
             self._kept.end()
-        self._judge(response)
+        if failure is not None:
+            drop_frames(failure)
+        elif response is not None:
+            self._judge(response, reason or RetryStopReason.NO_RETRY)
+
+    def _goes_on_without(self, cause: Exception) -> bool:
+        """Say whether to ask again after a part could not be had."""
+        reason = self._progress.after_failure(cause)
+        if reason is not None:
+            self._failed(cause, reason)
+        return reason is None
 
     async def _part_of_it(self) -> aiohttp.ClientResponse:
         """Send the request for the rest, after a wait where that is due."""
         self._kept.begin()
-        if self._delay:
+        if (wait := self._progress.wait) is not None:
             for last in self._call.sent[-1:]:
-                last.delay, last.delay_source = self._delay, "backoff"
-            await asyncio.sleep(self._delay)
+                last.delay, last.delay_source = wait.delay, wait.source
+            await asyncio.sleep(wait.delay)
         rest = self._request.with_header("Range", f"bytes={self._taken}-")
         rest = rest.with_header("If-Range", self._version.validator)
         try:
@@ -239,8 +267,8 @@ class Download:
             raise _closed()
         return response
 
-    def _judge(self, response: aiohttp.ClientResponse) -> None:
-        """Take an answer for the next part, or for the end."""
+    def _judge(self, response: aiohttp.ClientResponse, reason: RetryStopReason) -> None:
+        """Take an answer for the next part, or for the end; else end for a reason."""
         try:
             end = self._version.check(
                 response, self._taken, after_break=self._has_broken
@@ -252,7 +280,7 @@ class Download:
             self._begin(Part(response, self._taken, end), response)
             return
         response.close()
-        raise self._refuse(words)
+        raise self._refuse(words, reason)
 
     def _begin(self, part: Part, response: aiohttp.ClientResponse) -> None:
         call = self._call
@@ -261,7 +289,7 @@ class Download:
             response.release()
             self._complete()
             return
-        part.outlast_attempt(call)
+        part.outlast_attempt(call, response)
         self._part = part
         if self._connection is not None and response.connection is not None:
             self._connection.current = response.connection
@@ -269,13 +297,16 @@ class Download:
     def _complete(self) -> None:
         """Note that all of it is here, and let the response end."""
         self.is_whole, self._part = True, None
-        first = self._first
         if not self._is_over:
             self._finish(self._taken)
+        first = self._first()
         if first is not None:
             first._response_eof()
+        self._end_connection()
 
-    def _refuse(self, words: str) -> aiohttp.ClientPayloadError:
+    def _refuse(
+        self, words: str, reason: RetryStopReason = RetryStopReason.NO_RETRY
+    ) -> aiohttp.ClientPayloadError:
         """Make the error for what is none of this version, and end with it."""
         part, self._part = self._part, None
         if part is not None:
@@ -283,7 +314,7 @@ class Download:
         error = aiohttp.ClientPayloadError(
             f"cannot resume at byte {self._taken}: {words}"
         )
-        self._failed(error, RetryStopReason.NO_RETRY)
+        self._failed(error, reason)
         return error
 
     def _failed(self, cause: Exception, reason: RetryStopReason) -> Exception:
@@ -298,7 +329,7 @@ class Download:
 
     def _finish(self, length: int) -> None:
         """Note that no further part is asked for."""
-        self._is_over, self._first = True, None
+        self._is_over = True
         self._kept.let_go()
         note_length(self._whole, length)
         record_end_of_body(self._call, self._whole)
@@ -309,13 +340,6 @@ class Download:
         call.outcome, call.stop_reason = self._whole, self._stop_reason
         if self._scope is not call:
             self._scope.record.outcome = self._whole
-
-
-def _reason_for(cause: Exception) -> RetryStopReason:
-    is_late = isinstance(cause, ResponseTimeoutError)
-    if is_late and not isinstance(cause, AttemptTimeoutError):
-        return RetryStopReason.DEADLINE
-    return RetryStopReason.NO_RETRY
 
 
 def _closed() -> aiohttp.ClientConnectionError:

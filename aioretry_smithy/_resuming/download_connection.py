@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 class DownloadConnection(Connection):
     """Stands for the connections of a download: of its first part, then of others.
 
-    aiohttp ends it with the response, and calls the callbacks that are added to it: so
-    a decorator outside holds a place, or counts a request, to the end of the stream.
+    Callbacks are added to it by those who hold a place, or count a request, to the end
+    of the stream: of aiohttp's response there may be nothing left by then.
 
     Args:
         first: The connection of the first part.
-        ended: Called once, before the callbacks, when the download has ended.
+        let_go: Called when the response lets go of it.
     """
 
     current: Connection
     """The connection of the part that is under way, or was the last."""
 
-    def __init__(self, first: Connection, ended: Callable[[], None]) -> None:
+    def __init__(self, first: Connection, let_go: Callable[[], None]) -> None:
         # It has nothing itself that could be left open: no protocol.
         self._protocol = None
         self._callbacks = []
         self.current = first
-        self._ended: Callable[[], None] | None = ended
+        self._let_go: Callable[[], None] | None = let_go
 
     def __getattr__(self, name: str) -> object:
         # What aiohttp has beside this is that of the present connection.
@@ -54,17 +54,18 @@ class DownloadConnection(Connection):
         return self.current.closed
 
     def close(self) -> None:
-        """End the download, and close the connection."""
+        """Close the present connection: the caller has closed the response."""
         self.current.close()
-        self._end()
+        self.release()
 
     def release(self) -> None:
-        """End the download; the connection may be used again, if the part is whole."""
-        self.current.release()
-        self._end()
+        """Let go of it: the response has, or is not there any more."""
+        if self._let_go is not None:
+            self._let_go()
 
-    def _end(self) -> None:
-        ended, self._ended = self._ended, None
-        if ended is not None:
-            ended()
+    def end(self) -> None:
+        """End it with the download; the present connection is not closed for that."""
+        if self._let_go is not None:
+            self._let_go = None
+            self.current.release()
             self._notify_release()

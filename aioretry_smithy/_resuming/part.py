@@ -10,6 +10,8 @@ from .._bodies.truncated_body import TruncatedBody
 from .._context.body_watch import outlast_attempt
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .._call.call import Call
     from .._call.outcome import Outcome
     from .download_connection import DownloadConnection
@@ -34,7 +36,15 @@ class Part:
             knows where it ends.
     """
 
-    __slots__ = ("_in_chunks", "_response", "_sent", "began_at", "content", "end")
+    __slots__ = (
+        "_headers",
+        "_in_chunks",
+        "_response",
+        "_sent",
+        "began_at",
+        "content",
+        "end",
+    )
 
     began_at: int
     """The position of its first byte in the whole."""
@@ -51,7 +61,9 @@ class Part:
         began_at: int = 0,
         end: int | None = None,
     ) -> None:
-        self._response = response
+        self._headers = response.headers
+        # The first one is the caller's, who may drop it.
+        self._response = None if end is None else response
         self.began_at = began_at
         self.end = end
         self.content = content = response.content
@@ -79,15 +91,19 @@ class Part:
         """Whether all of it was taken."""
         return self.content.at_eof() and not self.content._http_chunk_splits
 
-    def outlast_attempt(self, call: Call) -> None:
-        """Let it take longer than its attempt."""
-        outlast_attempt(call, self._response, self._sent)
+    def outlast_attempt(self, call: Call, response: aiohttp.ClientResponse) -> None:
+        """Let it, the body of a response, take longer than its attempt."""
+        outlast_attempt(call, response, self._sent)
+
+    def at_end(self, before: Callable[[], None], then: Callable[[], None]) -> None:
+        """Call a function when all has arrived, in place of another one."""
+        callbacks = self._sent._eof_callbacks
+        callbacks[:] = [then if each == before else each for each in callbacks]
 
     def outcome_in(self, call: Call) -> Outcome | None:
         """Return what its call has recorded of it."""
-        headers = self._response.headers
         outcomes = (each.outcome for each in reversed(call.sent))
-        return next((each for each in outcomes if each.headers is headers), None)
+        return next((each for each in outcomes if each.headers is self._headers), None)
 
     async def next_piece(self) -> Piece | None:
         """Return what comes next, after a wait where nothing is here; None at the end.
@@ -131,7 +147,7 @@ class Part:
         if sent.exception() is None and not sent.is_eof():
             # A reader may be waiting.
             sent.set_exception(aiohttp.ClientConnectionError("Connection closed"))
-        if self.end is not None:
+        if self._response is not None:
             self._response.close()
         elif connection is not None:
             connection.current.close()

@@ -46,6 +46,10 @@ class ResumedBody(aiohttp.StreamReader):
         if in_chunks:
             self.begin_http_chunk_receiving()
 
+    def __del__(self) -> None:
+        """Give up what nobody can read any more."""
+        self._download.give_up()
+
     async def _wait(self, func_name: str) -> None:
         """Wait for bytes when all that were here are read."""
         if self._is_waiting:

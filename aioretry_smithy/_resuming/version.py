@@ -77,6 +77,10 @@ class Version:
             return None
         return cls(headers, validator, _length_of(headers))
 
+    def may_be_part(self, response: aiohttp.ClientResponse) -> bool:
+        """Say whether an answer is about a part: that it follows, or there is none."""
+        return response.status in {_PARTIAL, _NO_MORE}
+
     def check(
         self, response: aiohttp.ClientResponse, start: int, *, after_break: bool = False
     ) -> int | None:

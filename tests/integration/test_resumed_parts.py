@@ -7,15 +7,14 @@ import asyncio
 import aiohttp
 import pytest
 from aiohttp import ClientTimeout
-from chains import NOW, notes_of, retrying
+from chains import NOW, connected, notes_of, retrying
 from download_server import FILE, HOLD, Answer, DownloadServer, broken_at
-from resumed_calls import download, failure
+from resumed_calls import download, failure, gather
 
 from aioretry_smithy import (
     AttemptTimeoutError,
     CircuitBreaker,
     CircuitBreakerClient,
-    FailFastError,
     RequestLog,
     ResponseTimeoutError,
     ResumingClient,
@@ -42,38 +41,43 @@ async def test_parts_are_retried_as_requests_are():
 
 async def test_a_final_answer_to_a_part_ends_the_download():
     """The error says which; before it comes the beginning of the version."""
-    async with DownloadServer(Answer(stop=5_000), Answer(status=503)) as server:
+    async with DownloadServer(Answer(stop=5_000), Answer(status=403)) as server:
         got, error, log = await failure(server.url, RESUMING)
 
     assert FILE[:5_000] == got
     assert isinstance(error, aiohttp.ClientPayloadError)
-    assert "cannot resume at byte 5000: the server answers with 503" == str(error)
+    assert "cannot resume at byte 5000: the server answers with 403" == str(error)
     assert ("no_retry", False) == (log.stop_reason, log.is_success)
     assert error is log.response_cause
     assert log is RequestLog.of(error)
-    assert ["attempt 1: 200 OK", "attempt 2: 503 Status"] == [
+    assert ["attempt 1: 200 OK", "attempt 2: 403 Status"] == [
         note.split(",")[0].split(": 0.")[0] for note in notes_of(error)
     ]
 
 
 async def test_a_failure_of_a_part_goes_out_as_it_is():
-    """What the server or a decorator further in has refused."""
-    breaker = CircuitBreaker("files")
+    """What a decorator further in has raised by mistake is final."""
     opening = []
 
     @client_decorator
-    async def open_later(delegate, ctx, request):
+    async def fail_later(delegate, ctx, request):
         if request.headers.get("Range"):
             opening.append(request)
-            raise FailFastError(breaker)
+            raise KeyError("a mistake")
         return await delegate.execute(ctx, request)
 
+    got = bytearray()
     async with DownloadServer(*broken_at(5_000)) as server:
-        got, error, log = await failure(server.url, open_later, RESUMING)
+        async with (
+            connected(None, fail_later, RESUMING) as session,
+            session.get(server.url) as response,
+        ):
+            with pytest.raises(KeyError, match="a mistake"):
+                await gather(response, got)
+        log = RequestLog.of(response)
 
     assert FILE[:5_000] == got
-    assert isinstance(error, FailFastError)
-    assert ("no_retry", error) == (log.stop_reason, log.response_cause)
+    assert ("no_retry", "KeyError") == (log.stop_reason, log.response_cause_type)
     assert 1 == len(opening)
 
 
@@ -202,11 +206,12 @@ async def test_an_attempt_timeout_that_is_final_goes_out():
     answers = [Answer(stop=5_000), Answer(wait=asyncio.Event())]
     short = retrying(RetryStrategy.never(), attempt_timeout=0.5)
     async with DownloadServer(*answers) as server:
-        got, error, log = await failure(server.url, short, RESUMING)
+        once = ResumingClient.new_decorator(max_resumes_without_progress=1)
+        got, error, log = await failure(server.url, short, once)
 
     assert FILE[:5_000] == got
     assert isinstance(error, AttemptTimeoutError)
-    assert "no_retry" == log.stop_reason
+    assert "backoff_exhausted" == log.stop_reason
 
 
 @pytest.mark.parametrize("limit", [None, 0.5])
