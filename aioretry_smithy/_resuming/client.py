@@ -124,7 +124,8 @@ class ResumingClient(DecoratingClient[HttpClient]):
         """Send *request*, and get the rest of its answer where that breaks."""
         call, _ = state_of(ctx)
         if not self._takes_up(ctx, request):
-            return await self.delegate.execute(ctx, request)
+            send = self._send if ctx.attempt is None else self.delegate.execute
+            return await send(ctx, request)
         request = request.with_header("Accept-Encoding", "identity")
         response = await self._send(ctx, request)
         content = content_of(response)

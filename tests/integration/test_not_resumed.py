@@ -1,0 +1,103 @@
+"""Requests that a resuming client does not take up have attempts all the same."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import aiohttp
+import pytest
+from chains import log_of, response_of, session
+
+from aioretry_smithy import RequestLog, ResumingClient, client_decorator, decorate
+
+RESUMING = ResumingClient.new_decorator()
+NEVER = ResumingClient.new_decorator(request_filter=lambda request: False)
+KEPT = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+class Dropping:
+    """Answers so many requests of a connection, and closes it on the next one."""
+
+    def __init__(self, answered=0):
+        self.answered = answered
+        self.asked = 0
+
+    async def __aenter__(self):
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        host, port = self._server.sockets[0].getsockname()
+        self.url = f"http://{host}:{port}/"
+        return self
+
+    async def __aexit__(self, *error):
+        self._server.close()
+
+    async def _serve(self, reader, writer):
+        with contextlib.suppress(OSError, EOFError):
+            for number in range(self.answered + 1):
+                await reader.readuntil(b"\r\n\r\n")
+                self.asked += 1
+                if number < self.answered:
+                    writer.write(KEPT)
+        writer.close()
+
+
+@pytest.mark.parametrize("decorator", [RESUMING, NEVER])
+@pytest.mark.parametrize("method", ["PUT", "GET"])
+async def test_with_a_connector_of_others_it_is_sent_again_once(decorator, method):
+    """Whose connections may have been used before; each request has a log."""
+    connector = aiohttp.TCPConnector()
+    borrowing = aiohttp.ClientSession(connector=connector, connector_owner=False)
+    async with Dropping() as server, connector, borrowing:
+        decorate(borrowing, decorator)
+        with pytest.raises(aiohttp.ServerDisconnectedError) as error:
+            await borrowing.request(method, server.url)
+        log = RequestLog.of(error.value)
+
+        assert 2 == server.asked
+    assert 2 == log.total_attempts
+    assert ["stale_connection", None] == [each.delay_source for each in log.children]
+
+
+async def test_a_resend_has_a_log():
+    """On a connection of the pool that was broken."""
+    own = aiohttp.ClientSession()
+    async with Dropping(answered=1) as server, own:
+        decorate(own, RESUMING)
+        for _ in "ab":
+            async with own.put(server.url) as response:
+                await response.read()
+        log = RequestLog.of(response)
+
+    assert ["stale_connection", None] == [each.delay_source for each in log.children]
+    assert (200, 2, None) == (
+        log.response_status,
+        log.total_attempts,
+        log.stop_reason,
+    )
+
+
+@pytest.mark.parametrize("answer", [200, 404, OSError()])
+async def test_an_attempt_has_the_outcome_of_its_call(answer):
+    """Whatever that is."""
+    log = await log_of(session([answer], RESUMING), method="POST")
+    (attempt,) = log.children
+
+    assert (log.response_status, log.response_cause_type) == (
+        attempt.response_status,
+        attempt.response_cause_type,
+    )
+    assert log.is_complete
+    assert attempt.is_complete
+
+
+async def test_what_is_an_attempt_already_stays_one():
+    """That of a decorator outside."""
+
+    @client_decorator
+    async def deriving(delegate, ctx, request):
+        return await delegate.execute(ctx.derive(request), request)
+
+    response = await response_of(session([200], NEVER, deriving))
+
+    assert 1 == RequestLog.of(response).total_attempts
