@@ -18,7 +18,14 @@ import aioretry_smithy
 from .. import Backoff, RetryStrategy
 from .._backoff.spec import parse_spec
 from .._masking.mask import DEFAULT_MASK
-from .options import Commands, Parser, add_json, file_to_write, refused
+from .options import (
+    Commands,
+    Parser,
+    PrintVersion,
+    add_json,
+    file_to_write,
+    refused,
+)
 from .output import PROGRAM, ExitCode
 from .report_options import add_report
 
@@ -71,7 +78,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     version = f"{PROGRAM} {aioretry_smithy.__version__}"
     parser.add_argument(
         "--version",
-        action="version",
+        action=PrintVersion,
         version=version,
         help="print the version and exit",
     )
@@ -106,8 +113,8 @@ def _add_request(commands: Commands) -> None:
         " output, the log of the attempts to standard error, those that fail as they"
         " end.",
         epilog="Exit code: 0 for a status below 400, 1 for any other status, 2 without"
-        " a response or with half a body, 64 for bad usage, 73 for a timeline or a"
-        " log that cannot be written, 130 for Ctrl-C.",
+        " a response or with half a body, 64 for bad usage, 73 for a body, a timeline"
+        " or a log that cannot be written, 130 for Ctrl-C.",
         allow_abbrev=False,
     )
     parser.add_argument("url", metavar="URL", type=_url, help="where to send it")

@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 
@@ -20,6 +23,23 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Say what is wrong."""
         raise UsageError(message)
+
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
+        """Write the help; unlike in argparse, a disk that is full is an error."""
+        print(self.format_help(), end="", file=file)
+
+
+class PrintVersion(argparse.Action):
+    """Prints the version, as argparse does, and fails where that cannot be written."""
+
+    def __init__(self, *, version: str, **settings: Any) -> None:
+        super().__init__(nargs=0, **settings)
+        self._version = version
+
+    def __call__(self, parser: argparse.ArgumentParser, *about: object) -> None:
+        """Print it, and end the program."""
+        print(self._version)
+        parser.exit()
 
 
 def add_json(parser: argparse.ArgumentParser, meaning: str) -> None:

@@ -150,21 +150,39 @@ async def _send(
     async with session.request(
         method, arguments.url, headers=headers, data=data
     ) as response:
-        await _read(response, shown=not arguments.json)
-        return ExitCode.HTTP_ERROR if response.status >= 400 else ExitCode.OK
+        code = await _read(response, shown=not arguments.json)
+        return ExitCode.HTTP_ERROR if response.status >= 400 else code
 
 
-async def _read(response: aiohttp.ClientResponse, *, shown: bool) -> None:
-    """Read a body to its end, or until its pipe is closed."""
+class _UnwrittenError(Exception):
+    """Nobody takes the body; the network has nothing to do with it."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+async def _read(response: aiohttp.ClientResponse, *, shown: bool) -> ExitCode:
+    """Read a body to its end, or until nobody takes it: a full disk, a closed pipe."""
     chunk = b""
-    with contextlib.suppress(BrokenPipeError):
-        try:
-            async for chunk in response.content.iter_any():
-                if shown:
-                    write(chunk)
-        finally:
+    try:
+        async for chunk in response.content.iter_any():
             if shown:
+                _write(chunk)
+    except _UnwrittenError as failure:
+        return cannot_write(failure.error)
+    finally:
+        if shown:
+            with contextlib.suppress(OSError):
                 end_line(chunk)
+    return ExitCode.OK
+
+
+def _write(chunk: bytes) -> None:
+    try:
+        write(chunk)
+    except OSError as error:
+        raise _UnwrittenError(error) from None
 
 
 def _is_misuse(error: Exception) -> bool:

@@ -96,6 +96,10 @@ def test_reader_who_left_changes_no_exit_code(path, code, options, server):
     [
         (run, ["/fine"], "stderr", 73),
         (run, ["/nothing"], "stderr", 1),
+        (run, ["/fine"], "stdout", 73),
+        (run, ["/large"], "stdout", 73),
+        (run, ["/nothing"], "stdout", 1),
+        (run_process, ["/fine"], "stdout", 73),
         (run_process, ["/fine", "--json"], "stdout", 73),
         (run, ["/nothing", "--json"], "stdout", 1),
         (run, ["nonsense"], "stderr", 64),
@@ -111,9 +115,10 @@ def test_full_disk_is_told_by_the_exit_code(
     ended = ran(["request", *arguments], *map(written_to, files.values()))
 
     assert code == ended
-    assert "Traceback" not in "".join(
-        file.read_text() for file in files.values() if not file.is_symlink()
-    )
+    said = "".join(each.read_text() for each in files.values() if not each.is_symlink())
+    assert "Traceback" not in said
+    if stream == "stdout":
+        assert 1 == said.count("error: [Errno 28] No space left on device")
 
 
 @needs_posix("Ctrl-C for one process")
