@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._clock import wall_clock_at
 from .defaults import OF_ALL, Rarely
+from .kept_requests import MOST_KEPT
 from .outcome import PENDING, Outcome
 from .record import CallsInside, Record
 from .resources import CallResources
@@ -176,7 +177,7 @@ class Call(Rarely, Record):
     @property
     def attempts_made(self) -> int:
         """How many attempts there were: requests, without those sent again."""
-        return len(self.sent) + self.dropped_requests - self.resends
+        return len(self.sent) + self.dropped.count - self.resends
 
     def sent_after(self, number: int | None) -> list[Sent]:
         """Return the requests after the one of that number; all for None."""
@@ -185,7 +186,8 @@ class Call(Rarely, Record):
     @property
     def was_sent_at_all(self) -> bool:
         """Whether a server may have seen any request of it."""
-        return self.was_sent or any(each.was_sent for each in self.sent)
+        was_sent = self.was_sent or self.dropped.were_sent
+        return was_sent or any(each.was_sent for each in self.sent)
 
     def deadline_of(self, record: Record) -> float | None:
         """Return when the time of a request runs out, never later than the call's."""
@@ -220,6 +222,8 @@ class Call(Rarely, Record):
             self.outcome = PENDING
         self.care = OF_ALL
         sent.append(record)
+        if len(sent) > MOST_KEPT:
+            self.dropped = self.dropped.with_one_of(sent, self.outcome)
         return record
 
     def begin_first_request(self, began: float) -> Sent:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from .._masking.mask import DEFAULT_MASK
+from .kept_requests import NONE_DROPPED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from .._masking.mask import Mask
     from .._request.endpoint import Endpoint
     from .._request.service import Service
+    from .kept_requests import DroppedRequests
     from .stop_reason import RetryStopReason
 
 
@@ -95,8 +97,8 @@ class Rarely:
     cut: Any = None
     """What cuts a function at its deadline, where nothing retries."""
 
-    dropped_requests: int = 0
-    """How many requests there were of which nothing is kept, between those that are."""
+    dropped: DroppedRequests = NONE_DROPPED
+    """The requests of which nothing is kept, between those that are."""
 
     gave_up_inside: bool = False
     """Whether it failed with an error that a call made inside has given up on."""

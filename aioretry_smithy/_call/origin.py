@@ -98,7 +98,8 @@ def _was_sent(call: Call, record: Record, cause: BaseException) -> bool:
         return False
     inner = call.sent_after(number)
     if call.brings_response:
-        return record.was_sent or any(each.was_sent for each in inner)
+        was_sent = record.was_sent or any(each.was_sent for each in inner)
+        return was_sent or call.dropped.may_be_sent_after(number or 0)
     # That the function ran says nothing: it may be what refused.
     inside = record.calls_inside
     # Nobody knows of the calls that were not kept.

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .call import Call
-
-_KEPT: Final = 50
-"""So many requests are kept of the beginning, and of the end."""
 
 
 class PartsToCome:
@@ -28,7 +25,6 @@ class PartsToCome:
     def begin(self) -> None:
         """Begin a part: tries count from here."""
         call = self._call
-        drop_middle(call)
         for last in call.sent[-1:]:
             call.tries_before = last.number
             call.switches = 0
@@ -43,17 +39,7 @@ class PartsToCome:
             self._attributes = call.attributes
         if call.is_over:
             call.session = call.options = call.attributes = call.resources = None
-        drop_middle(call)
 
     def let_go(self) -> None:
         """Keep it no longer: no further part is asked for."""
         self._session = self._options = self._attributes = None
-
-
-def drop_middle(call: Call) -> None:
-    """Keep the first and the last requests of a call, and count the others."""
-    sent = call.sent
-    dropped = len(sent) - 2 * _KEPT
-    if dropped > 0 and isinstance(sent, list):
-        del sent[_KEPT : _KEPT + dropped]
-        call.dropped_requests += dropped

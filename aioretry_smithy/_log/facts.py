@@ -148,7 +148,7 @@ class LogFacts(NeverCopied):
     @property
     def total_attempts(self) -> int | None:
         """The attempts made so far (on the root; 1 where nothing retries)."""
-        made = len(self._call.requests) + self._call.dropped_requests
+        made = len(self._call.requests) + self._call.dropped.count
         return max(1, made) if self._is_root else None
 
     @property

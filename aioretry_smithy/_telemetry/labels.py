@@ -195,18 +195,19 @@ def connection_waits(ctx: ClientRequestContext) -> dict[str, float]:
 class HedgeCount:
     """The hedges of a call, or of a part of it that begins here."""
 
-    __slots__ = ("_before", "_refused")
+    __slots__ = ("_before", "_dropped", "_refused")
 
     def __init__(self, call: Call) -> None:
-        self._before = len(call.sent)
+        self._before = call.sent[-1].number if call.sent else 0
+        self._dropped = call.dropped.hedges
         self._refused = call.refused_hedges
 
     def since(self, call: Call) -> dict[str, int]:
         """Return how many there were, by the names of :data:`HEDGES`."""
-        sent = call.sent[self._before :]
+        sent = call.sent_after(self._before)
         hedges = [each for each in sent if each.is_hedge and not each.was_sent_again]
         return {
-            "sent": len(hedges),
+            "sent": len(hedges) + call.dropped.hedges - self._dropped,
             "won": sum(map(_has_won, hedges)),
             "refused": call.refused_hedges - self._refused,
         }

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from opentelemetry.trace import Span, SpanKind, Tracer
 
-from .._call.record import SENT_AGAIN
 from .._call.recorder import cause_of
 from .._context.client import ClientT
 from .._context.context import record_of
@@ -156,7 +155,10 @@ class TracedCall(Traced):
         self._is_retried = client.surrounds_retries
         is_hedged = client.surrounds_hedges
         self._hedges = HedgeCount(record_of(ctx)[0]) if is_hedged else None
-        self._attempts_before = len(ctx.log.children)
+        self._attempts_before = record_of(ctx)[0].attempts_made
+        self._last_before = next(
+            (each.attempt or 0 for each in reversed(ctx.log.children)), 0
+        )
 
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
         """End the span, and measure."""
@@ -181,10 +183,11 @@ class TracedCall(Traced):
         return {"aioretry_smithy.stop_reason": str(stop_reason)}
 
     def _add_events(self, span: Span, ctx: ClientRequestContext) -> None:
-        requests = ctx.log.children[self._attempts_before :]
-        resends = sum(each.delay_source in SENT_AGAIN for each in requests)
+        last = self._last_before
+        requests = [each for each in ctx.log.children if (each.attempt or 0) > last]
+        number = record_of(ctx)[0].attempts_made - self._attempts_before
         # Where nothing retries, nobody gives the attempt a log of its own.
-        number = len(requests) - resends if requests or self._is_retried else 1
+        number = number if requests or self._is_retried else 1
         span.set_attribute("aioretry_smithy.attempts", number)
         # A wait ends where the next attempt begins; a body may come before the wait.
         now = self._loop.time()
