@@ -56,14 +56,13 @@ class _Counts:
         "calls",
         "durations",
         "failures",
-        "limited",
         "retries",
         "unasked",
     )
 
     def __init__(self) -> None:
         self.calls = self.failures = self.attempts = self.retries = 0.0
-        self.limited = self.unasked = 0.0
+        self.unasked = 0.0
         self.durations = Histogram()
 
     def merge(self, other: _Counts) -> None:
@@ -71,7 +70,6 @@ class _Counts:
         self.failures += other.failures
         self.attempts += other.attempts
         self.retries += other.retries
-        self.limited += other.limited
         self.unasked += other.unasked
         self.durations.merge(other.durations)
 
@@ -83,6 +81,7 @@ class Minutes:
         self._step = _MINUTE
         self._steps: dict[int, _Counts] = {}
         self._first = self._last = 0
+        self._has_limiter = False
 
     def add(self, call: SeenCall, started: float, weight: float) -> None:
         """Count a call that began at a moment, in seconds since 1970."""
@@ -95,8 +94,8 @@ class Minutes:
         if call.retries:
             counts.retries += weight * call.retries
             counts.unasked += weight * _unasked(call)
-        if not call.is_success:
-            counts.limited += weight * (stop_reason(call.values) == "limiter")
+        if not call.is_success and stop_reason(call.values) == "limiter":
+            self._has_limiter = True
         if call.duration is not None:
             counts.durations.add(call.bucket, call.duration, weight)
 
@@ -133,14 +132,13 @@ class Minutes:
         return Timeline(self._step, said, moments, storms)
 
     def unasked(self) -> Unasked:
-        """Return the worst step; where a limiter had its say, there is no need for one.
-
-        Those of cancelled calls are left out.
-        """
+        """Return the worst step, without cancelled calls; none where a limiter is."""
+        if self._has_limiter:
+            return _NONE
         storms = (
             Unasked(whole(counts.unasked), ratio(counts.unasked, counts.attempts))
             for counts in self._steps.values()
-            if counts.unasked >= _LEAST_RETRIES and not counts.limited
+            if counts.unasked >= _LEAST_RETRIES
         )
         worst = max(storms, key=lambda storm: storm.share, default=_NONE)
         return worst if worst.share > _STORM else _NONE

@@ -302,7 +302,7 @@ async def test_endpoints_that_do_not_fail(kept, settings, status):
 async def test_a_storm_of_retries(kept):
     """Each call asks a server three times that is down."""
     chain = retrying(FAILSAFE, max_total_attempts=3)
-    await kept.make(itertools.repeat(503), chain, calls=20)
+    await kept.make(itertools.repeat(503), chain, calls=20, at_once=20)
     hint = kept.hints()["retry_storm"]
 
     assert {"retries": 40, "retry_share": pytest.approx(2 / 3)} == hint["figures"]

@@ -142,10 +142,11 @@ def test_reset_is_a_reset(logs):
 
 
 def test_retry_after_is_obeyed(logs):
-    """The wait is the server's second, not the tenth of the backoff."""
+    """The wait is the server's second, and a part of the backoff's tenth."""
     first, _ = logs["429"]["children"]
 
-    assert (1.0, "retry_after") == (first["delay"], first["delay_source"])
+    assert "retry_after" == first["delay_source"]
+    assert 1.0 <= first["delay"] < 1.5
     assert logs["429"]["duration"] >= 1
 
 
