@@ -129,11 +129,12 @@ class LogFormatter(ABC):
 
     @staticmethod
     def tree() -> LogFormatter:
-        """Return the formatter for development: :meth:`RequestLog.render`.
+        """Return the formatter for development: :meth:`RequestLog.render`, and the id.
 
         It writes the tree of the call in place of two lines, one line for each attempt,
-        at the response's level. Inside the retrying client it is the tree of one
-        attempt. Control characters are escaped, so only a tree begins new lines.
+        at the response's level. Its first line ends with the ``id``. Inside the
+        retrying client it is the tree of one attempt. Control characters are escaped,
+        so only a tree begins new lines.
 
         >>> LogFormatter.tree()
         LogFormatter.tree()
@@ -232,7 +233,11 @@ class _TreeFormatter(LogFormatter):
 
     def format_response(self, log: RequestLog) -> str:
         rate = share_of_lines().get("sampling_rate")
-        return log.render() + ("" if rate is None else f"\nsamplingRate={rate}")
+        headline, _, below = log.render().partition("\n")
+        lines = [f"{headline}, id={log.id}", below]
+        if rate is not None:
+            lines.append(f"samplingRate={rate}")
+        return "\n".join(filter(None, lines))
 
     def __repr__(self) -> str:
         return "LogFormatter.tree()"

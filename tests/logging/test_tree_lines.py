@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging.handlers
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -46,15 +47,20 @@ async def call(
     return await log_of(session(answers, *decorators), url)
 
 
+def with_id(log: RequestLog) -> str:
+    """Return the tree of a call with its id at the end of the first line."""
+    return re.sub(r"\A.*", rf"\g<0>, id={log.id}", log.render())
+
+
 @pytest.mark.parametrize(
     ("answers", "level"),
     [([503, 200], DEBUG), ([503, 503, 503], ERROR), ([TimeoutError(), 404], ERROR)],
 )
 async def test_tree_of_a_call_is_its_line(written, logging_, answers, level):
-    """It is what ``render()`` draws, at the level of the response, and alone."""
+    """It is what ``render()`` draws, with the id, at the level of the response."""
     log = await call(answers, RETRYING, logging_)
 
-    assert [(level, log.render())] == written()
+    assert [(level, with_id(log))] == written()
     assert len(answers) == written()[0][1].count("\n")
 
 
@@ -66,7 +72,7 @@ async def test_tree_inside_the_retries_is_that_of_an_attempt(written, logging_):
         (ERROR, "GET http://example.com/orders  ->  503 Service Unavailable"),
         (DEBUG, "GET http://example.com/orders  ->  200 OK"),
     ] == [(level, line.partition("  in ")[0]) for level, line in written()]
-    assert [child.render() for child in log.children][-1:] == [written()[-1][1]]
+    assert [with_id(child) for child in log.children][-1:] == [written()[-1][1]]
 
 
 async def test_tree_is_not_drawn_where_its_level_is_off(
@@ -107,4 +113,4 @@ async def test_tree_of_a_sampled_call_says_its_rate(logger, written):
 
     log = await call([200], logging_)
 
-    assert [(DEBUG, f"{log.render()}\nsamplingRate=0.25")] == written()
+    assert [(DEBUG, f"{with_id(log)}\nsamplingRate=0.25")] == written()
