@@ -44,23 +44,25 @@ def to_curl(call: Mapping[str, object]) -> str:
     url = log.text("sent_url") or _of_either(log, whole, "request_url")
     headers = log.headers("request_headers")
     sent = {name.lower(): value.strip(_BLANKS) for name, value in headers.items()}
-    words = ["curl", *_method(method), *_url(url)]
+    has_body = _had_body(log, sent)
+    words = ["curl", *_method(method, has_body=has_body), *_url(url)]
     if sent.get("accept-encoding") not in {None, "", "identity"}:
         words.insert(1, "--compressed")
     lines = [" ".join(words)]
     lines += (f"  -H {_quoted(header)}" for header in _headers(headers, url))
     command = " \\\n".join(lines)
-    return f"{command}\n{_BODY}" if _had_body(log, sent) else command
+    return f"{command}\n{_BODY}" if has_body else command
 
 
 def _of_either(log: PlainLog, whole: PlainLog, key: str) -> str:
     return log.text(key) or whole.text(key) or ""
 
 
-def _method(method: str) -> Iterator[str]:
-    if method == "HEAD":
+def _method(method: str, *, has_body: bool) -> Iterator[str]:
+    if method == "HEAD" and not has_body:
         yield "--head"
-    elif method != "GET":
+    elif method != "GET" or has_body:
+        # With a body it would be a POST, and to --head it is one option too many.
         yield "-X"
         yield _quoted(_one_line(method))
 

@@ -114,3 +114,19 @@ async def test_command_before_an_answer_lets_curl_name_itself(heads, tmp_path):
     assert "GET /orders HTTP/1.1" == first
     assert "b" == headers["x-a"]
     assert headers["user-agent"].startswith("curl/")
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "POST"])
+async def test_body_that_is_given_keeps_the_method(heads, method, tmp_path):
+    """A search with a body stays a GET."""
+    url, received = heads
+    async with connected(url) as client:
+        response = await client.request(method, "/search", json={"query": 1})
+    lines = RequestLog.of(response).to_curl().splitlines()
+    (tmp_path / "body").write_text('{"query": 1}', encoding="utf-8")
+    (told,) = [line for line in lines if "--data-binary" in line]
+    option = told[told.index("--data-binary") :].replace("FILE", f"{tmp_path}/body")
+    await run("\n".join(lines[:-1]) + f" {option}", tmp_path)
+    sent, again = (head[0] for head in received)
+
+    assert f"{method} /search HTTP/1.1" == sent == again

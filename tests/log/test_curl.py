@@ -125,6 +125,24 @@ def test_method(method, options):
     assert ["curl", *options, "http://a/"] == words(sent)
 
 
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "DELETE"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"request_length": 7},
+        {"request_content_preview": "a"},
+        {"headers": {"Content-Length": "7"}},
+        {"headers": {"Transfer-Encoding": "chunked"}},
+    ],
+)
+def test_method_of_a_request_with_a_body(method, body):
+    """With the body that is given curl would make a POST of a GET."""
+    sent = command(method, **body)
+
+    assert ["curl", "-X", method, "http://example.com/"] == words(sent)
+    assert sent.endswith(NO_BODY)
+
+
 @pytest.mark.parametrize(
     ("url", "options"),
     [
