@@ -18,7 +18,8 @@ from .settings import (
     SUCCESS_LEVEL,
     LoggingSettings,
     LogLevel,
-    names_of,
+    header_names,
+    parameter_names,
 )
 
 if TYPE_CHECKING:
@@ -84,8 +85,8 @@ class CommonLoggingClient(DecoratingClient[ClientT]):
             success_sampling_rate=success_sampling_rate,
             failure_sampling_rate=failure_sampling_rate,
             formatter=LogFormatter.text() if formatter is None else formatter,
-            sensitive_headers=names_of("sensitive_headers", sensitive_headers),
-            sensitive_query_parameters=names_of(
+            sensitive_headers=header_names("sensitive_headers", sensitive_headers),
+            sensitive_query_parameters=parameter_names(
                 "sensitive_query_parameters", sensitive_query_parameters
             ),
             random=random,
@@ -208,8 +209,8 @@ function of the log)
             success_sampling_rate=success_sampling_rate,
             failure_sampling_rate=failure_sampling_rate,
             formatter=LogFormatter.text() if formatter is None else formatter,
-            sensitive_headers=names_of("sensitive_headers", sensitive_headers),
-            sensitive_query_parameters=names_of(
+            sensitive_headers=header_names("sensitive_headers", sensitive_headers),
+            sensitive_query_parameters=parameter_names(
                 "sensitive_query_parameters", sensitive_query_parameters
             ),
             random=random,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypeGuard
 
 from .._errors import bad_argument, is_plain_function
+from .._request.header_text import is_header_name
 from .sampling import Sampler
 
 if TYPE_CHECKING:
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
     from .._log.request_log import RequestLog
     from .formatter import LogFormatter
     from .sampling import Sampling
+
+
+# What stands between parameters, and blanks at an end.
+_NO_PARAMETER: Final = re.compile(r"[?&=#]|\A\s|\s\Z")
 
 
 class _OtherLogger(Protocol):
@@ -140,7 +146,26 @@ class LoggingSettings:
         return ", ".join(f"{name}={value}" for name, value in shown.items())
 
 
-def names_of(setting: str, names: object) -> tuple[str, ...]:
+def header_names(setting: str, names: object) -> tuple[str, ...]:
+    """Return the names of headers of a setting; refuse what can be none."""
+    given = _names(setting, names)
+    for name in given:
+        if not is_header_name(name):
+            raise bad_argument(setting, name, "names of headers, without a colon")
+    return given
+
+
+def parameter_names(setting: str, names: object) -> tuple[str, ...]:
+    """Return the names of query parameters of a setting; refuse what can be none."""
+    given = _names(setting, names)
+    for name in given:
+        if _NO_PARAMETER.search(name):
+            expected = "names of query parameters, without ?, &, = and #"
+            raise bad_argument(setting, name, expected)
+    return given
+
+
+def _names(setting: str, names: object) -> tuple[str, ...]:
     """Return the names of a setting as a tuple; refuse a single string."""
     if isinstance(names, Iterable) and not isinstance(names, str | bytes):
         given = tuple(names)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 import pytest
 from chains import bad_argument
-
-from aioretry_smithy import RequestLog, SessionBuilder
-from aioretry_smithy._logging.client import LoggingClient
-from aioretry_smithy._logging.formatter import LogFormatter
-
-if TYPE_CHECKING:
-    pass
 from lines_sink import Sink
+
+from aioretry_smithy import (
+    LogFormatter,
+    LoggingClient,
+    LoggingRpcClient,
+    RequestLog,
+    SessionBuilder,
+)
 
 DEBUG, INFO, WARNING, ERROR = 10, 20, 30, 40
 
@@ -108,6 +108,49 @@ def test_bad_arguments(name, value, expected):
     """A bad argument is found out where the decorator is made."""
     with bad_argument(name, value, expected):
         LoggingClient.new_decorator(**{name: value})
+
+
+HEADERS = "names of headers, without a colon"
+PARAMETERS = "names of query parameters, without ?, &, = and #"
+
+
+@pytest.mark.parametrize("kind", [LoggingClient, LoggingRpcClient])
+@pytest.mark.parametrize(
+    ("setting", "name", "expected"),
+    [
+        *(
+            ("sensitive_headers", name, HEADERS)
+            for name in ("X-Foo:", "X-Foo: 1", "X Foo", " X-Foo", "X-F\xf6", "X-Foo\n")
+        ),
+        *(
+            ("sensitive_query_parameters", name, PARAMETERS)
+            for name in ("?foo", "foo=", "foo=1", "&foo", "#foo", " foo", "foo\n")
+        ),
+    ],
+)
+def test_name_that_can_be_none(kind, setting, name, expected):
+    """It would hide nothing."""
+    with bad_argument(setting, name, expected):
+        kind.new_decorator(**{setting: ["X-Bar", name]})
+
+
+@pytest.mark.parametrize(
+    ("setting", "name"),
+    [
+        ("sensitive_headers", "x-me"),
+        ("sensitive_headers", "X_Me.2"),
+        ("sensitive_query_parameters", "user[name]"),
+        ("sensitive_query_parameters", "my name"),
+        ("sensitive_query_parameters", "größe"),
+    ],
+)
+def test_name_that_can_be_one(setting, name):
+    """Names of parameters have hardly a rule."""
+    builder = SessionBuilder().decorator(
+        LoggingClient.new_decorator(**{setting: [name]})
+    )
+
+    assert name in builder.describe()
 
 
 def test_bad_names_from_a_generator():
