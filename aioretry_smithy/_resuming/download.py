@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Final
 
 import aiohttp
@@ -17,12 +18,14 @@ from .._context.body_watch import fail_body
 from .._context.context import state_of
 from .._failures.kept_cause import drop_frames
 from .download_connection import DownloadConnection
+from .own_context import in_context
 from .part import Part
 from .progress import Progress, reason_for
 from .version import Mismatch, check_stream
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from contextvars import Context
 
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
@@ -81,6 +84,8 @@ class Download:
         self._part: Part | None = Part(response)
         self._part.at_end(response._response_eof, self._first_arrived)
         self._kept = PartsToCome(self._call)
+        # Parts are spans of the call, whoever reads.
+        self._context: Context | None = copy_context()
         self._task: asyncio.Task[object] | None = None
         self._is_over = self.is_whole = self._has_broken = False
         self._taken = 0
@@ -219,7 +224,8 @@ class Download:
         before = task.cancelling() if task else 0
         response = failure = reason = None
         try:
-            response = await self._part_of_it()
+            context = self._context or copy_context()
+            response = await in_context(context, self._part_of_it())
             if not self._version.may_be_part(response):
                 reason = self._progress.after_answer(response)
                 if reason is None:
@@ -329,7 +335,7 @@ class Download:
 
     def _finish(self, length: int) -> None:
         """Note that no further part is asked for."""
-        self._is_over = True
+        self._is_over, self._context = True, None
         self._kept.let_go()
         note_length(self._whole, length)
         record_end_of_body(self._call, self._whole)

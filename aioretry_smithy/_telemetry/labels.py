@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from .._context.context import record_of
 from .._hedging.hedged_request import is_good
 from .._request.keys import group_key
 from .._text import encodable
+from .client import log_error
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from .._call.call import Call, Sent
+    from .._call.outcome import Outcome
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
 
@@ -202,8 +205,29 @@ class HedgeCount:
         self._dropped = call.dropped.hedges
         self._refused = call.refused_hedges
 
-    def since(self, call: Call) -> dict[str, int]:
-        """Return how many there were, by the names of :data:`HEDGES`."""
+    def tell(self, call: Call, count: Callable[[str, int], None]) -> None:
+        """Count how many there were, by the names of :data:`HEDGES`.
+
+        Those of the further parts of a download are counted when that has ended.
+        """
+        for kind, number in self._since(call).items():
+            count(kind, number)
+        whole = call.outcome
+        if whole.part is not None and whole.body_ended is None:
+            call.wait_with(partial(HedgeCount(call)._tell_later, call, whole, count))
+
+    def _tell_later(
+        self, call: Call, whole: Outcome, count: Callable[[str, int], None]
+    ) -> None:
+        if whole.body_ended is None:
+            call.wait_with(partial(self._tell_later, call, whole, count))
+            return
+        try:
+            self.tell(call, count)
+        except Exception as error:
+            log_error(error)
+
+    def _since(self, call: Call) -> dict[str, int]:
         sent = call.sent_after(self._before)
         hedges = [each for each in sent if each.is_hedge and not each.was_sent_again]
         return {

@@ -281,11 +281,12 @@ class _Call(_Timed):
 
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
         if self.hedges is not None:
-            counts = self.hedges.since(record_of(ctx)[0])
-            for kind, number in counts.items():
-                self._metrics.hedges[kind].labels(*self._labels).inc(number)
+            self.hedges.tell(record_of(ctx)[0], self._count_hedges)
         labels = (*self._labels, _stop_reason(ctx, cause))
         self._metrics.call_duration.labels(*labels).observe(self._elapsed())
+
+    def _count_hedges(self, kind: str, number: int) -> None:
+        self._metrics.hedges[kind].labels(*self._labels).inc(number)
 
 
 class _Attempt(_Timed):

@@ -165,9 +165,13 @@ class TracedCall(Traced):
         super().end(ctx, cause)
         instruments = self._instruments
         if instruments is not None and self._hedges is not None:
-            for kind, number in self._hedges.since(record_of(ctx)[0]).items():
-                subject = self._subject.measured
-                instruments.hedges[kind].add(number, subject, self._context)
+            subject, context = self._subject.measured, self._context
+            self._hedges.tell(
+                record_of(ctx)[0],
+                lambda kind, number: instruments.hedges[kind].add(
+                    number, subject, context
+                ),
+            )
 
     def _error_type(
         self, ctx: ClientRequestContext, cause: BaseException | None
