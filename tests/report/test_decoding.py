@@ -129,7 +129,7 @@ def test_lone_surrogates_in_deep_nesting():
     """A line that can be read, but not be looked through, is skipped."""
     found = []
     for depth in range(100, 3000, 100):
-        nested = "[" * depth + "]" * depth
+        nested = '{"a": ' * depth + "1" + "}" * depth
         line = f'{{"type": "call", "name": "\\ud800", "kind": {nested}}}'
         found.append(decode(line.encode()))
 
