@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
@@ -46,7 +47,9 @@ class RichOutput(PlainOutput):
 
     def __init__(self, file: TextIO | None) -> None:
         super().__init__(file)
-        self._console = self._of_columns = _Console(file=self.file)
+        # Where COLUMNS is 0, Rich would write nothing at all.
+        width = edge(self.file) if "COLUMNS" in os.environ else None
+        self._console = self._of_columns = _Console(file=self.file, width=width)
         if edge(self.file) is None and not self._console.is_terminal:
             # In 80 columns, words are broken that somebody may look for.
             self._of_columns = _Console(file=self.file, width=_OF_A_FILE)

@@ -102,6 +102,21 @@ def test_tables_of_all_commands_fit(make, width, monkeypatch):
         assert lines[1].startswith("  load 1,234.56")
 
 
+@pytest.mark.parametrize("make", outputs())
+@pytest.mark.parametrize("columns", ["0", "-1", "wide", ""])
+def test_columns_that_are_no_number_of_columns(make, columns, monkeypatch):
+    """All is written, as where nothing is said of them."""
+    monkeypatch.setenv("COLUMNS", columns)
+    file = io.StringIO()
+    output = make(file)
+    output.heading("title", "text")
+    output.table(TABLE)
+
+    assert {"title:", "text", "call", "attempts", "a", "10", "bcdefg", "2"} <= {
+        *file.getvalue().split()
+    }
+
+
 @needs_rich
 def test_rich_table_aligns_numbers_to_the_right():
     """Figures stand below each other by their last digit."""
