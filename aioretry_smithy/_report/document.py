@@ -211,7 +211,8 @@ def _timeline(timeline: Timeline) -> Iterator[Block]:
         most = max((value for value in values if value is not None), default=0.0)
         cells = sparkline(condensed(values, _CELLS, is_sum=bool(is_sum)))
         said = count(most) if is_sum else seconds(most)
-        yield f"{name:9}{cells}  at most {said}"
+        # A narrow terminal breaks the picture, and not the number.
+        yield f"{name:9}at most {said:9} {cells}".rstrip()
     for storm in timeline.storms:
         yield storm.said
 
