@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import threading
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, TypeGuard
 
 from aiohttp import payload
 from aiohttp.multipart import MultipartWriter
@@ -52,13 +52,20 @@ class ReplayablePayload(Payload):
         source: What the caller gave, or what made it.
         given: The payload that aiohttp made of it.
         sent: What was sent of others that are to equal it; None where it is the first.
+        start: The position of a source that aiohttp has read already.
     """
 
     def __init__(
-        self, source: object, given: Payload, sent: SentContent | None = None
+        self,
+        source: object,
+        given: Payload,
+        sent: SentContent | None = None,
+        *,
+        start: int | None = None,
     ) -> None:
         super().__init__(given, headers=given.headers)
-        self.source = source
+        self.source: Any = source
+        self._start = start
         self._given = given
         self._inner = inner = _fixed(given)
         self._files = [_SerialFile(part) for part in _parts(inner) if _is_file(part)]
@@ -68,7 +75,7 @@ class ReplayablePayload(Payload):
         self.may_differ = sent is not None or not all(map(_is_fixed, _parts(inner)))
         self.sent = sent or SentContent(type(source).__name__)
         self._sending = asyncio.Lock()
-        self._is_started = False
+        self._is_started = self._is_lent = False
         self._was_sent = False
         self._is_to_be_closed = False
         self._first_size: int | None = None
@@ -92,8 +99,23 @@ class ReplayablePayload(Payload):
     def is_spent(self) -> bool:
         """Whether it was read and cannot be read from its start again."""
         return self.sent.refusal is not None or any(
-            _is_used_up(part, self._is_started) for part in _parts(self._inner)
+            _is_used_up(part, self._is_started or self._is_lent)
+            for part in _parts(self._inner)
         )
+
+    async def lend(self) -> None:
+        """Let others have the source, who may read it: from its start."""
+        async with self._sending:
+            await self._rewind()
+            for file in self._files:
+                file.rewind()
+            if self._start is not None and not self.source.closed:
+                self.source.seek(self._start)
+        self._is_lent = True
+
+    def take_back(self) -> None:
+        """Note that it is sent by this payload, which knows what is read."""
+        self._is_lent = False
 
     def body_of(self, data: object) -> ReplayablePayload | None:
         """Return this, if it is the body of an object."""
@@ -215,6 +237,10 @@ class _SerialFile:
         if self._reading.locked():
             await asyncio.get_running_loop().run_in_executor(None, self._wait)
 
+    def rewind(self) -> None:
+        if not self._file.closed and self._file.seekable():
+            self._part._set_or_restore_start_position()
+
     def restore(self) -> None:
         self._part._value = self._file
 
@@ -224,6 +250,10 @@ class _SerialFile:
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._file, name)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        # A recorder may copy a form, which has this meanwhile.
+        return self._file.__reduce_ex__(protocol)
 
 
 def _fixed(body: Payload) -> Payload:
@@ -275,7 +305,8 @@ def _is_known(part: Payload) -> bool:
 
 def _is_used_up(part: Payload, is_started: bool) -> bool:
     if _is_file(part):
-        return part.consumed or (is_started and not part._value.seekable())
+        file = part._value
+        return part.consumed or (is_started and (file.closed or not file.seekable()))
     if getattr(part, "_cached_chunks", None) is not None:
         # A middleware has looked at it, and aiohttp has kept what it saw.
         return False

@@ -25,6 +25,11 @@ _TEXT = (str, int, float, type(None))
 _VALUES = (*_TEXT, bytes, bytearray, memoryview)
 
 
+def made_of(data: object) -> object:
+    """Return what a factory makes; any other body as it is."""
+    return data() if _is_factory(data) else data
+
+
 def prepare(call: Call, data: object) -> object:
     """Return the body to pass to aiohttp for one attempt.
 
@@ -42,10 +47,12 @@ def prepare(call: Call, data: object) -> object:
         return data
     body = _find(call, data)
     if body is None:
+        # aiohttp reads such a text at once.
+        start = data.tell() if isinstance(data, io.StringIO) else None
         inner = _payload(data)
         if inner is None:
             return data
-        body = ReplayablePayload(data, inner)
+        body = ReplayablePayload(data, inner, start=start)
         _keep(call, body)
     _refuse_spent(body)
     return body
@@ -121,6 +128,16 @@ def form_pairs(data: object) -> list[tuple[str, object]] | None:
     ):
         return [(name, value) for name, value in data]
     return None
+
+
+def is_form_of_files(data: object) -> bool:
+    """Say whether a body is an unused multipart form of texts, bytes and files."""
+    return (
+        isinstance(data, aiohttp.FormData)
+        and data.is_multipart
+        and bool(data._fields)
+        and all(isinstance(each, (*_VALUES, io.IOBase)) for *_, each in data._fields)
+    )
 
 
 def form_charset(data: object) -> str:

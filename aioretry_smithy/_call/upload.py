@@ -16,7 +16,7 @@ SerializedJson: TypeAlias = "tuple[object, Callable[..., Payload], str | bytes]"
 class Upload:
     """Counts the bytes of a request body that are sent, and keeps its JSON."""
 
-    __slots__ = ("ended", "is_open", "json", "length", "outer", "writer")
+    __slots__ = ("ended", "is_open", "json", "length", "outer", "shown", "writer")
 
     length: int | None
     """The bytes so far; None where no body was sent to count, as with a mock."""
@@ -33,13 +33,16 @@ class Upload:
     outer: object
     """What the context variable held before: an upload or none; None once closed."""
 
+    shown: Any
+    """What others see of its body, while it is open; None where that is itself."""
+
     writer: Any
     """aiohttp's writer of a body that leaves in one piece, while the upload is open."""
 
     def __init__(self, length: int | None = None, *, is_open: bool = True) -> None:
         self.length = length
         self.is_open = is_open
-        self.ended = self.json = self.outer = self.writer = None
+        self.ended = self.json = self.outer = self.shown = self.writer = None
 
 
 NO_BODY: Final = Upload(0, is_open=False)

@@ -25,7 +25,6 @@ from .._request.routed import RoutedRequest
 from .bound_headers import with_bound
 from .deadline import CLOSE_ENOUGH, attempt_timeout
 from .defaults import version_of
-from .json_once import with_serialized
 from .resend import (
     MAX_RESENDS,
     is_tracked,
@@ -34,6 +33,7 @@ from .resend import (
     sending_tracked,
 )
 from .routed_arguments import with_route
+from .shown_body import ShownBody, is_watched, shown_body, take_shown
 from .transport import Transport, judged, prepared_body, refused
 from .uploads import has_body_in, sending
 
@@ -58,7 +58,7 @@ _NEED_CARE = frozenset({"data", "json", "upload_tracker"})
 class AiohttpTransport(Transport):
     """Sends requests with aiohttp, within the limits that the context sets."""
 
-    __slots__ = ("__weakref__", "replaced", "resends", "session")
+    __slots__ = ("__weakref__", "replaced", "resends", "sends_once", "session")
 
     needs_attempt = False
 
@@ -71,10 +71,13 @@ class AiohttpTransport(Transport):
     resends: bool
     """Whether it does what aiohttp did before the chain switched that off."""
 
+    sends_once: bool
+    """Whether nothing in the chain could send a request of a call a second time."""
+
     def __init__(self) -> None:
         self.session = lambda: None  # none yet
         self.replaced = None
-        self.resends = False
+        self.resends = self.sends_once = False
 
     async def failed(
         self,
@@ -129,7 +132,7 @@ class AiohttpTransport(Transport):
             if session is None and (session := self.session()) is None:
                 refuse_as_closed()
             if call.care:
-                arguments = _prepared(call, scope, request, session)
+                arguments = _prepared(self, call, scope, request, session)
                 options = current_options() if call.care == OF_ALL else None
         except BaseException as cause:
             refused(call, scope, cause)
@@ -154,6 +157,11 @@ class AiohttpTransport(Transport):
         """Send a request with a body, or with options around it."""
         send: Callable[[], Awaitable[aiohttp.ClientResponse]]
         request_method = self.replaced or partial(type(session)._request, session)
+        shown = arguments.get("data")
+        if isinstance(shown, ShownBody):
+            arguments = {**arguments, "data": shown.shown}
+        else:
+            shown = None
         send = partial(request_method, request.spelling, request.target, **arguments)
         if options is not None and (options.blocks or options.attributes):
             send = partial(lending, options, send)
@@ -162,7 +170,7 @@ class AiohttpTransport(Transport):
         if not has_body_in(arguments):
             return send()
         json = call.needs_care().json if "json" in arguments else None
-        return sending(scope.record, json, send)
+        return sending(scope.record, json, send, shown)
 
 
 def _moved(
@@ -184,7 +192,11 @@ def _moved(
 
 
 def _prepared(
-    call: Call, scope: Scope, request: HttpRequest, session: ClientSession
+    transport: AiohttpTransport,
+    call: Call,
+    scope: Scope,
+    request: HttpRequest,
+    session: ClientSession,
 ) -> Arguments:
     """Return the arguments to send a request with, right now."""
     arguments, is_later = request.given, call.care == OF_ALL
@@ -195,14 +207,12 @@ def _prepared(
     if scope.count_header is not None:
         arguments = with_header(arguments, *scope.count_header)
     if arguments.get("data") is not None:
-        arguments = _with_data(call, request, arguments)
+        arguments = _with_data(transport, call, request, session, arguments)
     tracker = arguments.get("upload_tracker")
     if tracker is not None and (
         call.is_over or not call.needs_care().use_once(tracker)
     ):
         arguments = {**arguments, "upload_tracker": None}
-    if call.resources is not None and "json" in arguments:
-        arguments = with_serialized(arguments, call.resources.json)
     if request.route is not None:
         arguments = with_route(request, request.route, session, arguments)
     if call.resources is not None and call.resources.bound_headers:
@@ -249,14 +259,28 @@ def _with_timeout(
     return arguments if timeout is None else {**arguments, "timeout": timeout}
 
 
-def _with_data(call: Call, request: HttpRequest, arguments: Arguments) -> Arguments:
-    """Return the arguments, with a body in the form to send."""
-    data = request.arguments.get("data")
-    body = prepared_body(call, data)
-    if body is not data or isinstance(arguments["data"], _BUFFERS):
-        # aiohttp writes a buffer after a wait, in which it may change.
-        arguments = {**arguments, "data": body}
-    return arguments
+def _with_data(
+    transport: AiohttpTransport,
+    call: Call,
+    request: HttpRequest,
+    session: ClientSession,
+    arguments: Arguments,
+) -> Arguments:
+    """Return the arguments, with a body in the form to send.
+
+    What can be sent once only goes out as the caller gave it.
+    """
+    given, data = arguments["data"], request.arguments.get("data")
+    if transport.sends_once:
+        body = prepared_body(call, given, once=True)
+    elif is_watched(session, transport.replaced) and take_shown(session):
+        body = shown_body(call, given, data)
+    else:
+        body = prepared_body(call, data)
+        if body is data and not isinstance(given, _BUFFERS):
+            # aiohttp writes a buffer after a wait, in which it may change.
+            return arguments
+    return arguments if body is given else {**arguments, "data": body}
 
 
 def _arguments(call: Call, request: HttpRequest) -> Arguments:

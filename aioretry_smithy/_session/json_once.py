@@ -9,13 +9,9 @@ from aiohttp import payload
 from .uploads import current_upload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from aiohttp import ClientSession
-    from aiohttp.payload import Payload
-
-    from .._call.upload import SerializedJson
-    from .._request.copied_arguments import Arguments
 
 _ATTRIBUTES = {
     "_json_serialize": payload.JsonPayload,
@@ -28,7 +24,7 @@ Serializers: TypeAlias = "dict[str, tuple[Callable[[Any], Any], Callable[[Any], 
 
 
 def keep_json(session: ClientSession) -> Serializers:
-    """Keep what the serializer of a session returns with the upload of its request."""
+    """Let the serializer of a session return the same text for a value of a call."""
     attributes, serializers = vars(session), {}
     for name, made in _ATTRIBUTES.items():
         dumps = attributes.get(name)
@@ -46,19 +42,6 @@ def restore_serializers(session: ClientSession, serializers: Serializers) -> Non
             attributes[name] = dumps
 
 
-def with_serialized(arguments: Arguments, known: Sequence[SerializedJson]) -> Arguments:
-    """Return the arguments, with the text that their JSON had before."""
-    value = arguments["json"]
-    for earlier, made, serialized in known:
-        if earlier is value:
-            return {**arguments, "json": None, "data": _body(made, serialized)}
-    return arguments
-
-
-def _body(made: Callable[..., Payload], serialized: str | bytes) -> Payload:
-    return made(None, dumps=lambda _: serialized)
-
-
 def _keeping(dumps: Callable[[Any], Any], made: Any) -> Callable[[Any], Any]:
     def serialize(value: Any) -> Any:
         upload = current_upload()
@@ -67,6 +50,9 @@ def _keeping(dumps: Callable[[Any], Any], made: Any) -> Callable[[Any], Any]:
         known = upload.json
         if known is None:
             known = upload.json = []
+        for earlier, kind, text in known:
+            if earlier is value and kind is made:
+                return text
         place = len(known)
         serialized = dumps(value)
         # Before what this serializer asked of another one.

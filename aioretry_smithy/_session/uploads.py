@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from aiohttp import ClientRequest, payload
 
@@ -31,6 +31,14 @@ _WHOLE = frozenset(
 # Half of what aiohttp writes before it waits for the transport.
 _ONE_PIECE = 2**15
 
+
+class Shown(Protocol):
+    """What others see of a body."""
+
+    async def prepare(self) -> None:
+        """Let others read it from its start."""
+
+
 _last_upload: ContextVar[Upload | None] = ContextVar(
     "aioretry_smithy_upload", default=None
 )
@@ -54,14 +62,18 @@ async def sending(
     record: Record,
     json: list[SerializedJson] | None,
     send: Callable[[], Awaitable[aiohttp.ClientResponse]],
+    shown: Shown | None = None,
 ) -> aiohttp.ClientResponse:
     """Send a request, and count its body for the *record*.
 
-    The JSON that is serialized for it is added to *json*.
+    The JSON that is serialized for it is added to *json*. Others see what is *shown*.
     """
     record.upload = upload = open_upload()
     upload.json = json
+    upload.shown = shown
     try:
+        if shown is not None:
+            await shown.prepare()
         return await send()
     finally:
         close_upload(upload)
@@ -84,7 +96,7 @@ def close_upload(upload: Upload) -> None:
     """Let an upload count nothing more, as its request has ended."""
     writer, outer = upload.writer, upload.outer
     upload.is_open = False
-    upload.json = upload.outer = upload.writer = None
+    upload.json = upload.outer = upload.shown = upload.writer = None
     # The transport may have refused the body.
     if writer is not None and not writer._eof:
         upload.length, upload.ended = 0, None

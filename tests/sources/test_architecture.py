@@ -93,6 +93,7 @@ TOUCH_AIOHTTP = {
     "_session.routed_arguments",
     "_session.reused_connections",
     "_session.install",
+    "_session.shown_body",
     "_session.tracked_upload",
     "_session.uploads",
 }

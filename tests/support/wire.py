@@ -10,7 +10,6 @@ from aiohttp import ClientSession, ClientTimeout
 from yarl import URL
 
 from aioretry_smithy import HttpRequest, SessionBuilder, client_decorator, new_response
-from aioretry_smithy._bodies.replayable_payload import ReplayablePayload
 
 
 class Call(NamedTuple):
@@ -33,8 +32,6 @@ class Recorder:
     async def __call__(self, session, method, url, **options):
         loop = asyncio.get_running_loop()
         self.calls.append(Call(loop.time(), method, url, options))
-        if isinstance(options.get("data"), ReplayablePayload):
-            options["data"].start()
         await asyncio.sleep(self.takes)
         answer = self.answers.pop(0) if self.answers else 200
         if isinstance(answer, BaseException):

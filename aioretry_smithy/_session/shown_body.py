@@ -1,0 +1,112 @@
+"""Show others the caller's own body, and send one in its place that can go out again.
+
+Recorders and mocks put themselves in the place of ``ClientSession._request``; they
+read, compare or pickle what they get there. What they pass on comes to a request of
+aiohttp's, and only that takes the wrapped body.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from aiohttp import ClientSession
+
+from .._bodies.replayable_payload import ReplayablePayload
+from .._bodies.request_body import is_form_of_files
+from .request_classes import RequestClasses
+from .transport import prepared_body
+from .uploads import current_upload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aiohttp import ClientRequest
+
+    from .._call.call import Call
+
+# Whatever else is there was put there by somebody.
+_OF_AIOHTTP: Final = ClientSession._request
+_BUFFERS = (bytearray, memoryview)
+_TAKES: Final = "_aioretry_smithy_takes_shown"
+
+
+class ShownBody:
+    """A body as others see it, and what is sent in its place.
+
+    Args:
+        shown: The caller's own object, or a copy of it.
+        body: What can be sent again; None where it is made when it is sent.
+        make: Makes it then.
+    """
+
+    __slots__ = ("_body", "_make", "shown")
+
+    def __init__(
+        self, shown: object, body: object, make: Callable[[], object] | None = None
+    ) -> None:
+        self.shown = shown
+        self._body = body
+        self._make = make
+
+    async def prepare(self) -> None:
+        """Let others read it from its start."""
+        if isinstance(self._body, ReplayablePayload):
+            await self._body.lend()
+
+    def in_place_of(self, given: object) -> object:
+        """Return what a request is to send where it was *given* this to send."""
+        if given is not self.shown:
+            return given
+        body = self._body if self._make is None else self._make()
+        if isinstance(body, ReplayablePayload):
+            body.take_back()
+        return body
+
+
+def shown_body(call: Call, given: object, data: object) -> object:
+    """Return what others are to see of a body, or the body where they may have that.
+
+    Args:
+        call: The call.
+        given: What the caller gave.
+        data: The same, or a copy that nobody can change.
+    """
+    if is_form_of_files(data):
+        # It is used up where a writer is made of it, which is for aiohttp to do.
+        return ShownBody(given, None, partial(prepared_body, call, data))
+    body = prepared_body(call, data)
+    if body is data and not isinstance(given, _BUFFERS):
+        return given
+    if isinstance(body, ReplayablePayload) and body.source is not data:
+        # A factory has made it.
+        given = body.source
+    return ShownBody(given, body)
+
+
+def is_watched(session: ClientSession, replaced: object) -> bool:
+    """Say whether somebody else gets the arguments of requests before aiohttp does."""
+    return replaced is not None or type(session)._request is not _OF_AIOHTTP
+
+
+def take_shown(session: ClientSession) -> bool:
+    """Let the requests of a session take the bodies; False where they cannot."""
+    kind = session._request_class
+    if not hasattr(kind, _TAKES):
+        session._request_class = kind = _taking.of(kind)
+    return hasattr(kind, _TAKES)
+
+
+def _members(kind: type[ClientRequest]) -> dict[str, object]:
+    def update_body_from_data(
+        self: Any, body: Any, *arguments: Any, **options: Any
+    ) -> None:
+        upload = current_upload()
+        if upload is not None and upload.shown is not None:
+            body = upload.shown.in_place_of(body)
+        kind.update_body_from_data(self, body, *arguments, **options)
+
+    return {"update_body_from_data": update_body_from_data, _TAKES: True}
+
+
+_taking: Final = RequestClasses(_members)
