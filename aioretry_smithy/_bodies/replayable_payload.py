@@ -168,18 +168,20 @@ class ReplayablePayload(Payload):
     ) -> None:
         """Send the body from its start, at most *content_length* bytes of it.
 
-        Who sends it a second time meanwhile waits for the end of the first.
+        Who sends it a second time meanwhile waits for the end of the first, unless it is
+        in memory.
 
         Raises:
             SpentBodyError: It was read before, or differs from what was sent before.
         """
+        if not self.may_differ:
+            self.start()
+            await self._inner.write_with_length(writer, content_length)
+            return
         async with self._sending:
             await self._rewind()
             self.start()
             self._was_sent = True
-            if not self.may_differ:
-                await self._inner.write_with_length(writer, content_length)
-                return
             if content_length is not None:
                 self.sent.expect_at_most(content_length)
             comparing: Any = ComparingWriter(writer, self.sent)

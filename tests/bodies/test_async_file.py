@@ -92,3 +92,14 @@ async def test_failure_of_an_async_file_is_its_own():
 
     with pytest.raises(ValueError, match="closed file"):
         await send(ctx, data)
+
+
+async def test_async_file_that_was_never_sent_has_nothing_to_let_go_of():
+    """An open circuit has refused its request."""
+    data = AsyncFile(b"a")
+    ctx, request = call(data)
+    prepare(call_of(ctx), data)
+    await close_bodies(ctx)
+
+    assert 0 == await data.tell()
+    assert not is_spent(call_of(ctx), request)

@@ -117,3 +117,13 @@ async def test_factory_that_returns_the_same_stream_is_found_out():
 
     with pytest.raises(SpentBodyError):
         prepare(call_of(ctx), lambda: data)
+
+
+async def test_factory_of_what_was_sent_as_it_is_is_found_out():
+    """A decorator may put one in the place of the caller's own stream."""
+    data = stream()
+    ctx, _ = call(data)
+    await send(ctx, data)
+
+    with pytest.raises(SpentBodyError, match="read by an earlier attempt"):
+        prepare(call_of(ctx), lambda: data)

@@ -6,18 +6,22 @@ import asyncio
 import io
 from contextlib import suppress
 
+import aiofiles
 import aiohttp
 import pytest
 from chains import connected, retrying
-from fault_server import End, FaultServer, answer, cut, early
+from fault_server import End, Fault, FaultServer, Read, answer, cut, early
 
 from aioretry_smithy import (
     Backoff,
+    HedgingClient,
     RequestLog,
+    RetrySafety,
     RetryStopReason,
     RetryStrategy,
     capture_logs,
     client_decorator,
+    retry_safety,
 )
 
 CONTENT = bytes(range(256)) * 1_000
@@ -173,3 +177,37 @@ async def test_two_sends_at_once_take_turns():
 
     assert [content] * 2 == server.bodies
     assert log.stop_reason is not RetryStopReason.BODY_NOT_REPLAYABLE
+
+
+@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
+async def test_what_is_in_memory_takes_no_turns():
+    """A hedge goes out while the first request is stuck in its upload."""
+    stuck = Fault(Read.HEAD, (), End.STALL)
+    hedging = HedgingClient.new_decorator(0.05)
+    async with (
+        asyncio.timeout(10.0),
+        FaultServer([stuck]) as server,
+        connected(server.url, hedging) as session,
+        session.put("/", data=aiohttp.BytesPayload(CONTENT * 20)) as response,
+    ):
+        pass
+
+    assert 200 == response.status
+    assert [CONTENT * 20] == server.bodies
+
+
+async def test_text_of_an_async_file_is_the_callers_mistake(tmp_path):
+    """As it is to aiohttp, which sends bytes; no retry helps."""
+    path = tmp_path / "file"
+    path.write_text("text")
+    async with (
+        FaultServer() as server,
+        connected(server.url, retrying(SAFELY)) as session,
+        aiofiles.open(path) as file,
+    ):
+        with pytest.raises(aiohttp.ClientError) as caught:
+            await session.put("/", data=file)
+
+    assert RetrySafety.NO is retry_safety(caught.value)
+    assert 1 == RequestLog.of(caught.value).total_attempts
+    assert [] == server.bodies
