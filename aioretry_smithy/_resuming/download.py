@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import weakref
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import aiohttp
 
@@ -154,8 +154,8 @@ class Download:
         first = self._first()
         if first is not None:
             first._response_eof()
-        elif self._connection is not None:
-            self._connection.release()
+        else:
+            self._let_go()
 
     def _let_go(self) -> None:
         """Note that the response has let go of the connection.
@@ -222,7 +222,8 @@ class Download:
         """Ask for the rest, once; there may be no answer that brings some of it."""
         self._task = task = asyncio.current_task()
         before = task.cancelling() if task else 0
-        response = failure = reason = None
+        response: Any = None
+        failure = reason = None
         try:
             context = self._context or copy_context()
             response = await in_context(context, self._part_of_it())
@@ -242,10 +243,10 @@ class Download:
         finally:
             self._task = None
             self._kept.end()
-        if failure is not None:
-            drop_frames(failure)
-        elif response is not None:
+        if failure is None:
             self._judge(response, reason or RetryStopReason.NO_RETRY)
+        else:
+            drop_frames(failure)
 
     def _goes_on_without(self, cause: Exception) -> bool:
         """Say whether to ask again after a part could not be had."""
