@@ -34,6 +34,9 @@ class Listed(NamedTuple):
     rank: int = 0
     """A higher one serves only while none of a lower one is well."""
 
+    is_reserve: bool = False
+    """Whether it serves only while no other can be reached."""
+
 
 class Answer(NamedTuple):
     """Holds the result of a query: a list of endpoints, and for how long it holds."""
@@ -228,7 +231,7 @@ def _merged(
     """Return what is listed now, each once: first those that stay, in order."""
     found: dict[Endpoint, Listed] = {}
     # One that is listed twice serves as early as it may.
-    for each in sorted(listed, key=lambda one: one.rank):
+    for each in sorted(listed, key=lambda one: (one.rank, one.is_reserve)):
         found.setdefault(each.endpoint, each)
     stay = [endpoint for endpoint in before if endpoint in found]
     new = [each.endpoint for each in listed if each.endpoint not in before]

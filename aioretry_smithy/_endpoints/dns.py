@@ -49,7 +49,7 @@ class DnsLookup:
 
     Args:
         url: What the URLs of all endpoints begin with; its host is asked for.
-        family: ``prefer_ipv4`` ranks IPv6 below IPv4 where there are both; ``ipv4`` and
+        family: ``prefer_ipv4`` keeps IPv6 in reserve where there are both; ``ipv4`` and
             ``ipv6`` leave the other out; ``any`` makes no difference.
         resolver: Is asked in place of the system: an async function of host and port
             that returns ``[(address, ttl)]``, each address as text or an object of
@@ -143,14 +143,13 @@ class DnsLookup:
             version = 4 if self._family == "ipv4" else 6
             folded = [each for each in folded if each.version == version]
         has_ipv4 = any(each.version == 4 for each in folded)
-        ranks = {4: 0, 6: int(has_ipv4 and self._family == "prefer_ipv4")}
-        return Answer(
-            tuple(
-                Listed(Endpoint(self._url, address=each), ranks[each.version])
-                for each in folded
-            ),
-            ttl,
-        )
+        has_reserve = has_ipv4 and self._family == "prefer_ipv4"
+        listed = []
+        for each in folded:
+            is_reserve = has_reserve and each.version == 6
+            endpoint = Endpoint(self._url, address=each)
+            listed.append(Listed(endpoint, int(is_reserve), is_reserve))
+        return Answer(tuple(listed), ttl)
 
 
 def _is_address(host: str) -> bool:

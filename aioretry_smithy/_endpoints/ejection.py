@@ -184,9 +184,10 @@ def _too_many_out(state: EndpointState, detection: OutlierDetection | None) -> b
     """
     roster, peers = state.roster, []
     for each in roster.states:
-        if each.rank > state.rank:
+        is_peer = each.rank == state.rank or each.is_reserve or state.is_reserve
+        if each.rank > state.rank and not is_peer:
             return False
-        if each.rank == state.rank and each.weight:
+        if is_peer and each.weight:
             peers.append(each)
     if roster.is_followed:
         return False

@@ -129,9 +129,9 @@ class EndpointGroup(Shared):
         Args:
             url: The beginning of all URLs, with the name.
             refresh: The least and the most seconds for which an answer holds.
-            family: ``"prefer_ipv4"`` takes IPv6 while no IPv4 address serves, or there
-                is none; ``"ipv4"`` and ``"ipv6"`` take one kind alone, ``"any"`` takes
-                both.
+            family: ``"prefer_ipv4"`` takes IPv6 while no IPv4 address can be connected
+                to, or there is none, and both where neither can; ``"ipv4"`` and
+                ``"ipv6"`` take one kind alone, ``"any"`` takes both.
             resolver: An async function ``(host, port) -> [(address, ttl)]`` that is
                 asked in place of the system; ttl in seconds.
             settings: As for :meth:`of`; the ``name`` is the origin by default.

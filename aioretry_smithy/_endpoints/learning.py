@@ -8,7 +8,15 @@ from .._breaker.errors import FailFastError
 from .._call.rounds import asked_for, status_judged
 from .._failures.groups import peel
 from .._failures.safety import is_unprocessed
-from .ejection import CIRCUIT_OPEN, RETRY_AFTER, note_failure, note_success, set_aside
+from .ejection import (
+    CIRCUIT_OPEN,
+    RETRY_AFTER,
+    bring_back,
+    note_failure,
+    note_success,
+    set_aside,
+)
+from .families import kind_of
 from .latency import note_answer, note_at_least, note_refusal, seconds_of
 from .trial import Trial
 
@@ -50,6 +58,7 @@ def learn(
         if isinstance(refusal, FailFastError) and refusal.is_of_endpoint:
             set_aside(state, refusal.retry_in or 0.0, CIRCUIT_OPEN)
         elif is_answer and record.was_sent:
+            note_reached(state, None)
             _leave_alone(state, call, record, cause)
 
 
@@ -94,10 +103,22 @@ def learn_success(
         state.is_guess = False
         note_answer(state, took, growth)
     note_success(state, record.started, ended)
+    if state.unreached is not None and record.started >= state.changed_at:
+        note_reached(state, None)
+        if not is_trial and state.ejected_until is not None and not state.is_set_aside:
+            # It was asked for want of others.
+            bring_back(state, took)
     if not was_settled:
         state.penalty = 0.0
         roster.settle()
     return took
+
+
+def note_reached(state: EndpointState, unreached: str | None) -> None:
+    """Note how a request has not reached an endpoint, or that one was answered."""
+    if state.unreached != unreached:
+        state.unreached = unreached
+        state.roster.review()
 
 
 def _learn_failure(
@@ -111,6 +132,8 @@ def _learn_failure(
     now, roster = call.loop.time(), state.roster
     scale = roster.scale
     took = now - sent_at(record)
+    if record.started >= state.changed_at:
+        note_reached(state, kind_of(cause))
     if scale.penalty:
         estimate = seconds_of(state, scale.growth(now))
         state.penalty = max(scale.penalty, took, estimate)

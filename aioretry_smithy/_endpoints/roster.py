@@ -9,6 +9,7 @@ from .._chance import chance
 from .._clock import NEAR
 from .._limits.wait_queue import WaitQueue
 from .ejection import bring_back, new_window
+from .families import has_reserve, none_is_reached, serving, without_reserve
 from .latency import Scale
 from .selection import shuffled_start
 from .state import EndpointState
@@ -216,10 +217,11 @@ class Roster:
             else:
                 known[endpoint] = state
         states: dict[Endpoint, EndpointState] = {}
-        for endpoint, rank in listed:
+        for each in listed:
+            endpoint = each.endpoint
             if endpoint not in states:
                 state = known.get(endpoint) or self._new(endpoint)
-                state.list_as(endpoint, rank, len(states))
+                state.list_as(each, len(states))
                 states[endpoint] = state
                 if self._left.pop(endpoint, None) is not None:
                     state.health = None
@@ -280,18 +282,25 @@ class Roster:
         """Find those that may be chosen now: of the lowest rank that has any.
 
         Where none is well, all of those are that have a weight; with checks of their
-        health the healthy ones, and none before it is known.
+        health the healthy ones, and none before it is known. So are all where neither
+        of two families can be reached.
         """
-        able = [each for each in self.states if each.weight]
-        self._find_due(able)
+        weighty = [each for each in self.states if each.weight]
+        able: Sequence[EndpointState] = weighty
         if self.checker is not None:
             healthy = [each for each in able if each.health]
             able = healthy or (able if self._is_known else [])
+        able = serving(able)
+        # The reserve is not tried while it does not serve.
+        self._find_due(weighty if has_reserve(able) else without_reserve(weighty))
         well = [each for each in able if each.ejected_until is None] or able
+        if none_is_reached(able):
+            well = able
         rank = min((each.rank for each in well), default=0)
-        well = [each for each in well if each.rank == rank and not self._is_expired]
-        self.well = (*well,)
-        if well:
+        if self._is_expired:
+            well = []
+        self.well = (*(each for each in well if each.rank == rank or each.is_reserve),)
+        if self.well:
             self._lacking_since = None
         self.settle()
 

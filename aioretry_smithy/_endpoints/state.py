@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.hooks import Scope
     from .._request.endpoint import Endpoint
+    from .discovery import Listed
     from .latency import Scale
     from .listener import EndpointGroupListener, Group
     from .outliers import OutlierDetection
@@ -35,6 +36,12 @@ if TYPE_CHECKING:
 
 UNHEALTHY: Final = "unhealthy"
 """The reason of an endpoint that is out because a check of its health failed."""
+
+NO_CONNECTION: Final = "no connection"
+"""How a request does not reach an endpoint that cannot be connected to."""
+
+SILENCE: Final = "silence"
+"""How a request does not reach an endpoint that says nothing in time."""
 
 
 class Peers(Protocol):
@@ -103,6 +110,7 @@ class EndpointState:
         "heat",
         "in_flight",
         "is_guess",
+        "is_reserve",
         "is_set_aside",
         "key",
         "middleware",
@@ -116,6 +124,7 @@ class EndpointState:
         "times",
         "trial",
         "turn",
+        "unreached",
         "weight",
         "window",
     )
@@ -140,6 +149,12 @@ class EndpointState:
 
     rank: int
     """It serves only while none of a lower rank can."""
+
+    is_reserve: bool
+    """Whether it serves only while no other can be reached."""
+
+    unreached: str | None
+    """How its last request has not reached it; None where that was answered."""
 
     place: int
     """Its place in the list of the group, from 0."""
@@ -202,15 +217,15 @@ class EndpointState:
         self.turn = self.heat = self.grown = self.penalty = 0.0
         self.changed_at = self.chance_at = -math.inf
         self.ejected_until = self.ejected_for = self.trial = self.health = None
-        self.window = None
+        self.window = self.unreached = None
         self.rounds = Rounds()
-        self.is_set_aside, self.is_guess = False, True
+        self.is_set_aside, self.is_guess, self.is_reserve = False, True, False
         self._urls: dict[StrOrURL, URL] = {}
 
-    def list_as(self, endpoint: Endpoint, rank: int, place: int) -> None:
+    def list_as(self, listed: Listed, place: int) -> None:
         """Take what the list says of it now, and its place there."""
-        self.endpoint, self.weight = endpoint, endpoint.weight
-        self.rank, self.place = rank, place
+        self.endpoint, self.rank, self.is_reserve = listed
+        self.weight, self.place = self.endpoint.weight, place
         if self.weight:
             # With another weight before, its turn may be far away.
             self.turn = min(self.turn, self.roster.turn + 1.0 / self.weight)
@@ -235,6 +250,12 @@ class EndpointState:
     def is_out(self) -> bool:
         """Whether it is ejected, set aside, or unhealthy."""
         return self.ejected_until is not None or self.health is False
+
+    @property
+    def is_unreachable(self) -> bool:
+        """Whether its last request could not connect, or the last ones were silent."""
+        is_silent = self.unreached == SILENCE and self.ejected_until is not None
+        return is_silent or self.unreached == NO_CONNECTION
 
     @property
     def state(self) -> EndpointState:
