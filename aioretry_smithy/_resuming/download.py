@@ -12,6 +12,7 @@ import aiohttp
 from .._bodies.response_content import discard
 from .._call.outcome import Answered
 from .._call.parts import PartsToCome
+from .._call.pause import pause
 from .._call.recorder import note_length, record_end_of_body
 from .._call.stop_reason import RetryStopReason
 from .._context.body_watch import fail_body
@@ -261,7 +262,7 @@ class Download:
         if (wait := self._progress.wait) is not None:
             for last in self._call.sent[-1:]:
                 last.delay, last.delay_source = wait.delay, wait.source
-            await asyncio.sleep(wait.delay)
+            await pause(self._call, wait.delay)
         rest = self._request.with_header("Range", f"bytes={self._taken}-")
         rest = rest.with_header("If-Range", self._version.validator)
         try:

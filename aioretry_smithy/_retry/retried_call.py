@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -11,6 +10,7 @@ from .._call.awaited_body import forget_body, tell_of_body, will_read
 from .._call.call import Attempt
 from .._call.hooks import NOTHING
 from .._call.origin import judge_attempt
+from .._call.pause import pause
 from .._call.recorder import record_failure
 from .._call.stop_reason import RetryStopReason
 from .._call.time_limits import tick_of
@@ -338,7 +338,7 @@ class RetriedCall(Ending):
                 drop_frames(self.cause)
                 self._earlier_cause = self.cause
             self.result, self.cause = NOTHING, None
-            await asyncio.sleep(rest)
+            record.delay = whole - await pause(call, rest)
             if self.may_have_to_wait and (held_up := await self.admit()) != 0.0:
                 record.delay, record.delay_source = clock() - started, "rate_limit"
                 if held_up is None:

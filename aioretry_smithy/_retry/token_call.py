@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from .._call.hooks import NOTHING
+from .._call.pause import pause
 from .._call.stop_reason import RetryStopReason
 from .._context.context import context_of
 from .._errors import is_finite, raised_from
@@ -241,7 +242,7 @@ class TokenCall(RetriedCall):
         clock = asyncio.get_running_loop().time
         started = clock()
         try:
-            await asyncio.sleep(delay)
+            await pause(self.call, delay)
         finally:
             record.delay, record.delay_source = clock() - started, "backoff"
 

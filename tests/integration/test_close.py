@@ -1,0 +1,31 @@
+"""A session that is closed while a call waits for its next attempt, on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from chains import connected, retrying
+from fault_server import FaultServer, answer
+
+from aioretry_smithy import Backoff, RequestLog, RetryStrategy
+
+STRATEGY = RetryStrategy.failsafe(Backoff.fixed(60.0))
+
+
+@pytest.mark.parametrize("headers", [(), ("Retry-After: 30",)])
+async def test_backoff_ends_at_once(headers):
+    """And the call with it, as a call of a closed session."""
+    async with asyncio.timeout(20.0), FaultServer() as server:
+        server.then = answer(503, b"", *headers)
+        client = connected(server.url, retrying(STRATEGY))
+        task = asyncio.create_task(client.get("/orders"))
+        await server.asked()
+        await asyncio.sleep(0.05)
+        await client.close()
+        with pytest.raises(RuntimeError, match="Session is closed") as caught:
+            await task
+
+    log = RequestLog.of(caught.value)
+    assert 2 == log.total_attempts
+    assert log.children[0].delay < 10.0
