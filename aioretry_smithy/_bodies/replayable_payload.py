@@ -168,8 +168,8 @@ class ReplayablePayload(Payload):
     ) -> None:
         """Send the body from its start, at most *content_length* bytes of it.
 
-        Who sends it a second time meanwhile waits for the end of the first, unless it is
-        in memory.
+        Who sends it a second time meanwhile waits for the end of the first. What is in
+        memory can go out several times at once.
 
         Raises:
             SpentBodyError: It was read before, or differs from what was sent before.

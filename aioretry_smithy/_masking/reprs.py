@@ -110,10 +110,10 @@ def _behind_quoted_name(
     if opening < 0 or _NO_NAME.search(name) or not is_secret(name):
         return None
     if found["mark"] != ",":
-        return _value(text, start)
+        return _value_span(text, start)
     beside = _NAME_OF_VALUE.match(text, start)
     if beside is not None:
-        return _value(text, beside.end())
+        return _value_span(text, beside.end())
     if _PAIR.search(text[max(0, opening - 3) : opening]) is None:
         return None
     return _half_of_pair(text, start)
@@ -124,7 +124,7 @@ def _half_of_pair(text: str, start: int) -> Span | None:
     opening = _OPENING.match(text, start)
     if opening is None:
         number = _NUMBER.match(text, start)
-        return None if number is None else _value(text, start)
+        return None if number is None else _value_span(text, start)
     end = _value_end(text, start)
     is_last = opening["quote"] is None or _END_OF_PAIR.match(text, end) is not None
     return (start, end) if is_last else None
@@ -176,10 +176,10 @@ def _behind_name(
     if text[begin - 1 : begin] in _BEFORE_PARAMETER and not is_quoted:
         # Of a URL, which ends elsewhere.
         return None
-    return _value(text, start) if is_secret(found["name"]) else None
+    return _value_span(text, start) if is_secret(found["name"]) else None
 
 
-def _value(text: str, start: int) -> Span | None:
+def _value_span(text: str, start: int) -> Span | None:
     if _NO_SECRET.match(text, start):
         return None
     end = _value_end(text, start)
