@@ -47,14 +47,14 @@ async def test_hint_with_decimals_is_never_waited_for_too_short(serving, hint):
 
 
 async def test_clients_of_one_429_do_not_come_back_together(serving):
-    """Thirty of them, by the default backoff."""
-    server = Throttling("0.1")
+    """Thirty of them, within a time as long as the backoff."""
+    server = Throttling("0.5")
     running = await serving(server.answer)
-    by_default = retrying(RetryStrategy.failsafe())
-    async with connected(running.make_url("/"), by_default) as session:
+    for_half_a_second = retrying(RetryStrategy.failsafe(Backoff.fixed(0.5)))
+    async with connected(running.make_url("/"), for_half_a_second) as session:
         await asyncio.gather(*(session.get(f"/{number}") for number in range(30)))
 
     assert 30 == len(server.came_back)
     first, last = min(server.came_back), max(server.came_back)
-    assert 0.1 <= first - min(server.sent_away)
-    assert 0.12 < last - first
+    assert 0.5 <= first - min(server.sent_away)
+    assert 0.25 < last - first
