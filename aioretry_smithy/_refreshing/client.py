@@ -6,6 +6,8 @@ import inspect
 from math import inf
 from typing import TYPE_CHECKING, Final
 
+import aiohttp
+
 from .._bodies.request_body import is_spent, may_be_refused
 from .._bodies.response_content import discard, keep
 from .._bodies.sent_content import SpentBodyError
@@ -18,6 +20,7 @@ from .._context.client import DecoratingClient, HttpClient
 from .._context.context import state_of
 from .._errors import bad_argument, bad_secret
 from .._failures.marks import mark_queued, mark_reached_server
+from .._failures.raised_answers import status_of_server
 from .._masking.mask import Mask
 from .._request.endpoint import origin_key
 from .._request.header_text import check_header_name, is_header_name
@@ -26,9 +29,9 @@ from .._rules.conditions import integers_of
 from .tokens import Tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    import aiohttp
+    from yarl import URL
 
     from .._call.call import Call
     from .._call.hooks import Scope
@@ -146,7 +149,18 @@ class RefreshingClient(DecoratingClient[HttpClient]):
             return await self.delegate.execute(ctx, request)
         token = self._tokens.known or await self._newest(call, scope)
         with_token = self._with(call, request, token)
-        response = await self.delegate.execute(ctx, with_token)
+        response: aiohttp.ClientResponse | None = None
+        try:
+            response = await self.delegate.execute(ctx, with_token)
+        except aiohttp.ClientResponseError as cause:
+            # A middleware may raise for the status of an answer.
+            if not self._refuses(call, cause):
+                raise
+            self._tokens.reject(token)
+            if is_spent(call, request) or may_be_refused(call):
+                raise
+        if response is None:
+            return await self._send_again(ctx, request)
         if response.status not in self._statuses or not self._is_answer(call, response):
             return response
         self._tokens.reject(token)
@@ -198,13 +212,25 @@ class RefreshingClient(DecoratingClient[HttpClient]):
             return False
         return not (self._is_authorization and _has_credentials(call, request))
 
+    def _refuses(self, call: Call, cause: aiohttp.ClientResponseError) -> bool:
+        """Say whether an answer that was raised has refused the token."""
+        if status_of_server(cause) not in self._statuses:
+            return False
+        url = getattr(cause.request_info, "url", None)
+        return self._is_ours(call, url, cause.history)
+
     def _is_answer(self, call: Call, response: aiohttp.ClientResponse) -> bool:
         """Say whether one of our servers has answered, which had the token."""
-        url = url_of(response)
+        return self._is_ours(call, url_of(response), history_of(response))
+
+    def _is_ours(
+        self, call: Call, url: URL | None, history: Sequence[aiohttp.ClientResponse]
+    ) -> bool:
+        """Say whether all hops to an answer were to one of our servers."""
         if url is None or not self._hosts.allow(url, call.defaults.base_url):
             return False
         origin = origin_key(url)
-        return all(origin_key(each.url) == origin for each in history_of(response))
+        return all(origin_key(each.url) == origin for each in history)
 
     def _with(self, call: Call, request: HttpRequest, token: Token) -> HttpRequest:
         """Return a request with a token that goes nowhere else."""
