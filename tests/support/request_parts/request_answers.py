@@ -141,6 +141,7 @@ REDIRECTS = {
         "PUT",
         "/redirect/307/1",
         data=Fresh(lambda scene: body_kinds.Iterable(scene.content)),
+        again=False,
     ),
     "generator redirected by 303": post(
         "/redirect/303/1", data=fresh(lambda: chunks(b"abc")), again=False

@@ -75,7 +75,7 @@ BODIES = {
         f"body: {name}": post(
             again=not any(
                 word in name
-                for word in ("async gen", "StreamReader", "pipe", "AsyncIt", "own")
+                for word in ("async", "StreamReader", "pipe", "AsyncIt", "own")
             ),
             **{
                 option: Fresh(
