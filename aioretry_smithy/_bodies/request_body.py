@@ -25,11 +25,6 @@ _TEXT = (str, int, float, type(None))
 _VALUES = (*_TEXT, bytes, bytearray, memoryview)
 
 
-def made_of(data: object) -> object:
-    """Return what a factory makes; any other body as it is."""
-    return data() if _is_factory(data) else data
-
-
 def prepare(call: Call, data: object) -> object:
     """Return the body to pass to aiohttp for one attempt.
 

@@ -58,7 +58,7 @@ _NEED_CARE = frozenset({"data", "json", "upload_tracker"})
 class AiohttpTransport(Transport):
     """Sends requests with aiohttp, within the limits that the context sets."""
 
-    __slots__ = ("__weakref__", "replaced", "resends", "sends_once", "session")
+    __slots__ = ("__weakref__", "replaced", "resends", "session")
 
     needs_attempt = False
 
@@ -71,13 +71,10 @@ class AiohttpTransport(Transport):
     resends: bool
     """Whether it does what aiohttp did before the chain switched that off."""
 
-    sends_once: bool
-    """Whether nothing in the chain could send a request of a call a second time."""
-
     def __init__(self) -> None:
         self.session = lambda: None  # none yet
         self.replaced = None
-        self.resends = self.sends_once = False
+        self.resends = False
 
     async def failed(
         self,
@@ -266,14 +263,9 @@ def _with_data(
     session: ClientSession,
     arguments: Arguments,
 ) -> Arguments:
-    """Return the arguments, with a body in the form to send.
-
-    What can be sent once only goes out as the caller gave it.
-    """
+    """Return the arguments, with a body in the form to send."""
     given, data = arguments["data"], request.arguments.get("data")
-    if transport.sends_once:
-        body = prepared_body(call, given, once=True)
-    elif is_watched(session, transport.replaced) and take_shown(session):
+    if is_watched(session, transport.replaced) and take_shown(session):
         body = shown_body(call, given, data)
     else:
         body = prepared_body(call, data)

@@ -13,7 +13,7 @@ from .._call.recorder import attach, attached_to, end_call, record_failure
 from .._call.time_limits import time_left
 from .._context.client import Chain, changes
 from .._context.enclosing import begin_call
-from .._context.loop import ONCE, run
+from .._context.loop import run
 from .._context.options import current_options
 from .._errors import ResponseTimeoutError, UnprocessedRequestError
 from .._failures.kept_cause import LOG_KEY, KeptCause
@@ -37,11 +37,10 @@ if TYPE_CHECKING:
 
     from .._call.kinds import Result
     from .._context.client import HttpClient
-    from .._context.loop import Begun, Row
+    from .._context.loop import Begun
     from .._masking.mask import Mask
     from .._request.copied_arguments import Arguments
     from .._request.service import Service
-    from .aiohttp_transport import AiohttpTransport
 
 
 Given: TypeAlias = "tuple[ClientSession | None, str, StrOrURL, Arguments]"
@@ -56,33 +55,23 @@ class SessionChain(Chain):
 
     Args:
         client: The outermost client.
-        transport: The innermost one.
         session: The session, which is not kept.
         mask: What the views of calls hide.
         service: What relative URLs are joined to in place of the session's base URL.
     """
 
-    __slots__ = ("_transport", "defaults")
+    __slots__ = ("defaults",)
 
     def __init__(
         self,
         client: HttpClient,
-        transport: AiohttpTransport,
         session: ClientSession,
         mask: Mask,
         service: Service | None = None,
     ) -> None:
         super().__init__(client, _end)
-        self._transport = transport
         off = retries_are_off()
         self.defaults = SessionDefaults(session, mask, service, no_retries=off)
-
-    def compiled(self) -> Row:
-        """Return the row as of now, and say whether each call is sent once at most."""
-        row = super().compiled()
-        transport = self._transport
-        transport.sends_once = row.retrier is ONCE and row.sender is transport
-        return row
 
     def begin(self, given: Given) -> Begun:
         """Begin a call, with the options of the blocks around it."""

@@ -56,7 +56,7 @@ def install(
     *service*, if there is one.
     """
     reference = transport.session = weakref.ref(session)
-    chain = SessionChain(client, transport, session, mask, service)
+    chain = SessionChain(client, session, mask, service)
     raises = session._raise_for_status
 
     def _request(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from yarl import URL
 
-from .._bodies.request_body import made_of, prepare, refusal_behind
+from .._bodies.request_body import prepare, refusal_behind
 from .._bodies.sent_content import SpentBodyError
 from .._call.defaults import OF_ALL
 from .._call.origin import mark_failure_source, waited_in_pool
@@ -138,15 +138,12 @@ def judged(
     return cause
 
 
-def prepared_body(call: Call, data: object, *, once: bool = False) -> object:
-    """Return the body to send in one attempt; see :func:`prepare`.
-
-    What is sent *once* need not be wrapped for another attempt.
-    """
+def prepared_body(call: Call, data: object) -> object:
+    """Return the body to send in one attempt; see :func:`prepare`."""
     if data is None:
         return None
     try:
-        return made_of(data) if once else prepare(call, data)
+        return prepare(call, data)
     except SpentBodyError:
         raise
     except Exception as cause:

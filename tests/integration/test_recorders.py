@@ -6,6 +6,7 @@ Recorders such as vcrpy read, copy and pickle what they get there, and pass it o
 from __future__ import annotations
 
 import asyncio
+import copy
 import functools
 import io
 import os
@@ -25,6 +26,7 @@ from aioretry_smithy import (
     RequestLog,
     RetryStopReason,
     SessionBuilder,
+    UnprocessedRequestError,
     decorate,
     undecorate,
 )
@@ -430,3 +432,35 @@ async def test_pipe_goes_out_through_what_watches(tmp_path, monkeypatch):
         assert [CONTENT] == [bytes(each.body) for each in server.requests]
     assert 503 == status
     pipe.close()
+
+
+@that_sends_twice
+async def test_form_can_be_copied_while_it_is_sent(make, path, monkeypatch):
+    """As without a chain, where all of it is in memory."""
+    copies = []
+    watch(monkeypatch, lambda options: copies.append(copy.deepcopy(options["data"])))
+    async with FaultServer([answer(503), answer()]) as server:
+        async with make() as session:
+            status, _ = await put(session, server.url, form_with(io.BytesIO(CONTENT)))
+
+        assert [True, True] == [CONTENT in each.body for each in server.requests]
+    assert 200 == status
+    assert [aiohttp.FormData] * 2 == [*map(type, copies)]
+
+
+@pytest.mark.parametrize("is_watched", [False, True])
+@of_each_chain
+async def test_middleware_that_sends_a_stream_twice(make, is_watched, monkeypatch):
+    """No server gets the rest of it, in chains that do nothing too."""
+
+    async def insist(request, send):
+        (await send(request)).close()
+        return await send(request)
+
+    if is_watched:
+        watch(monkeypatch, lambda options: None)
+    async with FaultServer() as server, make() as session:
+        with pytest.raises(UnprocessedRequestError):
+            await session.put(server.url, data=pieces(), middlewares=[insist])
+
+        assert [CONTENT] == [each.body for each in server.requests if each.is_whole]
