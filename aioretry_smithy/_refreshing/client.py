@@ -263,6 +263,11 @@ class RefreshingClient(DecoratingClient[HttpClient]):
             mark_queued(cause, "token")
             record_failure(call, scope.record, cause)
             raise
+        except BaseException as cause:
+            # Of an attempt the 401 is the last that is known.
+            if scope is call or rejected_at is None:
+                record_failure(call, scope.record, cause)
+            raise
         _follow(call, scope, rejected_at)
         return token
 

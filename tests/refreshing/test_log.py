@@ -151,6 +151,47 @@ class TestLog:
         assert 401 == only.response_status
         assert "cancelled" == logs[1].stop_reason
 
+    @pytest.mark.parametrize("is_known", [False, True], ids=["first", "second"])
+    @pytest.mark.parametrize(
+        "outside",
+        [(), (pass_on,), (retrying(SAFELY),), (HedgingClient.new_decorator(60.0),)],
+        ids=["alone", "foreign", "retries", "hedges"],
+    )
+    async def test_cancelled_while_it_waits_ends_its_log(self, outside, is_known):
+        """Whoever waits for that hears of it, as at each other wait."""
+        tokens = Tokens(takes=5.0)
+        with capture_logs() as logs:
+            async with refreshing_session(tokens, *outside) as opened:
+                if is_known:
+                    await opened.get("/")
+                    tokens.expire()
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(0.5):
+                        await opened.get("/")
+        log = logs[-1]
+        async with asyncio.timeout(1.0):
+            for each in (log, *log.children):
+                assert each is await each.when_complete()
+
+        assert all(each.is_complete for each in (log, *log.children))
+        if not is_known:
+            assert "CancelledError" == log.response_cause_type
+            assert (0.5, False) == (log.duration, log.sent)
+
+    async def test_cancelled_alone_while_it_waits_for_the_second_token(self):
+        """Without attempts the call has the cancellation, as one that retries has."""
+        tokens = Tokens()
+        with capture_logs() as logs:
+            async with refreshing_session(tokens) as opened:
+                await opened.get("/")
+                tokens.expire()
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(0.5):
+                        await opened.get("/")
+
+        assert "CancelledError" == logs[1].response_cause_type
+        assert (0.5, 0.5) == (logs[1].duration, logs[1].total_duration)
+
     async def test_custom_header_is_hidden(self):
         """It is a secret whatever it is called."""
         tokens = Tokens()
