@@ -108,6 +108,13 @@ class Ended(Outcome):
         self.ended = self.body_ended = ended
         self.cause = cause
 
+    def keep_answer(self, answer: Outcome) -> None:
+        """Have the answer whose body this is the failure of."""
+        self.ended = answer.ended
+        self.status, self.reason = answer.status, answer.reason
+        self.headers, self.sent_headers = answer.headers, answer.sent_headers
+        self.length, self.preview = answer.length, answer.preview
+
 
 PENDING: Final = Outcome()
 """The outcome of all that is under way. Nothing is written into it."""

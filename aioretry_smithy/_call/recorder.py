@@ -10,6 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from .._errors import ResponseTimeoutError
 from .._failures.frames import came_from_aiohttp, went_out
 from .._failures.kept_cause import LOG_KEY, KeptCause, drop_frames
 from .._failures.safety import is_unprocessed
@@ -79,9 +80,23 @@ def record_failure(call: Call, record: Record, cause: BaseException) -> None:
         # That was the outcome of its attempt.
         call.begin_first_request(began)
     kept = KeptCause(cause) if call.is_over else cause
+    answer = _cut_answer(call, record, cause)
     record.outcome = Ended(call.loop.time(), kept)
+    if answer is not None:
+        record.outcome.keep_answer(answer)
     if call.waiters:
         call.wake()
+
+
+def _cut_answer(call: Call, record: Record, cause: BaseException) -> Outcome | None:
+    """Return the answer whose body was cut by the deadline that a failure tells of."""
+    requests = call.requests
+    outcome = (requests[-1] if record is call and requests else record).outcome
+    if outcome.status is None or not isinstance(cause, ResponseTimeoutError):
+        return None
+    cut = outcome.cause
+    cut = cut.get() if isinstance(cut, KeptCause) else cut
+    return outcome if isinstance(cut, ResponseTimeoutError) else None
 
 
 def record_failed_send(call: Call, record: Record, cause: BaseException) -> None:
