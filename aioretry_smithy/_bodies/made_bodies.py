@@ -51,7 +51,8 @@ class MadeBodies:
             self._shape = body.shape
         else:
             body.take_shape(self._shape)
-        self._bodies.append(body)
+        if not isinstance(product, str | bytes | bytearray | memoryview):
+            self._bodies.append(body)
         self.sent.expect(body.size)
         return body
 

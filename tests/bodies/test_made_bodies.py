@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import io
+import weakref
 
 import pytest
 from calls import begin, call_of, close_bodies
@@ -127,3 +129,24 @@ async def test_factory_of_what_was_sent_as_it_is_is_found_out():
 
     with pytest.raises(SpentBodyError, match="read by an earlier attempt"):
         prepare(call_of(ctx), lambda: data)
+
+
+async def test_texts_of_earlier_attempts_are_not_kept():
+    """They may be long, and bytes likewise."""
+
+    class Many(str):
+        pass
+
+    made = []
+
+    def factory():
+        many = Many("abc")
+        made.append(weakref.ref(many))
+        return many
+
+    ctx, _ = call(factory)
+    sent = [await send(ctx, factory) for _ in range(2)]
+    gc.collect()
+
+    assert [b"abc"] * 2 == sent
+    assert [None] * 2 == [each() for each in made]
