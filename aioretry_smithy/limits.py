@@ -5,6 +5,7 @@ Needs the extra ``limits``.
 
 from __future__ import annotations
 
+import asyncio
 import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -128,13 +129,15 @@ class SharedRateLimit(RateLimit):
         probe = StorageProbe(description, _CONSEQUENCES[on_storage_error])
         stored = (StoredRate if cost is None else StoredCounter)(found, item)
         allow = on_storage_error == "allow"
-        self._turns: BoundedMap[Turns] = BoundedMap(
-            lambda key: Turns(stored, key, probe, allow=allow)
-        )
+        self._new_turns = partial(Turns, stored, storage=probe, allow=allow)
+        self._turns: BoundedMap[Turns] = BoundedMap(self._new_turns)
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def pending(self) -> int:
         """How many requests of this process wait for their turn."""
+        if self._loop is not None and self._loop.is_closed():
+            return 0
         return sum(map(len, self._turns.copy().values()))
 
     def settle(self, response: aiohttp.ClientResponse, actual: float) -> None:
@@ -160,6 +163,10 @@ class SharedRateLimit(RateLimit):
     ) -> Admission:
         if not cost:
             return Admission(is_given=True, seconds=0.0)
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            # Turns, and questions about them, belong to one loop.
+            self._loop, self._turns = loop, BoundedMap(self._new_turns)
         return await self._turns.get(key).turn(latest, deadline, cost)
 
     def _key_of(self, ctx: ClientRequestContext, request: HttpRequest) -> str:

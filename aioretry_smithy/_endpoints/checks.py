@@ -90,7 +90,9 @@ class HealthChecks:
             RuntimeError: The endpoints are asked already.
         """
         rosters = self._group._rosters(loop)
-        if self.loop is not None or any(each.checker is not None for each in rosters):
+        # One that was closed asks no more, though it has not ended this.
+        is_asking = self.loop is not None and not self.loop.is_closed()
+        if is_asking or any(each.checker is not None for each in rosters):
             message = f"endpoint group {self._group.name!r} is checked already"
             raise RuntimeError(message)
         self.loop = loop

@@ -68,8 +68,9 @@ class WaitQueue(TimedWaits, Generic[T]):
         """Make a thing for the first call that waits; return False if there is none."""
         while self.waiting:
             _, call = self.waiting.popitem(last=False)
-            # A call that is cancelled has not left yet.
-            if not call.done():
+            # A call that is cancelled has not left yet, and one whose loop was closed
+            # never does.
+            if not (call.done() or call.get_loop().is_closed()):
                 call.set_result(make())
                 self._rest()
                 return True

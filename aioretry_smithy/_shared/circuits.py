@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import random
+from collections import deque
 from contextvars import Context
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -39,7 +41,38 @@ if TYPE_CHECKING:
 _QUIET = 30.0
 """Seconds without a message after which the connection is tried."""
 
+_SETTLED = 2.0
+"""Seconds after which all have subscribed again that lost their connection together."""
+
+_REMEMBERED = 1000
+"""How many openings are known, so that no circuit follows one of them twice."""
+
 _REFUSING = CircuitState.OPEN, CircuitState.HALF_OPEN
+
+
+class _News:
+    """The news that a circuit has entered a state, as they are sent."""
+
+    __slots__ = ("_text", "opening")
+
+    opening: str
+    """Tells one opening from the others."""
+
+    def __init__(
+        self, process: str, breaker: CircuitBreaker, state: CircuitState
+    ) -> None:
+        self.opening = uuid4().hex
+        news = {
+            "process": process,
+            "name": breaker.name,
+            "state": state,
+            "failed": breaker._state.failed,
+            "opening": self.opening,
+        }
+        self._text = json.dumps(news)
+
+    def __str__(self) -> str:
+        return self._text
 
 
 class _Round(NamedTuple):
@@ -59,9 +92,9 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
     with`` block lasts. Circuit breakers of the same name belong together, so name them.
 
     - A circuit that opens here opens in the other processes, by publish/subscribe in
-      Redis. A process in which most requests of the last one to two
-      ``counter_update_interval`` (1 s) have succeeded does not follow: the trouble may
-      not be the server's.
+      Redis, and is told again until it was heard. A process in which most requests of
+      the last one to two ``counter_update_interval`` (1 s) have succeeded does not
+      follow: the trouble may not be the server's.
     - One process tries the server for all of them: after its open window each waits for
       up to one trial interval more, at random. The first one to try tells the others,
       which then wait for its answer. A success closes the circuit everywhere; after a
@@ -111,25 +144,34 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
         self._id = ""
         self._rounds: WeakKeyDictionary[CircuitBreaker, _Round | None]
         self._rounds = WeakKeyDictionary()
+        # Those that have opened, of which nobody may have heard yet, with the news.
+        self._unheard: WeakKeyDictionary[CircuitBreaker, _News] = WeakKeyDictionary()
+        # The openings that were heard here of late.
+        self._heard: deque[str] = deque(maxlen=_REMEMBERED)
         self._listening: asyncio.Task[None] | None = None
+        self._telling: asyncio.Task[None] | None = None
+        self._subscribed_at = math.inf
         self._is_following = False
 
     async def __aenter__(self) -> Self:
         """Begin to send and to receive news."""
-        if self._listening is not None:
+        if self._is_in_use:
             raise RuntimeError(f"{self!r} is in use")
         # Not before: a process may have forked in between.
         self._id = uuid4().hex
         loop = asyncio.get_running_loop()
+        self._telling, self._subscribed_at = None, math.inf
+        self._unheard.clear()
         self._listening = loop.create_task(self._listen(), context=Context())
         return self
 
     async def __aexit__(self, *error: object) -> None:
         """Stop sending and receiving news."""
-        task, self._listening = self._listening, None
-        if task is not None:
+        tasks = [each for each in (self._listening, self._telling) if each is not None]
+        self._listening = self._telling = None
+        for task in tasks:
             task.cancel()
-            await asyncio.gather(task, self._storage.end(), return_exceptions=True)
+        await asyncio.gather(*tasks, self._storage.end(), return_exceptions=True)
 
     def on_event_count_updated(
         self, circuit_breaker: CircuitBreaker, event_count: EventCount
@@ -142,19 +184,40 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
     ) -> None:
         """Send the change to the other processes."""
         self._rounds.setdefault(circuit_breaker, None)
+        self._unheard.pop(circuit_breaker, None)
         is_news = not self._is_following and state is not CircuitState.FORCED_OPEN
-        if is_news and self._listening is not None:
-            news = {
-                "process": self._id,
-                "name": circuit_breaker.name,
-                "state": state,
-                "failed": circuit_breaker._state.failed,
-            }
-            publish = partial(self._redis.publish, self._channel, json.dumps(news))
-            self._storage.send(publish)
+        if is_news and self._is_in_use:
+            news = _News(self._id, circuit_breaker, state)
+            self._send(news)
+            if state is CircuitState.OPEN:
+                self._unheard[circuit_breaker] = news
+                if self._telling is None:
+                    loop = asyncio.get_running_loop()
+                    self._telling = loop.create_task(self._tell(), context=Context())
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(channel={self._channel!r})"
+
+    @property
+    def _is_in_use(self) -> bool:
+        """Whether its block lasts; one that a closed loop has not left is over."""
+        task = self._listening
+        return task is not None and not task.get_loop().is_closed()
+
+    def _send(self, news: _News) -> None:
+        self._storage.send(partial(self._redis.publish, self._channel, str(news)))
+
+    async def _tell(self) -> None:
+        """Tell the others of open circuits again, until that was heard."""
+        while self._unheard:
+            await asyncio.sleep(PAUSE)
+            for breaker, news in [*self._unheard.items()]:
+                # One that may be tried by now is no news.
+                if breaker.retry_in:
+                    self._send(news)
+                else:
+                    del self._unheard[breaker]
+        self._telling = None
 
     async def _listen(self) -> None:
         while True:
@@ -163,8 +226,14 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
                     async with asyncio.timeout(PATIENCE):
                         await cancellable(pubsub.subscribe(self._channel))
                     self._storage.mark_up()
+                    self._subscribed_at = loop_time()
                     await self._hear_all(pubsub)
             except Exception as cause:
+                lasted = loop_time() - self._subscribed_at
+                self._subscribed_at = math.inf
+                # That a connection was closed says nothing of the next one.
+                if lasted > PAUSE:
+                    continue
                 self._storage.mark_down(cause)
             await asyncio.sleep(PAUSE)
 
@@ -194,13 +263,29 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
             state, failed = CircuitState(news["state"]), news.get("failed")
         except (KeyError, TypeError, ValueError):
             return  # an answer to a ping, or a foreign message
+        # Older versions tell of each opening once, and do not number them.
+        opening = news.get("opening")
+        known = [breaker for breaker in [*self._rounds] if breaker.name == name]
+        self._note_heard(known, opening)
+        if opening in self._heard:
+            return
+        if known and isinstance(opening, str):
+            self._heard.append(opening)
         self._is_following = True
         try:
-            for breaker in [*self._rounds]:
-                if breaker.name == name:
-                    self._follow(breaker, process, state, _count_of(failed))
+            for breaker in known:
+                self._follow(breaker, process, state, _count_of(failed))
         finally:
             self._is_following = False
+
+    def _note_heard(self, breakers: list[CircuitBreaker], opening: object) -> None:
+        """Note that this process has heard what it told, and so have the others."""
+        # They may not have subscribed again yet, where all have lost their connections.
+        if loop_time() - self._subscribed_at > _SETTLED:
+            for breaker in breakers:
+                news = self._unheard.get(breaker)
+                if news is not None and news.opening == opening:
+                    del self._unheard[breaker]
 
     def _follow(
         self, breaker: CircuitBreaker, process: str, state: CircuitState, failed: int

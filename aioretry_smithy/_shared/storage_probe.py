@@ -51,9 +51,12 @@ class StorageProbe:
     """Asks a storage, and notes whether it is away.
 
     A question is asked in a task of its own, which goes on for its second though the
-    call that asked gives up: only silence says that a storage is away. Once a question
-    found no answer, no call waits for the storage. As long as there are questions, a
-    task looks once a second whether it is back.
+    call that asked gives up: only silence says that a storage is away. One that fails
+    is asked once more, in the same second: storages close connections that were idle.
+    Once a question found no answer, no call waits for the storage. As long as there are
+    questions, a task looks once a second whether it is back.
+
+    In another event loop the questions of one that was closed are forgotten.
 
     Args:
         owner: Who uses the storage, for the warning.
@@ -66,6 +69,7 @@ class StorageProbe:
     def __init__(self, owner: str, consequence: str) -> None:
         self.is_down = False
         self._owner, self._consequence = owner, consequence
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._probe_at = self._warn_at = -math.inf
         # Calls wait for the answers to the questions, and for nothing else.
         self._questions: set[asyncio.Task[object]] = set()
@@ -86,6 +90,7 @@ class StorageProbe:
 
     def probe(self, question: Callable[[], Awaitable[object]]) -> None:
         """Ask in a task whether the storage is back, once a second."""
+        self._enter_loop()
         now = loop_time()
         if now >= self._probe_at:
             self._probe_at = now + PAUSE
@@ -111,6 +116,7 @@ class StorageProbe:
 
     def mark_down(self, cause: Exception) -> None:
         """Note that the storage is away; warn of it once a minute."""
+        self._enter_loop()
         now = loop_time()
         self.is_down = True
         self._probe_at = now + PAUSE
@@ -127,7 +133,13 @@ class StorageProbe:
     ) -> T | None:
         try:
             async with asyncio.timeout(PATIENCE):
-                answer = await cancellable(question())
+                try:
+                    answer = await cancellable(question())
+                except Exception:
+                    if is_probe:
+                        raise
+                    # Its connection may have been closed while nobody asked.
+                    answer = await cancellable(question())
         except asyncio.CancelledError:
             if _cancellations():
                 raise
@@ -143,12 +155,23 @@ class StorageProbe:
     def _begin(
         self, tasks: set[asyncio.Task[object]], asking: Coroutine[object, object, T]
     ) -> asyncio.Task[T]:
+        self._enter_loop()
         # It belongs to no call, so it does not take over the context.
         task = asyncio.get_running_loop().create_task(asking, context=Context())
         # The loop itself does not keep it alive.
         tasks.add(task)
         task.add_done_callback(tasks.discard)
         return task
+
+    def _enter_loop(self) -> None:
+        """Forget the questions of a loop that was closed: its tasks go on no more."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._probe_at = loop, -math.inf
+            # Its clock may be behind.
+            self._warn_at = min(self._warn_at, loop.time() + _WARNING_INTERVAL)
+            for tasks in (self._questions, self._tasks):
+                tasks -= {each for each in tasks if each.get_loop().is_closed()}
 
 
 class RedisClient(Protocol):

@@ -227,6 +227,30 @@ def test_another_event_loop_is_none_of_its_block(health):
         runner.run(group.__aexit__(None, None, None))
 
 
+# The coroutines of a closed loop end when they are collected, and say so.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_loop_that_was_closed_is_in_its_block_no_more(health):
+    """The next loop may begin one."""
+    group = HealthCheckedEndpointGroup(of("a"), "/healthz")
+
+    async def begin():
+        await group.__aenter__()
+        await group.when_ready()
+
+    async def use():
+        async with group:
+            await group.when_ready()
+            return len(group.endpoints)
+
+    loop = VirtualTimeLoop()
+    loop.run_until_complete(begin())
+    loop.close()
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        assert 1 == runner.run(use())
+    gc.collect()
+
+
 async def test_call_that_waits_when_the_block_ends_is_no_trial(health):
     """Otherwise its time would run, and cancel the caller's task at its end."""
     servers = Servers(a=refused())

@@ -301,3 +301,19 @@ def test_server_that_named_a_reset_is_asked_after_another_loop():
     assert 200 == run(status, limiting)
     assert 0 == limit.pending
     assert left
+
+
+@pytest.mark.parametrize("cost", [None, lambda ctx, request: 1], ids=["rate", "cost"])
+def test_turns_at_a_shared_rate_are_those_of_one_loop(cost):
+    """The one that asked for a turn there keeps nobody from asking here."""
+    pytest.importorskip("limits")
+    from aioretry_smithy.limits import SharedRateLimit  # noqa: PLC0415
+
+    limit = SharedRateLimit("async+memory://", "1/second", key="orders", cost=cost)
+    limiting = RateLimitingClient.new_decorator(limit)
+    left = abandoned(leave_calls, limiting)
+
+    assert 0 == limit.pending
+    assert 200 == run(status, limiting)
+    assert 0 == limit.pending
+    assert left

@@ -139,7 +139,8 @@ class TestAway:
 
         assert 2 == len(await acquired(one, 3))
         assert 2 == len(await acquired(other, 3))
-        assert 2 == redis.questions
+        # Each was asked once more before it was believed.
+        assert 4 == redis.questions
         warning = (
             "SharedRetryBudget('orders', deposit=0.1, capacity=2, brake_after=None): "
             "no answer from the storage, so each process decides about retries alone: "

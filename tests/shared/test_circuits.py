@@ -14,6 +14,7 @@ from fake_redis import FakeRedis, WaitingRedis
 
 from aioretry_smithy import CircuitBreaker, CircuitBreakerListener, CircuitState
 from aioretry_smithy.redis import SharedCircuitBreakers
+from aioretry_smithy.testing import VirtualTimeLoop
 
 CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
 LOST = ConnectionError("no route")
@@ -110,6 +111,124 @@ class TestNews:
             assert (CLOSED, []) == (one.state, caplog.messages)
 
 
+class TestHeard:
+    """The news of an open circuit are told until all can have heard them."""
+
+    async def test_a_connection_that_was_closed_is_made_anew_at_once(
+        self, redis, caplog
+    ):
+        """Redis is not away; what is told in the next moment arrives."""
+        async with processes(Process(redis), Process(redis)) as (one, other):
+            other.report(False)
+            await asyncio.sleep(5.0)
+            redis.cut()
+            await heard()
+            one.report(False, False)
+            await heard()
+
+            assert (OPEN, []) == (other.state, caplog.messages)
+
+    async def test_news_that_went_out_during_a_restart_are_told_again(self, redis):
+        """The others hear them when they have subscribed again."""
+        async with processes(Process(redis), Process(redis)) as (one, other):
+            other.report(False)
+            await asyncio.sleep(5.0)
+            redis.fail(LOST)
+            await heard()
+            one.report(False, False)
+            await asyncio.sleep(0.3)
+            redis.fail(None)
+            assert CLOSED is other.state
+            await asyncio.sleep(2.5)
+
+            assert OPEN is other.state
+
+    async def test_news_that_only_their_process_could_hear_are_told_again(self, redis):
+        """It may have subscribed before the others."""
+        async with processes(Process(redis), Process(redis)) as (one, other):
+            other.report(False)
+            await asyncio.sleep(5.0)
+            redis.cut()
+            await heard()
+            subscribers = set(redis.subscribers)
+            redis.subscribers.clear()
+            one.report(False, False)
+            await heard()
+            redis.subscribers.update(subscribers)
+            assert CLOSED is other.state
+            await asyncio.sleep(1.1)
+
+            assert OPEN is other.state
+
+    async def test_news_are_told_no_more_when_they_were_heard(self, redis):
+        """Nor when the circuit is closed, or may be tried."""
+        async with processes(Process(redis), Process(redis)) as (one, other):
+            await asyncio.sleep(5.0)
+            one.report(False, False)
+            await asyncio.sleep(5.0)
+            assert 1 == len(redis.messages)
+
+            one.breaker.enter_state(CLOSED)
+            other.breaker.enter_state(CLOSED)
+            redis.cut()
+            await heard()
+            one.report(False, False)
+            one.breaker.enter_state(CLOSED)
+            await heard()
+            redis.messages.clear()
+            await asyncio.sleep(5.0)
+            assert [] == redis.messages
+
+    async def test_news_of_a_circuit_that_may_be_tried_are_old(self, redis):
+        """Redis was away for longer than the window."""
+        async with processes(Process(redis, circuit_open_window=3.0)) as (one,):
+            redis.fail(LOST)
+            await heard()
+            one.report(False, False)
+            await asyncio.sleep(4.5)
+            redis.fail(None)
+            await asyncio.sleep(5.0)
+
+            assert [] == redis.messages
+
+    async def test_who_did_not_follow_does_not_follow_what_is_told_again(self, redis):
+        """What is told again is nothing new."""
+        async with processes(Process(redis), Process(redis)) as (one, fine):
+            fine.report(True, True)
+            one.report(False, False)
+            await asyncio.sleep(5.0)
+
+            assert len(redis.messages) > 1
+            assert CLOSED is fine.state
+
+    async def test_an_older_version_tells_of_an_opening_once(self, redis):
+        """Its news have no mark, and hold each time."""
+        news = {"process": "old", "name": "orders", "state": "open", "failed": 0}
+        async with processes(Process(redis)) as (one,):
+            one.report(False)
+            states = []
+            for state in OPEN, CLOSED, OPEN:
+                await redis.publish(CHANNEL, json.dumps(news | {"state": state}))
+                await heard()
+                states.append(one.state)
+
+            assert [OPEN, CLOSED, OPEN] == states
+
+    async def test_a_connection_that_is_closed_again_and_again_is_no_connection(
+        self, redis, caplog
+    ):
+        """There is a second between two of them."""
+        async with processes(Process(redis)):
+            await asyncio.sleep(5.0)
+            redis.questions = 0
+            for _ in range(10):
+                redis.cut()
+                await asyncio.sleep(0.1)
+
+            assert redis.questions <= 3
+        assert 1 == len(caplog.messages)
+
+
 class TestAway:
     """A Redis that does not answer."""
 
@@ -170,7 +289,8 @@ class TestAway:
             await asyncio.sleep(5.0)
 
             (message,) = caplog.messages
-            assert "ConnectionError('no answer to a ping')" in message
+            # Another connection was tried first.
+            assert "ConnectionError('no route')" in message
             assert 1 == len(redis.subscribers)
             assert CLOSED is one.state
 
@@ -193,6 +313,38 @@ class TestLife:
         await heard()
 
         assert ([], set()) == (redis.messages, redis.subscribers)
+
+    # The coroutines of such a loop end when they are collected, and say so.
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+    def test_a_loop_that_was_closed_is_in_its_block_no_more(self, redis):
+        """Another loop may begin one, and news are sent there."""
+        shared = SharedCircuitBreakers(redis)
+        breaker = CircuitBreaker("orders", listeners=[shared])
+
+        async def begin():
+            await shared.__aenter__()
+            await asyncio.sleep(5.0)
+            breaker.enter_state(OPEN)
+
+        loop = VirtualTimeLoop()
+        loop.run_until_complete(begin())
+        loop.close()
+        redis.messages.clear()
+        redis.subscribers.clear()
+
+        async def main():
+            breaker.enter_state(CLOSED)
+            await heard()
+            outside = [*redis.messages]
+            async with shared:
+                await heard()
+                breaker.enter_state(OPEN)
+                await heard()
+            return outside, len(redis.messages)
+
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            assert ([], 1) == runner.run(main())
+        gc.collect()
 
     async def test_it_is_used_once_at_a_time(self, redis):
         """And again afterwards."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from contextvars import ContextVar
 
@@ -10,6 +11,7 @@ import pytest
 from chains import now
 
 from aioretry_smithy._shared.storage_probe import StorageProbe
+from aioretry_smithy.testing import VirtualTimeLoop
 
 LOST = ConnectionError("no route")
 variable = ContextVar("variable", default="none")
@@ -45,7 +47,7 @@ async def test_an_answer_is_passed_on(probe):
 
 @pytest.mark.parametrize(
     ("storage", "ends"),
-    [(Storage(LOST, seconds=0.5), 0.5), (Storage("late", seconds=5.0), 1.0)],
+    [(Storage(LOST, seconds=0.3), 0.6), (Storage("late", seconds=5.0), 1.0)],
     ids=["error", "silence"],
 )
 async def test_a_storage_that_does_not_answer_is_away(probe, storage, ends, caplog):
@@ -55,6 +57,39 @@ async def test_a_storage_that_does_not_answer_is_away(probe, storage, ends, capl
     assert ends == now()
     (message,) = caplog.messages
     assert "orders: no answer from the storage, so calls go on: " in message
+
+
+async def test_a_storage_that_fails_once_is_asked_once_more(probe, caplog):
+    """It may have closed a connection that was idle, which says nothing of it."""
+    storage = Storage(LOST, "yes", seconds=0.1)
+
+    assert "yes" == await probe.ask(storage)
+    assert ([0.0, 0.1], False, []) == (storage.asked, probe.is_down, caplog.messages)
+
+
+async def test_silence_after_a_failure_takes_no_longer_than_any(probe):
+    """There is one second for both questions."""
+
+    async def fail_and_hang():
+        asked.append(now())
+        await asyncio.sleep(0.4 if len(asked) == 1 else 60.0)
+        raise LOST
+
+    asked = []
+
+    assert None is await probe.ask(fail_and_hang)
+    assert ([0.0, 0.4], 1.0, True) == (asked, now(), probe.is_down)
+
+
+async def test_a_look_asks_once(probe):
+    """The next one follows in a second."""
+    await probe.ask(Storage(LOST))
+    storage = Storage(LOST)
+    await asyncio.sleep(1.0)
+    probe.probe(storage)
+    await asyncio.sleep(0.5)
+
+    assert ([1.0], True) == (storage.asked, probe.is_down)
 
 
 async def test_a_deadline_that_is_sooner_says_nothing_of_the_storage(probe, caplog):
@@ -199,3 +234,47 @@ async def test_a_late_answer_to_a_cancellation_is_none(probe):
     """The second that a storage has is over."""
     assert None is await probe.ask(deaf)
     assert probe.is_down
+
+
+def test_questions_of_a_closed_loop_end_with_it(probe, caplog):
+    """They are not there to be cancelled where the storage is found away."""
+    hung = Storage("late", seconds=60.0)
+
+    async def leave():
+        probe.ask(hung)
+        probe.send(hung)
+        await asyncio.sleep(0.1)
+
+    loop = VirtualTimeLoop()
+    loop.run_until_complete(leave())
+    loop.close()
+
+    async def ask():
+        other = probe.ask(hung)
+        lost = await probe.ask(Storage(LOST))
+        await asyncio.wait([other])
+        return lost, other.cancelled()
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        assert (None, True) == runner.run(ask())
+    # So that no other test hears of the tasks that were lost.
+    gc.collect()
+    assert 1 == sum("no answer from the storage" in each for each in caplog.messages)
+
+
+def test_a_new_loop_looks_at_once(probe):
+    """Whatever the clock of the last one said."""
+
+    async def lose():
+        await asyncio.sleep(50.0)
+        await probe.ask(Storage(LOST))
+
+    async def look():
+        probe.probe(Storage("yes"))
+        await asyncio.sleep(0.1)
+        return probe.is_down
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(lose())
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        assert not runner.run(look())

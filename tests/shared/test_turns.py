@@ -261,20 +261,20 @@ class TestAway:
         storage = Storage(LOST, latency=0.3)
         calls = [storage.soon() for _ in range(3)]
 
-        assert [(AT_ONCE, 0.3)] * 3 == await asyncio.gather(*calls)
-        assert (AT_ONCE, 0.3) == await storage.turn()
-        assert [0.0] == storage.asked
+        assert [(AT_ONCE, 0.6)] * 3 == await asyncio.gather(*calls)
+        assert (AT_ONCE, 0.6) == await storage.turn()
+        assert [0.0, 0.3] == storage.asked
 
     async def test_calls_can_be_refused_instead(self):
         """For a second, until it is looked for again."""
         storage = Storage(LOST, latency=0.3, allow=False)
 
-        assert (refused(1.0), 0.3) == await storage.turn()
-        assert (refused(1.0), 0.3) == await storage.turn()
+        assert (refused(1.0), 0.6) == await storage.turn()
+        assert (refused(1.0), 0.6) == await storage.turn()
 
     async def test_a_storage_that_is_back_is_asked_again(self):
         """A task looks for it; no call waits for that."""
-        storage = Storage(LOST, 0.0, 2.0, 0.0)
+        storage = Storage(LOST, LOST, 0.0, 2.0, 0.0)
         await storage.turn()
         await asyncio.sleep(1.0)
 

@@ -61,6 +61,11 @@ class FakeRedis:
     def pubsub(self) -> FakePubSub:
         return FakePubSub(self)
 
+    def cut(self) -> None:
+        """Close the connections of those that have subscribed."""
+        for subscriber in [*self.subscribers]:
+            subscriber.queue.put_nowait(ConnectionError("closed"))
+
     def fail(self, failure: Exception | None) -> None:
         """Answer no question any more, or answer again."""
         self.failure = failure

@@ -129,8 +129,8 @@ class RedisProcess:
         self.executable, self.path = executable, path
         self.processes: list[asyncio.subprocess.Process] = []
 
-    async def __call__(self) -> None:
-        options = ("--port", "0", "--unixsocket", self.path, "--save", "")
+    async def __call__(self, *more: str) -> None:
+        options = ("--port", "0", "--unixsocket", self.path, "--save", "", *more)
         process = await asyncio.create_subprocess_exec(
             self.executable, *options, stdout=asyncio.subprocess.PIPE
         )
