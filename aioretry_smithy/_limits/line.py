@@ -105,6 +105,7 @@ class Line(TimedWaits):
             for waiter in [*self._waiting.values()]:
                 if waiter.is_lost:
                     waiter.leave()
+            serve([self])
 
     def hurry(self) -> None:
         """Let those go out whose turn comes sooner than was forecast."""

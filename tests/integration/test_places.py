@@ -112,6 +112,21 @@ async def test_many_requests_on_one_connection_leave_nothing_on_it(
     assert 1 == len({*counts})
 
 
+async def test_a_close_that_is_given_up_gives_the_place_back(
+    serve, limit, limiting, caplog
+):
+    """The wait for the end of each connection is cancelled then."""
+    url = await serve([HEAD, b"ord", 30.0])
+    async with connected(url, *limiting) as client:
+        response = await client.get("/")
+        response.connection.protocol.closed.cancel()
+        await asyncio.sleep(0.05)
+        held = limit.in_flight
+        response.close()
+
+    assert (0, 0, []) == (held, limit.in_flight, caplog.messages)
+
+
 async def test_a_websocket_holds_its_place_until_it_is_closed(echoing, limit, limiting):
     """It is a request in flight all the time."""
     async with connected(echoing, *limiting) as client:

@@ -317,3 +317,34 @@ def test_turns_at_a_shared_rate_are_those_of_one_loop(cost):
     assert 200 == run(status, limiting)
     assert 0 == limit.pending
     assert left
+
+
+def test_places_of_a_loop_that_is_open_are_held(limit):
+    """It may go on after the other one."""
+    limiting = ConcurrencyLimitingClient.new_decorator(limit, timeout=0.0)
+    loop = new_loop()
+    left = loop.run_until_complete(leave_calls(limiting, many=1))
+    with pytest.raises(ConcurrencyLimitError):
+        run(status, limiting)
+    loop.close()
+
+    assert 200 == run(status, limiting)
+    assert left
+
+
+def test_those_in_line_behind_a_loop_that_is_closed_go_on(rates):
+    """When the next one comes."""
+    limiting = RateLimitingClient.new_decorator(rates)
+    loop = new_loop()
+    left = loop.run_until_complete(leave_calls(limiting))
+
+    async def main():
+        async with chain([200] * 2, limiting).build() as session:
+            first = asyncio.create_task(session.get(URL))
+            await asyncio.sleep(SOON / 4)
+            loop.close()
+            second = await session.get(URL)
+            return (await first).status, second.status
+
+    assert (200, 200) == run(main)
+    assert left

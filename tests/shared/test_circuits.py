@@ -179,6 +179,19 @@ class TestHeard:
             await asyncio.sleep(5.0)
             assert [] == redis.messages
 
+    async def test_two_circuits_that_open_are_both_told_again(self, redis):
+        """In one go."""
+        async with processes(Process(redis)) as (one,):
+            second = CircuitBreaker("prices", listeners=[one.shared])
+            one.breaker.enter_state(OPEN)
+            second.enter_state(OPEN)
+            await heard()
+            redis.messages.clear()
+            await asyncio.sleep(1.0)
+            names = [json.loads(message)["name"] for message in redis.messages]
+
+            assert ["orders", "prices"] == sorted(names)
+
     async def test_news_of_a_circuit_that_may_be_tried_are_old(self, redis):
         """Redis was away for longer than the window."""
         async with processes(Process(redis, circuit_open_window=3.0)) as (one,):
