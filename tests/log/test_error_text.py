@@ -21,6 +21,13 @@ class UnspeakableError(Exception):
         (TimeoutError("late"), "TimeoutError: late"),
         (UnspeakableError(), "UnspeakableError"),
         (aiohttp.ClientConnectorError(None, OSError()), "ClientConnectorError"),
+        # Without a cause it has nothing to quote.
+        (
+            aiohttp.ClientConnectionError(
+                "Failed to send bytes into the underlying connection Connection<a>"
+            ),
+            "ClientConnectionError: Failed to send the body",
+        ),
         # aiohttp quotes a header that it cannot read, be it a cookie.
         (ValueError("Invalid: b'sid=1\\'2'"), "ValueError: Invalid: b'****'"),
         (ValueError("b\"sid='1'\" and b'2"), 'ValueError: b"****" and b\'****'),

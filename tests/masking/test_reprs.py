@@ -33,6 +33,7 @@ async def shown(text: str, **names: list[str]) -> str:
         ("Box(token=['a', ')'], n=1)", "Box(token=****, n=1)"),
         ("Box(token=<A 'a' at 1>, n=1)", "Box(token=****, n=1)"),
         ("Box(token=<a->b> c)", "Box(token=**** c)"),
+        ("Box(token=[1 > 0], n=1)", "Box(token=****, n=1)"),
         ("Box(n=1, token=7)", "Box(n=1, token=****)"),
         ("<Box token=a b=1>", "<Box token=**** b=1>"),
         ("password = 'a c'.", "password = ****."),
