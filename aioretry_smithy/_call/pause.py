@@ -27,18 +27,22 @@ async def pause(call: Call, seconds: float) -> float:
         return 0.0
     if session.closed:
         return seconds
+    waits: _Waits = vars(session).get(_WAITS) or _Waits(session)
     loop = call.loop
     end = loop.time() + seconds
-    woken: asyncio.Future[None] = loop.create_future()
-    timer = loop.call_at(end, _wake, woken)
-    waits: _Waits = vars(session).get(_WAITS) or _Waits(session)
-    waits.woken.add(woken)
+    wait = asyncio.timeout(None)
+    waits.running.add(wait)
     try:
-        await woken
+        async with wait:
+            # Tests of users put a function of their own in the place of this one.
+            await asyncio.sleep(seconds)
+    except TimeoutError:
+        if not wait.expired():
+            raise
+        return max(0.0, end - loop.time())
     finally:
-        timer.cancel()
-        waits.end(session, woken)
-    return max(0.0, end - loop.time()) if waits.has_closed else 0.0
+        waits.end(session, wait)
+    return 0.0
 
 
 class _Waits:
@@ -52,18 +56,14 @@ class _Waits:
         session: The session.
     """
 
-    __slots__ = ("_before", "_close", "has_closed", "woken")
+    __slots__ = ("_before", "_close", "running")
 
-    has_closed: bool
-    """Whether they were ended by a close."""
-
-    woken: set[asyncio.Future[None]]
-    """What ends each of them."""
+    running: set[asyncio.Timeout]
+    """What a close ends."""
 
     def __init__(self, session: ClientSession) -> None:
         attributes = vars(session)
-        self.woken = set()
-        self.has_closed = False
+        self.running = set()
         # Another library may have put a function in the same place.
         self._before: Callable[[], Awaitable[None]] | None = attributes.get("close")
 
@@ -72,17 +72,18 @@ class _Waits:
                 await (self._before or type(session).close.__get__(session))()
             finally:
                 if session.closed:
-                    self.has_closed = True
-                    for each in self.woken:
-                        _wake(each)
+                    now = asyncio.get_running_loop().time()
+                    for wait in self.running:
+                        if wait.when() is None:
+                            wait.reschedule(now)
 
         self._close = close
         attributes[_WAITS], attributes["close"] = self, close
 
-    def end(self, session: ClientSession, woken: asyncio.Future[None]) -> None:
+    def end(self, session: ClientSession, wait: asyncio.Timeout) -> None:
         """Forget a wait that is over, and with the last one the session."""
-        self.woken.discard(woken)
-        if self.woken:
+        self.running.discard(wait)
+        if self.running:
             return
         attributes: dict[str, Any] = vars(session)
         del attributes[_WAITS]
@@ -96,7 +97,3 @@ class _Waits:
         if self._before is not None:
             attributes["close"] = self._before
 
-
-def _wake(woken: asyncio.Future[None]) -> None:
-    if not woken.done():
-        woken.set_result(None)

@@ -193,8 +193,7 @@ def test_control_characters_are_escaped(text, shown):
 
 async def test_hostile_texts_keep_their_line():
     """Method, URL, reason and message are all escaped."""
-    ctx = call(b"http://h/\x1b\n")
-    ctx.request.method = "GE\nT"
+    ctx = call(b"http://h/\x1b\n", method="GE\nT")
     response = new_response(ctx.request)
     response.reason = "O\rK\x1b[0m"
     attempt = ctx.derive(ctx.request)

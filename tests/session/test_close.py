@@ -251,3 +251,43 @@ async def test_answer_under_way_is_not_hurried():
     await client.close()
 
     assert (None, 5.0) == await task
+
+
+async def test_a_session_that_is_closed_twice_ends_each_wait_once():
+    """Also where the second close comes before the first wait has ended."""
+    client = retrying_session([503, 200], LONG)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(failure_of(client))
+        await asyncio.sleep(1.0)
+        await asyncio.gather(client.close(), client.close())
+
+    error, ended = task.result()
+    assert ("Session is closed", 1.0) == (str(error), ended)
+
+
+async def test_tests_of_users_may_put_another_function_in_place_of_sleep(monkeypatch):
+    """As they do with other libraries, so that no test waits."""
+    slept = []
+
+    async def note(delay):
+        slept.append(delay)
+
+    monkeypatch.setattr(asyncio, "sleep", note)
+    async with retrying_session([503, 200], LONG) as client:
+        response = await client.get(URL)
+
+    assert (200, [60.0], 0.0) == (response.status, slept, now())
+
+
+async def test_failure_of_such_a_function_is_raised(monkeypatch):
+    """A timeout of its own is none of a closed session."""
+
+    async def fail(delay):
+        raise TimeoutError("own")
+
+    monkeypatch.setattr(asyncio, "sleep", fail)
+    client = retrying_session([503, 200], LONG)
+    error, _ = await failure_of(client)
+
+    assert "own" == str(error)
+    await client.close()
