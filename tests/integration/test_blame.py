@@ -276,7 +276,13 @@ class TestHooksAndMiddlewares:
 
     @pytest.mark.parametrize("name", HOOKS)
     @pytest.mark.parametrize(
-        "error", [OwnError("no metric"), KeyError("metric"), RuntimeError("closed")]
+        "error",
+        [
+            OwnError("no metric"),
+            KeyError("metric"),
+            RuntimeError("closed"),
+            ExceptionGroup("tasks", [OwnError("no metric")]),
+        ],
     )
     async def test_hook_that_fails(self, server, name, error):
         """Whenever it is called."""
@@ -291,9 +297,10 @@ class TestHooksAndMiddlewares:
         [
             OwnError("no key"),
             KeyError("key"),
+            ExceptionGroup("one", [OwnError("a")]),
             ExceptionGroup("two", [OwnError("a"), OwnError("b")]),
         ],
-        ids=lambda error: type(error).__name__,
+        ids=str,
     )
     async def test_middleware_that_fails(self, server, error, after):
         """Also after an answer."""

@@ -39,6 +39,7 @@ ERRORS = [
     aiohttp.ClientPayloadError("another body"),
     aiohttp.ServerDisconnectedError(),
     type("OwnError", (Exception,), {})("own"),
+    ExceptionGroup("tasks", [ConnectionResetError(104, "reset")]),
 ]
 every_error = pytest.mark.parametrize("error", ERRORS, ids=lambda e: type(e).__name__)
 
