@@ -8,9 +8,8 @@ from .._backoff.backoff import Backoff
 from .._call.stop_reason import RetryStopReason
 from .._call.time_limits import tick_of, time_left
 from .._errors import AttemptTimeoutError, ResponseTimeoutError
-from .._failures.groups import peel
 from .._failures.hints import retry_after
-from .._failures.retry_info import RetryInfo
+from .._failures.raised_answers import hint_in
 from .._failures.safety import RetrySafety, retry_safety
 from .._retry.config import RetryConfig
 from .._retry.given_up import is_refusal
@@ -91,7 +90,7 @@ class Progress:
         is_final = retry_safety(cause) is RetrySafety.NO and not is_refusal(cause)
         if is_final or reason_for(cause) is RetryStopReason.DEADLINE:
             return reason_for(cause)
-        return self.after_nothing(RetryInfo.of(peel(cause)).retry_after or 0.0)
+        return self.after_nothing(hint_in(cause) or 0.0)
 
 
 def reason_for(cause: Exception) -> RetryStopReason:

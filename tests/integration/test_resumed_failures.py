@@ -221,6 +221,23 @@ class TestRetryAfter:
 
         assert 9.0 <= waits[0] < 9.5
 
+    async def test_an_answer_that_was_raised_asks_for_it_too(self, waits):
+        """By its headers."""
+
+        async def raise_for_status(request, handler):
+            response = await handler(request)
+            response.raise_for_status()
+            return response
+
+        busy = Answer(status=503, changes={"Retry-After": "7"})
+        async with DownloadServer(BROKEN, busy, WHOLE) as server:
+            body, _ = await download(
+                server.url, RESUMING, middlewares=[raise_for_status]
+            )
+
+        assert FILE == body
+        assert 7.0 <= waits[0] < 7.5
+
 
 async def test_a_wait_beyond_the_deadline_is_not_begun_after_an_answer():
     """The answer's error goes out at once."""
