@@ -96,4 +96,3 @@ class _Waits:
         del attributes["close"]
         if self._before is not None:
             attributes["close"] = self._before
-
