@@ -20,9 +20,8 @@ import inspect
 import sys
 from collections import defaultdict
 from contextlib import suppress
-from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias, TypeGuard, TypeVar
 
 import aiohttp
 
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
 _F = TypeVar("_F", bound="Callable[..., object]")
+_Parts: TypeAlias = tuple[tuple[object, ...], dict[str, object]]
 
 _numbers: defaultdict[str, count[int]] = defaultdict(count)
 
@@ -86,14 +86,14 @@ class _PickledWithSnapshots:
     _snapshots: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """The attributes with such objects, and the names of what is kept of each."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         taken: dict[int, Snapshot] = {}
         for attribute, names in self._snapshots.items():
             thing = getattr(self, attribute)
             taken[id(thing)] = Snapshot.of(thing, names)
-        kind, args, values = self._parts()
+        args, values = self._parts()
         return (
-            kind,
+            type(self),
             tuple(taken.get(id(each), each) for each in args),
             {name: taken.get(id(each), each) for name, each in values.items()},
         )
@@ -101,20 +101,19 @@ class _PickledWithSnapshots:
     def __copy__(self) -> Self:
         return self._rebuilt(lambda each: each)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self._rebuilt(partial(copy.deepcopy, memo=memo))
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self._rebuilt(lambda each: copy.deepcopy(each, memo))
 
-    def _rebuilt(self, copied: Callable[[Any], Any]) -> Self:
-        kind, args, values = self._parts()
-        made: Self = kind(*copied(args))
-        vars(made).update(copied(values))
+    def _rebuilt(self, copied: Callable[[_Parts], _Parts]) -> Self:
+        args, values = copied(self._parts())
+        made = type(self)(*args)
+        vars(made).update(values)
         return made
 
-    def _parts(self) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-        """Return what Python's own classes are rebuilt from."""
-        reduced: Any = super().__reduce__()
-        kind, args, *state = reduced
-        return kind, args, dict(*state)
+    def _parts(self) -> _Parts:
+        """Return the arguments and attributes that an exception is rebuilt from."""
+        _, args, *state = tuple(super().__reduce__())
+        return args, dict(*state)
 
 
 class LimitedRequestError(_PickledWithSnapshots, UnprocessedRequestError):

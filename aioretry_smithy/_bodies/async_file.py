@@ -104,7 +104,7 @@ async def _awaited(operation: Awaitable[_T]) -> _T:
     return await operation
 
 
-def _retrieve(task: asyncio.Task[Any]) -> None:
+def _retrieve(task: asyncio.Task[_T]) -> None:
     """Look at a failure that nobody waits for any more."""
     if not task.cancelled():
         task.exception()

@@ -253,7 +253,7 @@ class _SerialFile:
     def __getattr__(self, name: str) -> object:
         return getattr(self._file, name)
 
-    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[object, ...]:
         # A recorder may copy a form, which has this meanwhile.
         return self._file.__reduce_ex__(protocol)
 

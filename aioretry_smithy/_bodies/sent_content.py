@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 from .._errors import UnprocessedRequestError
 from .._failures.marks import mark_reached_server
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from aiohttp.abc import AbstractStreamWriter
 
 
@@ -101,10 +103,13 @@ class ComparingWriter:
 
     def __init__(self, writer: AbstractStreamWriter, before: SentContent) -> None:
         self._writer = writer
+        self._write: Callable[..., Awaitable[None]] = writer.write
         self._before = before
         self._length = self._checksum = 0
 
-    async def write(self, chunk: Any, *arguments: Any, **options: Any) -> None:
+    async def write(
+        self, chunk: bytes | bytearray | memoryview, *flow: bool, **options: int
+    ) -> None:
         """Write the next bytes.
 
         Raises:
@@ -113,7 +118,7 @@ class ComparingWriter:
         self._compare(
             chunk if isinstance(chunk, bytes) else memoryview(chunk).tobytes()
         )
-        await self._writer.write(chunk, *arguments, **options)
+        await self._write(chunk, *flow, **options)
 
     def end(self) -> None:
         """Note that the body has ended.
@@ -145,5 +150,5 @@ class ComparingWriter:
     def _refuse(self, words: str) -> SpentBodyError:
         return self._before.refuse(words, was_seen=self._length > 0)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._writer, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -85,7 +85,7 @@ class _Waits:
         self.running.discard(wait)
         if self.running:
             return
-        attributes: dict[str, Any] = vars(session)
+        attributes = vars(session)
         del attributes[_WAITS]
         # It has this object, which must not have it.
         close = self._close

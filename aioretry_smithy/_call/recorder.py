@@ -8,12 +8,13 @@ the hooks and senders that know them.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from .._errors import ResponseTimeoutError
 from .._failures.frames import came_from_aiohttp, went_out
 from .._failures.kept_cause import LOG_KEY, KeptCause, drop_frames
 from .._failures.safety import is_unprocessed
+from .call import Attempt, Sent
 from .defaults import OF_ARGUMENTS
 from .outcome import Answered, Ended
 from .record import Race
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     import aiohttp
     from multidict import CIMultiDict
 
-    from .call import Attempt, Call, Sent
+    from .call import Call
     from .hooks import Scope
     from .kinds import Request
     from .outcome import Outcome
@@ -275,9 +276,9 @@ def begin_beside(call: Call, record: Record) -> Sent:
 def count_earlier(scope: Scope, earlier: Record, outcome: Outcome) -> None:
     """Let an earlier request of an attempt count, with the outcome that it had."""
     earlier.outcome = outcome
-    if scope.record is not earlier:
+    if isinstance(scope, Attempt) and isinstance(earlier, Sent):
         # Each request of an attempt has a record of its own.
-        cast("Attempt", scope).record = cast("Sent", earlier)
+        scope.record = earlier
 
 
 def end_call(call: Call, raised: BaseException | None = None) -> None:

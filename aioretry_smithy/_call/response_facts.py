@@ -6,7 +6,7 @@ That of a test kit often has a status and a body, and knows of no connection.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
@@ -16,27 +16,29 @@ if TYPE_CHECKING:
 
     from multidict import MultiMapping
 
+    from .kinds import Result
+
 NO_HEADERS: Final[CIMultiDictProxy[str]] = CIMultiDictProxy(CIMultiDict())
 """The headers of a response that has none."""
 
 
-def connection_of(response: Any) -> Any:
+def connection_of(response: Result) -> Result:
     """Return the connection that the body comes over; None where all of it is here."""
     return getattr(response, "connection", None)
 
 
-def content_of(response: Any) -> object:
+def content_of(response: Result) -> object:
     """Return the stream of the body; None where there is none."""
     return getattr(response, "content", None)
 
 
-def arrived_of(response: Any) -> int:
+def arrived_of(response: Result) -> int:
     """Return how many bytes of the body have come into its stream."""
     arrived = getattr(content_of(response), "total_bytes", 0)
     return arrived if isinstance(arrived, int) else 0
 
 
-def headers_of(response: Any) -> MultiMapping[str]:
+def headers_of(response: Result) -> MultiMapping[str]:
     """Return the headers; the case of their names does not count."""
     return as_headers(getattr(response, "headers", None))
 
@@ -48,7 +50,7 @@ def as_headers(headers: object) -> MultiMapping[str]:
     return CIMultiDict(headers) if isinstance(headers, Mapping) else NO_HEADERS
 
 
-def sent_headers_of(response: Any) -> Mapping[str, str] | None:
+def sent_headers_of(response: Result) -> Mapping[str, str] | None:
     """Return the headers that were sent first; None where nobody knows."""
     history = history_of(response)
     request = getattr(history[0] if history else response, "request_info", None)
@@ -56,12 +58,12 @@ def sent_headers_of(response: Any) -> Mapping[str, str] | None:
     return headers
 
 
-def history_of(response: Any) -> Sequence[Any]:
+def history_of(response: Result) -> Sequence[Result]:
     """Return the answers of the hops before, the first one first."""
     return getattr(response, "history", None) or ()
 
 
-def url_of(response: Any) -> URL | None:
+def url_of(response: Result) -> URL | None:
     """Return the URL that has answered; None where nobody knows."""
     url = getattr(response, "url", None)
     return URL(url) if isinstance(url, str | URL) else None

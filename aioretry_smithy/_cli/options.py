@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from _typeshed import SupportsWrite
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
@@ -32,8 +34,10 @@ class Parser(argparse.ArgumentParser):
 class PrintVersion(argparse.Action):
     """Prints the version, as argparse does, and fails where that cannot be written."""
 
-    def __init__(self, *, version: str, **settings: Any) -> None:
-        super().__init__(nargs=0, **settings)
+    def __init__(
+        self, option_strings: Sequence[str], dest: str, version: str, **about: str
+    ) -> None:
+        super().__init__(option_strings, dest, nargs=0, help=about["help"])
         self._version = version
 
     def __call__(self, parser: argparse.ArgumentParser, *about: object) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
+from .._call.call import Attempt
 from .._call.outcome import PENDING
 from .._call.recorder import (
     note_length,
@@ -36,12 +37,12 @@ def record_result(
 ) -> None:
     """Record what *source* has returned; see :func:`.record_response`."""
     call, scope = state_of(ctx)
-    if scope is not call and call.brings_response:
+    if isinstance(scope, Attempt) and call.brings_response:
         _choose_record(call, scope, result)
     record_response(call, scope.record, result, source)
 
 
-def _choose_record(call: Call, attempt: Any, response: Result) -> None:
+def _choose_record(call: Call, attempt: Attempt, response: Result) -> None:
     """Let an attempt have the raced request that a response is of.
 
     A decorator may have sent several passes through a hedging client, and return

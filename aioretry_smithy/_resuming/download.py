@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import weakref
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import aiohttp
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from contextvars import Context
 
+    from .._call.kinds import Result
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .part import Piece
@@ -223,7 +224,7 @@ class Download:
         """Ask for the rest, once; there may be no answer that brings some of it."""
         self._task = task = asyncio.current_task()
         before = task.cancelling() if task else 0
-        response: Any = None
+        response: Result = None
         failure = reason = None
         try:
             context = self._context or copy_context()

@@ -26,7 +26,7 @@ It raises a TypeError for headers of another class than multidict's.
 """
 
 
-def version_of(headers: Any) -> object:
+def version_of(headers: CIMultiDict[str]) -> object:
     """Return the version of a session's headers, which each change replaces."""
     try:
         return number_of_change(headers)

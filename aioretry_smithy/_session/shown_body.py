@@ -8,7 +8,7 @@ aiohttp's, and only that takes the wrapped body.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from aiohttp import ClientSession
 
@@ -98,13 +98,15 @@ def take_shown(session: ClientSession) -> bool:
 
 
 def _members(kind: type[ClientRequest]) -> dict[str, object]:
+    update: Callable[..., None] = kind.update_body_from_data
+
     def update_body_from_data(
-        self: Any, body: Any, *arguments: Any, **options: Any
+        self: ClientRequest, body: object, *arguments: object, **options: object
     ) -> None:
         upload = current_upload()
         if upload is not None and upload.shown is not None:
             body = upload.shown.in_place_of(body)
-        kind.update_body_from_data(self, body, *arguments, **options)
+        update(self, body, *arguments, **options)
 
     return {"update_body_from_data": update_body_from_data, _TAKES: True}
 

@@ -7,8 +7,6 @@ upload would wait for ever.
 
 from __future__ import annotations
 
-from typing import Any
-
 
 class TrackedUpload:
     """Ends with its call, as the bodies do that wait for another attempt.
@@ -19,7 +17,7 @@ class TrackedUpload:
 
     __slots__ = ("source",)
 
-    def __init__(self, tracker: Any) -> None:
+    def __init__(self, tracker: object) -> None:
         self.source = tracker
 
     async def end(self) -> None:
@@ -27,8 +25,8 @@ class TrackedUpload:
         end_unsent(self.source)
 
 
-def end_unsent(tracker: Any) -> None:
+def end_unsent(tracker: object) -> None:
     """End a tracker as aiohttp does, unless it is that of a request of aiohttp's."""
     if not getattr(tracker, "_bound", True):
-        tracker._bind()
-        tracker._finalize()
+        for step in ("_bind", "_finalize"):
+            getattr(tracker, step)()

@@ -44,8 +44,8 @@ class Delays(Backoff):
         return self.delays[num_attempts_so_far - 1]
 
 
-def call(url="http://example.com/", mask=DEFAULT_MASK, **options):
-    return begin(HttpRequest("GET", url, **options), mask=mask)
+def call(url="http://example.com/", mask=DEFAULT_MASK, method="GET", **options):
+    return begin(HttpRequest(method, url, **options), mask=mask)
 
 
 async def test_sample_call():
