@@ -58,8 +58,8 @@ def without_wait(
 
     After a failure that did not reach a server there is none, twice a call; nor past
     open circuits, as many as there are. The ``Retry-After`` of a 503 is of one server
-    alone: it does not matter while another one is to be tried; where none is, the
-    shortest one counts of those that were.
+    alone: it does not matter while another one is well that has not asked for a wait;
+    where none is, the shortest one counts.
 
     Args:
         call: The call.
@@ -82,8 +82,8 @@ def without_wait(
 
 def _shortest(call: Call, record: Record, asked: float) -> float:
     """Return for how long all servers want to be left alone that a call may try."""
-    if has_untried(call, record):
+    rests = rests_of(call)
+    if record.route is None or record.route.has_other(rests):
         return 0.0
     now = call.loop.time()
-    rests = [until - now for until in rests_of(call).values()]
-    return max(0.0, min([asked, *rests]))
+    return max(0.0, min([asked, *(until - now for until in rests.values())]))

@@ -59,6 +59,16 @@ class TestShortestHint:
         assert "abbb" == asked
         assert [(0.5, "backoff"), (2.0, "retry_after"), (0.5, "backoff")] == delays(log)
 
+    @pytest.mark.parametrize("hint", [40, 120])
+    async def test_one_that_has_never_said_so_is_asked(self, detection, hint):
+        """After the backoff: it may be well again, and the other is left alone."""
+        fleet = Fleet(a=[500, 200], b=resting(hint))
+        group = group_of("ab", outlier_detection=detection)
+        status, log, asked = await logged(fleet, group, retrying(0.5))
+
+        assert (200, "aba") == (status, asked)
+        assert [(0.5, "backoff"), (0.5, "backoff")] == delays(log)
+
     @pytest.mark.parametrize("hints", [(61, 90), (90, 61)])
     async def test_shortest_may_be_too_long(self, detection, hints):
         """By max_retry_after."""
