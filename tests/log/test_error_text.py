@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import aiohttp
 import pytest
+from aiohttp.http_exceptions import BadHttpMessage
 from calls import end, http
 
 from aioretry_smithy._log.error_text import describe_cause
@@ -21,6 +22,11 @@ class UnspeakableError(Exception):
         (TimeoutError("late"), "TimeoutError: late"),
         (UnspeakableError(), "UnspeakableError"),
         (aiohttp.ClientConnectorError(None, OSError()), "ClientConnectorError"),
+        # As a parser says of a line that is too long.
+        (
+            BadHttpMessage("Got more than 5 bytes when reading: bytearray(b'sid')."),
+            "BadHttpMessage: Got more than 5 bytes when reading",
+        ),
         # Without a cause it has nothing to quote.
         (
             aiohttp.ClientConnectionError(
