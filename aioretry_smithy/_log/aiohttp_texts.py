@@ -28,7 +28,9 @@ _OF_CHUNKS: Final = frozenset(
 """What is said of chunks without a word of theirs."""
 
 # What a parser says of the bytes that it quotes behind.
-_BEFORE_QUOTE: Final = re.compile(r"""(?s)(?P<words>[^'"]*?):?\s*(?:bytearray\()?b?['"].*""")
+_BEFORE_QUOTE: Final = re.compile(
+    r"""(?s)(?P<words>[^'"]*?):?\s*(?:bytearray\()?b?['"].*"""
+)
 
 
 def text_of(error: BaseException) -> str:
