@@ -65,18 +65,18 @@ def secrets_in_reprs(
     ``'Name: value'``, and what stands in ``BasicAuth(...)``; quoted once more or not.
     Where the end of one is in doubt, all that follows is part of it.
     """
-    position = 0
+    position, values = 0, _Values(text)
     while found := _BEFORE_VALUE.search(text, position):
         position = found.end()
         marks = found["marks"]
         if marks is None:
-            span = _behind_quoted_name(text, found, is_secret)
+            span = _behind_quoted_name(values, found, is_secret)
         elif marks == "(":
             span = _in_call(text, found, is_secret)
         elif marks[0] == ":":
             span = _behind_header(text, found, is_header)
         else:
-            span = _behind_name(text, found, is_secret)
+            span = _behind_name(values, found, is_secret)
         if span is not None:
             yield span
             position = max(position, _next_place(text, *span, marks))
@@ -100,32 +100,34 @@ def bytes_in(text: str) -> Iterator[Span]:
 
 
 def _behind_quoted_name(
-    text: str, found: re.Match[str], is_secret: Callable[[str], bool]
+    values: _Values, found: re.Match[str], is_secret: Callable[[str], bool]
 ) -> Span | None:
     """Find the value of a member, or the other half of a pair."""
-    quote, end, start = found["quote"], found.start(), found.end()
+    text, quote = values.text, found["quote"]
+    end, start = found.start(), found.end()
     lowest = max(0, end - _LONGEST_NAME)
     opening = text.rfind(quote, lowest, end)
     name = text[opening + len(quote) : end]
     if opening < 0 or _NO_NAME.search(name) or not is_secret(name):
         return None
     if found["mark"] != ",":
-        return _value_span(text, start)
+        return values.span(start)
     beside = _NAME_OF_VALUE.match(text, start)
     if beside is not None:
-        return _value_span(text, beside.end())
+        return values.span(beside.end())
     if _PAIR.search(text[max(0, opening - 3) : opening]) is None:
         return None
-    return _half_of_pair(text, start)
+    return _half_of_pair(values, start)
 
 
-def _half_of_pair(text: str, start: int) -> Span | None:
+def _half_of_pair(values: _Values, start: int) -> Span | None:
     """Find the second value of a pair; names one after another are none."""
+    text = values.text
     opening = _OPENING.match(text, start)
     if opening is None:
         number = _NUMBER.match(text, start)
-        return None if number is None else _value_span(text, start)
-    end = _value_end(text, start)
+        return None if number is None else values.span(start)
+    end = values.end(start)
     is_last = opening["quote"] is None or _END_OF_PAIR.match(text, end) is not None
     return (start, end) if is_last else None
 
@@ -168,40 +170,53 @@ def _behind_header(
 
 
 def _behind_name(
-    text: str, found: re.Match[str], is_secret: Callable[[str], bool]
+    values: _Values, found: re.Match[str], is_secret: Callable[[str], bool]
 ) -> Span | None:
     """Find the value of an argument."""
-    begin, start = found.start(), found.end()
+    text, begin, start = values.text, found.start(), found.end()
     is_quoted = text[start : start + 1] in _MARKS
     if text[begin - 1 : begin] in _BEFORE_PARAMETER and not is_quoted:
         # Of a URL, which ends elsewhere.
         return None
-    return _value_span(text, start) if is_secret(found["name"]) else None
+    return values.span(start) if is_secret(found["name"]) else None
 
 
-def _value_span(text: str, start: int) -> Span | None:
-    if _NO_SECRET.match(text, start):
-        return None
-    end = _value_end(text, start)
-    return None if end <= start else (start, end)
+class _Values:
+    """The places where values of a text end."""
 
+    __slots__ = ("_bare", "text")
 
-def _value_end(text: str, start: int) -> int:
-    opening = _OPENING.match(text, start)
-    if opening is None:
-        return _bare_end(text, start)
-    quote = opening["quote"]
-    if quote is None:
-        end = _bracket_end(text, opening.end() - 1)
-    else:
-        end = _string_end(text, opening.end(), quote) + len(quote)
-    end = min(end, len(text))
-    return end if _IS_AT_END.match(text, end) else _bare_end(text, end)
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._bare = range(0)
+        """Where what was found last ends nowhere: nothing is looked through twice."""
 
+    def span(self, start: int) -> Span | None:
+        if _NO_SECRET.match(self.text, start):
+            return None
+        end = self.end(start)
+        return None if end <= start else (start, end)
 
-def _bare_end(text: str, start: int) -> int:
-    bare = next(_BARE.finditer(text, start))
-    return start + len(bare[0].rstrip(_CLOSERS))
+    def end(self, start: int) -> int:
+        text = self.text
+        opening = _OPENING.match(text, start)
+        if opening is None:
+            return self._bare_end(start)
+        quote = opening["quote"]
+        if quote is None:
+            end = _bracket_end(text, opening.end() - 1)
+        else:
+            end = _string_end(text, opening.end(), quote) + len(quote)
+        end = min(end, len(text))
+        return end if _IS_AT_END.match(text, end) else self._bare_end(end)
+
+    def _bare_end(self, start: int) -> int:
+        if start not in self._bare:
+            end = next(_BARE.finditer(self.text, start)).end()
+            while end > start and self.text[end - 1] in _CLOSERS:
+                end -= 1
+            self._bare = range(start, end)
+        return max(start, self._bare.stop)
 
 
 def _bracket_end(text: str, start: int) -> int:

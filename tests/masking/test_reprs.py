@@ -166,6 +166,8 @@ async def test_names_of_ones_own_are_hidden_in_reprs():
         "Key((",
         "a b:'",
         "'token':'\\\\\\'",
+        "password='",
+        "token=\\\\'",
     ],
 )
 async def test_hostile_header_takes_no_time(unit):
