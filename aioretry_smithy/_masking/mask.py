@@ -48,15 +48,17 @@ _SECRET_PARTS = re.compile(
 )
 # Most names have none of these, and need no closer look.
 _SUSPICIOUS = re.compile("|".join([*sorted(_SECRET_WORDS), _SECRET_PARTS.pattern]))
-_TELLING = re.compile(f"{_SUSPICIOUS.pattern}|dpop|morsel")
-# Named like secrets, and none. The second is a nonce.
-_HARMLESS = frozenset(
-    {"accesscontrolallowcredentials", "secwebsocketkey", "idempotencykey"}
+_TELLING = re.compile(f"{_SUSPICIOUS.pattern}|basic |dpop|morsel")
+# Named like secrets, and none. "websocketkey" is a nonce.
+_HARMLESS = re.compile(
+    "x?(?:accesscontrolallowcredentials|secwebsocketkey|idempotencykey"
+    "|(?:cache|foreign|partition|primary|public|routing|sort)keys?"
+    "|tokenize[drs]*|tokentype|secretar(?:y|ies))"
 )
 # How many tokens of a language model a request may cost, cost or still may.
 _COUNT_OF_TOKENS = re.compile(
-    ".*ratelimit.*tokens.*|maxnewtokens"
-    "|(?:max|min|prompt|completion|input|output|total|cached|reasoning)+tokens"
+    ".*ratelimit.*tokens.*|maxnewtokens|(?:tokens?|sessions?)(?:count|limit|used)"
+    "|(?:max|min|num|prompt|completion|input|output|total|cached|reasoning)+tokens"
 )
 _SEPARATORS = re.compile(r"[\W_]+")
 _WORD_BREAK = re.compile(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])")
@@ -244,7 +246,7 @@ def looks_secret(name: str) -> bool:
     joined = _SEPARATORS.sub("", name).lower()
     if _SUSPICIOUS.search(joined) is None:
         return False
-    if joined.removeprefix("x") in _HARMLESS or _COUNT_OF_TOKENS.fullmatch(joined):
+    if _HARMLESS.fullmatch(joined) or _COUNT_OF_TOKENS.fullmatch(joined):
         return False
     words = [word.lower() for word in _WORD_BREAK.split(name)]
     return (

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 _BEFORE_VALUE: Final = re.compile(
     r"""(?x)
     (?<!\\) (?P<quote> \\*+['"] ) \s*+ (?P<mark> =>|[:=,] ) \s*+
-  | (?<![\w.-]) (?P<name> [^\W\d][\w.-]*+ )
+  | (?: (?<![\w.-]) | (?<=[\s'"]--) | (?<=\A--) ) (?P<name> [^\W\d][\w.-]*+ )
     (?P<marks> [ ]?=[>=]?\s*+ | \( | :\s*+ )"""
 )
 # What is between two strings, rather.
 _NO_NAME: Final = re.compile(r"""\A[\s,]|['"=:(){}\[\]<>]""")
-_NAME_OF_VALUE: Final = re.compile(r"""(?:\\*+['"])?value(?:\\*+['"])?\s*+[:=]\s*+""")
+_NAME_OF_VALUE: Final = re.compile(
+    r"""(?:\\*+['"])?[Vv]alue(?:\\*+['"])?\s*+[:=]\s*+"""
+)
 _PAIR: Final = re.compile(r"""(?:\A|[^b])[(\[]b?\Z""")
 _END_OF_PAIR: Final = re.compile(r"\s*+(?:[)\]]|\Z)")
 _NUMBER: Final = re.compile(r"[\w.+-]++(?=\s*+[)\]])")
@@ -30,8 +32,25 @@ _BARE: Final = re.compile(r"""(?:[^\s&'"]|['"](?![\s,:;=)\]}>]|\Z))*+""")
 _CLOSERS: Final = ",;:.)]}>'\"\\"
 _END: Final = r"(?=[\s&,;:.)\]}>'\"\\]|\Z)"
 _IS_AT_END: Final = re.compile(_END)
-# What is hidden already stays as it is.
-_NO_SECRET: Final = re.compile(rf"(?:None|True|False|\*{{4}}){_END}")
+# What is hidden already stays as it is, and so do objects that tell nothing.
+_NO_SECRET: Final = re.compile(
+    rf"(?:None|True|False|\*{{4}}|<[\w.]++ object at 0x[0-9a-fA-F]++>){_END}"
+)
+_COUNT: Final = re.compile(rf"\d{{1,6}}{_END}")
+_PLURAL: Final = re.compile(r"[^s]s\Z")
+
+_SCHEME: Final = re.compile(r"(?i:basic|bearer|digest|dpop|token) ")
+# A word with a digit is rather a credential than one of a language.
+_OF_SCHEME: Final = re.compile(
+    r"""(?x) (?<![\w-]) (?i:basic|bearer|dpop)[ ]
+    (?= [A-Za-z._~+/-]*+ (?: \d | =++(?!["'\w]) ) )
+    (?P<value> [\w.~+/-]{8,}+ (?! =["'\w] ) =*+ )"""
+)
+_OF_COLON: Final = re.compile(
+    r"""(?x) (?P<quote>['"]) [^'"\s]{6,}+ (?P=quote)
+    | (?=\S{6}) [^\s\d,;'"()<>\[\]{}]{0,99}+ \d [^\s,;'"()<>\[\]{}]*+"""
+)
+_OFTEN_NO_SECRET: Final = frozenset({"auth", "key", "session", "signature"})
 
 # A ">" behind another mark closes nothing.
 _TOKEN: Final = re.compile(r"""(?<!\\)\\*+['"]|[(\[{<]|[)\]}]|(?<![-=])>""")
@@ -62,9 +81,12 @@ def secrets_in_reprs(
     """Find the values of secret names in a text, as ``repr()`` writes them.
 
     Those of ``name='value'``, ``'name': 'value'``, ``('name', 'value')`` and
-    ``'Name: value'``, and what stands in ``BasicAuth(...)``; quoted once more or not.
+    ``'Name: value'``, what stands in ``BasicAuth(...)`` and behind ``Bearer``; quoted
+    once more or not.
     Where the end of one is in doubt, all that follows is part of it.
     """
+    for credential in _OF_SCHEME.finditer(text):
+        yield credential.span("value")
     position, values = 0, _Values(text)
     while found := _BEFORE_VALUE.search(text, position):
         position = found.end()
@@ -75,6 +97,8 @@ def secrets_in_reprs(
             span = _in_call(text, found, is_secret)
         elif marks[0] == ":":
             span = _behind_header(text, found, is_header)
+            if span is None and is_secret(found["name"]):
+                span = _behind_colon(text, found)
         else:
             span = _behind_name(values, found, is_secret)
         if span is not None:
@@ -111,7 +135,7 @@ def _behind_quoted_name(
     if opening < 0 or _NO_NAME.search(name) or not is_secret(name):
         return None
     if found["mark"] != ",":
-        return values.span(start)
+        return values.span(start, name)
     beside = _NAME_OF_VALUE.match(text, start)
     if beside is not None:
         return values.span(beside.end())
@@ -169,6 +193,14 @@ def _behind_header(
     return start, next(_LINE.finditer(text, start)).end()
 
 
+def _behind_colon(text: str, found: re.Match[str]) -> Span | None:
+    """Find what follows a name in a sentence, and is no word of a language."""
+    if found["name"].lower() in _OFTEN_NO_SECRET:
+        return None
+    value = _OF_COLON.match(text, found.end())
+    return None if value is None else value.span()
+
+
 def _behind_name(
     values: _Values, found: re.Match[str], is_secret: Callable[[str], bool]
 ) -> Span | None:
@@ -178,7 +210,8 @@ def _behind_name(
     if text[begin - 1 : begin] in _BEFORE_PARAMETER and not is_quoted:
         # Of a URL, which ends elsewhere.
         return None
-    return values.span(start) if is_secret(found["name"]) else None
+    name = found["name"]
+    return values.span(start, name) if is_secret(name) else None
 
 
 class _Values:
@@ -191,8 +224,10 @@ class _Values:
         self._bare = range(0)
         """Where what was found last ends nowhere: nothing is looked through twice."""
 
-    def span(self, start: int) -> Span | None:
+    def span(self, start: int, name: str = "") -> Span | None:
         if _NO_SECRET.match(self.text, start):
+            return None
+        if _PLURAL.search(name) and _COUNT.match(self.text, start):
             return None
         end = self.end(start)
         return None if end <= start else (start, end)
@@ -201,7 +236,8 @@ class _Values:
         text = self.text
         opening = _OPENING.match(text, start)
         if opening is None:
-            return self._bare_end(start)
+            scheme = _SCHEME.match(text, start)
+            return self._bare_end(start if scheme is None else scheme.end())
         quote = opening["quote"]
         if quote is None:
             end = _bracket_end(text, opening.end() - 1)
