@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .response_facts import NO_HEADERS, sent_headers_of
+from .._failures.any_headers import NO_HEADERS
+from .response_facts import sent_headers_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

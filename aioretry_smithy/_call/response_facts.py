@@ -6,20 +6,18 @@ That of a test kit often has a status and a body, and knows of no connection.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
+from .._failures.any_headers import as_headers
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from multidict import MultiMapping
 
     from .kinds import Result
-
-NO_HEADERS: Final[CIMultiDictProxy[str]] = CIMultiDictProxy(CIMultiDict())
-"""The headers of a response that has none."""
 
 
 def connection_of(response: Result) -> Result:
@@ -41,13 +39,6 @@ def arrived_of(response: Result) -> int:
 def headers_of(response: Result) -> MultiMapping[str]:
     """Return the headers; the case of their names does not count."""
     return as_headers(getattr(response, "headers", None))
-
-
-def as_headers(headers: object) -> MultiMapping[str]:
-    """Return headers of any class as those of aiohttp; none of what has no names."""
-    if isinstance(headers, CIMultiDictProxy | CIMultiDict):
-        return headers
-    return CIMultiDict(headers) if isinstance(headers, Mapping) else NO_HEADERS
 
 
 def sent_headers_of(response: Result) -> Mapping[str, str] | None:

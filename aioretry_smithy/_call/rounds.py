@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from .._failures.any_headers import as_headers
 from .._failures.groups import peel
 from .._failures.hints import retry_after
 from .._failures.raised_answers import hint_in, status_of_server
 from .._failures.retry_info import RetryInfo
 from .._failures.safety import is_broken_connection
-from .response_facts import as_headers
 
 if TYPE_CHECKING:
     from .call import Call

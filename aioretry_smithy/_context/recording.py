@@ -19,7 +19,8 @@ from .._call.recorder import (
     record_return,
     with_outcome,
 )
-from .._call.response_facts import NO_HEADERS, arrived_of, connection_of
+from .._call.response_facts import arrived_of, connection_of
+from .._failures.any_headers import NO_HEADERS
 from .._meant import is_ours
 from .body_watch import fail_body
 from .context import record_of, state_of

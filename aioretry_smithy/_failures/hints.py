@@ -68,9 +68,9 @@ def retry_after(
     moment = wall_clock() if now is None else now
     asked = [
         _number(value, max_digits=13, per_second=1000)
-        for value in headers.getall("x-amz-retry-after", ())
+        for value in map(str, headers.getall("x-amz-retry-after", ()))
     ]
-    for value in headers.getall("Retry-After", ()):
+    for value in map(str, headers.getall("Retry-After", ())):
         asked.append(_number(value, max_digits=10))
         asked.append(_seconds_until(value, headers.get("Date", ""), moment))
     return max((each for each in asked if each is not None), default=None)

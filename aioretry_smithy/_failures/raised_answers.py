@@ -6,17 +6,19 @@ a response. Such an exception is judged as the response would have been.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import aiohttp
-from multidict import CIMultiDict
 
+from .any_headers import as_headers
 from .frames import is_unreadable_answer
 from .groups import peel
 from .hints import retry_after
 from .marks import raised_by_caller
 from .retry_info import RetryInfo
+
+if TYPE_CHECKING:
+    from multidict import MultiMapping
 
 _ERROR: Final = 400
 
@@ -28,7 +30,7 @@ class RaisedAnswer(NamedTuple):
     """The status and the headers of an answer that was raised."""
 
     status: int
-    headers: CIMultiDict[str]
+    headers: MultiMapping[str]
 
 
 def answer_in(cause: BaseException | None) -> RaisedAnswer | None:
@@ -46,7 +48,7 @@ def answer_in(cause: BaseException | None) -> RaisedAnswer | None:
         return None
     if is_unreadable_answer(error) or raised_by_caller(error):
         return None
-    return RaisedAnswer(int(status), _headers_of(error))
+    return RaisedAnswer(int(status), as_headers(getattr(error, "headers", None)))
 
 
 def status_in(cause: BaseException | None) -> int | None:
@@ -89,11 +91,3 @@ def hint_in(cause: BaseException | None, now: float | None = None) -> float | No
 
 def _lowest(error: aiohttp.ClientResponseError) -> int:
     return 1 if is_of_tunnel(error) else _ERROR
-
-
-def _headers_of(error: aiohttp.ClientResponseError) -> CIMultiDict[str]:
-    headers: object = getattr(error, "headers", None)
-    if not isinstance(headers, Mapping):
-        return CIMultiDict()
-    # Those that a user gives may be of any kind.
-    return CIMultiDict([(str(name), str(value)) for name, value in headers.items()])

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .._call.recorder import record_failure
-from .._call.response_facts import NO_HEADERS, connection_of
+from .._call.response_facts import connection_of
 from .._clock import loop_time
 from .._context.context import state_of
+from .._failures.any_headers import NO_HEADERS
 from .._retry.given_up import is_refusal
 
 if TYPE_CHECKING:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import random
 from contextlib import AsyncExitStack
+from types import SimpleNamespace
 
 import pytest
 from chains import (
     SAFELY,
     URL,
     Always,
+    chain,
     log_of,
     log_of_cancelled,
     now,
     retrying,
     session,
 )
+from multidict import CIMultiDict
 
 from aioretry_smithy import (
     Backoff,
@@ -25,6 +28,7 @@ from aioretry_smithy import (
     RetryRule,
     RetryStopReason,
     RetryStrategy,
+    client_decorator,
     rpc,
 )
 from aioretry_smithy.testing import ScriptedTransport
@@ -94,6 +98,26 @@ class TestRetryAfter:
         log = await log_of(session(answers, retrying(SAFELY)))
 
         assert reason == log.stop_reason
+
+
+@pytest.mark.parametrize("kind", [dict, CIMultiDict])
+@pytest.mark.parametrize(("hint", "wait"), [(3, 3.0), (b"3", 0.0), (None, 0.0)])
+async def test_values_of_responses_of_users_may_be_of_any_class(kind, hint, wait):
+    """A number is one; what is none is no hint."""
+
+    @client_decorator
+    async def answer(delegate, ctx, request):
+        status = 200 if ctx.attempt > 1 else 503
+        return SimpleNamespace(
+            status=status,
+            headers=kind({"Retry-After": hint}),
+            release=lambda: None,
+            close=lambda: None,
+        )
+
+    async with chain(answer, retrying(SAFELY)).build() as client:
+        assert 200 == (await client.get(URL)).status
+    assert wait == now()
 
 
 class TestJitter:
