@@ -65,7 +65,10 @@ class AsyncFilePayload(AsyncIterablePayload):
                 self._start = await self._do(file.tell())
             else:
                 await self._do(file.seek(self._start))
-        except OSError:
+        except (OSError, ValueError) as cause:
+            # Closed since it was sent; one that was closed before says so itself.
+            if self._start is None and not isinstance(cause, OSError):
+                raise
             self.can_rewind = False
         self._iter = _Pieces(self._do, first or aiter(file))
 

@@ -264,3 +264,27 @@ async def test_spooled_file_is_sent_whole_each_time():
             pass
 
     assert [CONTENT[OFFSET:]] * 2 == server.bodies
+
+
+@every_library
+async def test_file_closed_after_an_attempt_leaves_its_answer(opened, path):
+    """It cannot be rewound, as a closed file of Python's own cannot."""
+
+    @client_decorator
+    async def close(delegate, ctx, request):
+        try:
+            return await delegate.execute(ctx, request)
+        finally:
+            await (file.aclose if isinstance(file, anyio.AsyncFile) else file.close)()
+
+    async with (
+        FaultServer([answer(503)]) as server,
+        connected(server.url, close, retrying(SAFELY)) as session,
+        opened(path) as file,
+        session.put("/", data=file) as response,
+    ):
+        log = RequestLog.of(response)
+
+    assert 503 == response.status
+    assert RetryStopReason.BODY_NOT_REPLAYABLE is log.stop_reason
+    assert 1 == len(server.requests)
