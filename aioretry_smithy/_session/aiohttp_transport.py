@@ -25,6 +25,7 @@ from .._request.routed import RoutedRequest
 from .bound_headers import with_bound
 from .deadline import CLOSE_ENOUGH, attempt_timeout
 from .defaults import version_of
+from .pool_waiters import wake_next
 from .resend import (
     MAX_RESENDS,
     is_tracked,
@@ -85,6 +86,7 @@ class AiohttpTransport(Transport):
         cause: BaseException,
     ) -> Any:
         """Send *request* again where a connection of the pool was broken."""
+        wake_next(call.session or self.session())
         resends, broken, stale, outcome = 0, None, record, record.outcome
         try:
             note_request(scope, request)

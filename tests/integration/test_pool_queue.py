@@ -214,3 +214,24 @@ async def test_hedged_call_whose_time_ran_out_in_the_queue(serve):
             await session.get(url, timeout=ClientTimeout(total=0.1))
 
     assert "the call had 0.100 s, and was in the pool's queue" == str(caught.value)
+
+
+@pytest.mark.parametrize("decorators", [(), (HedgingClient.new_decorator(delay=5.0),)])
+async def test_cancelled_call_passes_on_the_connection_that_it_was_woken_for(
+    serve, decorators
+):
+    """The next in the queue of the pool gets it, which aiohttp alone forgets."""
+    url = await serve([OK, 60.0], [OK, 60.0])
+    connector = aiohttp.TCPConnector(limit=1)
+    async with connected(None, *decorators, connector=connector) as session:
+        response = await session.get(url)
+        woken, next_one = (asyncio.create_task(session.get(url)) for _ in range(2))
+        await asyncio.sleep(0.05)
+        response.close()
+        woken.cancel()
+        async with asyncio.timeout(5.0):
+            response = await next_one
+        response.close()
+
+    assert 200 == response.status
+    assert woken.cancelled()

@@ -91,6 +91,7 @@ TOUCH_AIOHTTP = {
     "_session.json_once",
     "_session.resend",
     "_session.routed_arguments",
+    "_session.pool_waiters",
     "_session.reused_connections",
     "_session.install",
     "_session.shown_body",
