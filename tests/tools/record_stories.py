@@ -30,19 +30,23 @@ def record(group, parts):
     for name in sorted(SETS[group]):
         title = f"{group}: {name}"
         if any(part in title for part in parts or [""]):
-            before = kept.get(name)
-            kept[name] = story_data.changed(before, told(group, name, before))
+            if news := told(group, name, kept.get(name)):
+                kept[name] = story_data.changed(kept.get(name), news)
     story_data.write(group, kept)
 
 
 def told(group, name, packed):
-    """Tell a story, and print what is new in it; what is new must be told twice."""
+    """Tell a story, and print what is new in it, which must be told twice.
+
+    Return None where nothing is new.
+    """
     story, before = tell(group, name), story_data.expected(packed)
-    if story != before:
-        if chance := differences(story, tell(group, name)):
-            raise SystemExit(f"{group}: {name} is told in two ways: {chance[:SHOWN]}")
-        news = ["new"] if before is None else differences(before, story)
-        print(f"{group}: {name}", *news[:SHOWN], sep="\n    ")
+    news = ["new"] if before is None else differences(before, story)
+    if not news:
+        return None
+    if chance := differences(story, tell(group, name)):
+        raise SystemExit(f"{group}: {name} is told in two ways: {chance[:SHOWN]}")
+    print(f"{group}: {name}", *news[:SHOWN], sep="\n    ")
     return story
 
 
