@@ -29,9 +29,9 @@ def record(group, parts):
         kept = {name: each for name, each in recorded.items() if name in SETS[group]}
     for name in sorted(SETS[group]):
         title = f"{group}: {name}"
-        if any(part in title for part in parts or [""]):
-            if news := told(group, name, kept.get(name)):
-                kept[name] = story_data.changed(kept.get(name), news)
+        is_meant = any(part in title for part in parts or [""])
+        if is_meant and (news := told(group, name, kept.get(name))):
+            kept[name] = story_data.changed(kept.get(name), news)
     story_data.write(group, kept)
 
 
