@@ -32,7 +32,7 @@ _UNEVEN: Final = 3.0
 
 
 class Findings(NamedTuple):
-    """What hints go by; all of it without calls that their callers cancelled."""
+    """The figures behind hints, all without calls that their callers cancelled."""
 
     evidence: Evidence
     times: Times

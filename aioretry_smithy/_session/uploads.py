@@ -33,7 +33,7 @@ _ONE_PIECE = 2**15
 
 
 class Shown(Protocol):
-    """What others see of a body."""
+    """A body as recorders and mocks see it."""
 
     async def prepare(self) -> None:
         """Let others read it from its start."""

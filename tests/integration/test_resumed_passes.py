@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from chains import NOW, connected, retrying
 from download_server import FILE, Answer, DownloadServer
+from two_sends import first_answer, first_of_two, last_answer
 
 from aioretry_smithy import (
     ConcurrencyLimit,
@@ -14,39 +13,10 @@ from aioretry_smithy import (
     RequestLog,
     ResumingClient,
     RetryStrategy,
-    client_decorator,
 )
 
 RESUMING = ResumingClient.new_decorator()
 RETRYING = retrying(RetryStrategy.failsafe(NOW))
-
-
-@client_decorator
-async def first_of_two(delegate, ctx, request):
-    tasks = [asyncio.create_task(delegate.execute(ctx, request)) for _ in "ab"]
-    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    quicker = next(each for each in tasks if each in done)
-    tasks.remove(quicker)
-    if not tasks[0].cancel():
-        (await tasks[0]).close()
-    await asyncio.wait(tasks)
-    return quicker.result()
-
-
-@client_decorator
-async def first_answer(delegate, ctx, request):
-    response = await delegate.execute(ctx, request)
-    (await delegate.execute(ctx, request)).close()
-    return response
-
-
-@client_decorator
-async def last_answer(delegate, ctx, request):
-    response = await delegate.execute(ctx, request)
-    try:
-        return await delegate.execute(ctx, request)
-    finally:
-        response.close()
 
 
 @pytest.mark.parametrize("twice", [first_of_two, first_answer, last_answer])
