@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 from chains import NOW, connected, pass_on, retrying
 from download_server import FILE, HOLD, Answer, DownloadServer, broken_at
+from until import until
 
 from aioretry_smithy import (
     ConcurrencyLimit,
@@ -116,9 +117,8 @@ async def test_a_stream_alone_that_comes_in_one_part_can_be_read():
         connected(None, RESUMING, limiting(limit)) as session,
     ):
         content = (await session.get(server.url)).content
-        await asyncio.sleep(0.15)
+        await until(lambda: limit.in_flight == 0)
 
-        assert 0 == limit.in_flight
         assert FILE == await content.read()
         assert set() == session.connector._acquired
 
@@ -195,8 +195,8 @@ async def test_a_cut_that_another_stream_has_replaced_is_not_felt():
         connected(None, CUT, replace) as session,
     ):
         response = await session.get(server.url)
-        await asyncio.sleep(0.15)
         log = RequestLog.of(response)
+        await until(lambda: log.is_complete)
 
         assert (True, None) == (log.is_complete, log.response_cause)
         response.release()

@@ -14,6 +14,7 @@ from story_decorators import ContentStrategy, watching
 from story_hedges import limited
 from story_limits import turns
 from story_witness import LimiterWitness
+from until import until
 
 from aioretry_smithy import (
     Backoff,
@@ -60,12 +61,6 @@ async def cancelled_while_it_reads(witness, call, server):
         return await task
     except asyncio.CancelledError as error:
         return "cancelled", error.args, RequestLog.of(error, None) in witness.logs
-
-
-async def until(condition):
-    """Wait for what no event tells."""
-    while not condition():  # noqa: ASYNC110
-        await asyncio.sleep(0.001)
 
 
 async def _read(call):

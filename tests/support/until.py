@@ -1,0 +1,12 @@
+"""Wait for what no event tells."""
+
+from __future__ import annotations
+
+import asyncio
+
+
+async def until(condition):
+    """Ask again and again whether something is so, for at most five seconds."""
+    async with asyncio.timeout(5.0):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
