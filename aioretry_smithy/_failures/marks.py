@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from .groups import peel
 
@@ -97,6 +97,6 @@ def stands_for(error: BaseException, cause: BaseException | None) -> None:
     vars(error).update((mark, marks[mark]) for mark in (QUEUED, _SEEN) if mark in marks)
 
 
-def _marks_on(cause: BaseException) -> dict[str, Any]:
+def _marks_on(cause: BaseException) -> dict[str, object]:
     """Return where the marks are: on what a group of one stands for."""
     return vars(peel(cause))

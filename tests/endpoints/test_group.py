@@ -108,10 +108,9 @@ class TestOf:
         [
             lambda name: EndpointGroup.of("http://a.example", name=name),
             lambda name: EndpointGroup.dns("http://a.example", name=name),
-            lambda name: EndpointGroup.srv("_http._tcp.a.example", name=name),
             lambda name: DynamicEndpointGroup(name=name),
         ],
-        ids=["of", "dns", "srv", "dynamic"],
+        ids=["of", "dns", "dynamic"],
     )
     def test_empty_name_is_refused(self, make, name):
         """It is no name, and was not left out."""

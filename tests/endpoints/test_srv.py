@@ -384,3 +384,10 @@ class TestArguments:
     def test_may_be_cut(self):
         """No thread waits for it."""
         assert SrvLookup(SERVICE).can_be_cut is True
+
+
+@pytest.mark.parametrize("name", ["", 0, False, b""])
+def test_empty_name_of_a_group_is_refused(name):
+    """It is no name, and was not left out."""
+    with bad_argument("name", name, "a str that is not empty"):
+        EndpointGroup.srv("_http._tcp.a.example", name=name)

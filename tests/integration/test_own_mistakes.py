@@ -291,7 +291,10 @@ async def test_redirect_of_a_body_that_was_read_is_permanent(serving, status):
 
     assert [b"abc"] * 2 == heard
     for caught in (factory, one_shot):
-        assert RetrySafety.NO is retry_safety(caught.value)
+        # Before 3.14 aiohttp asks the body again, which refuses that itself.
+        is_ours = isinstance(caught.value, UnprocessedRequestError)
+        safety = RetrySafety.MAYBE if is_ours else RetrySafety.NO
+        assert safety is retry_safety(caught.value)
         assert 1 == len(RequestLog.of(caught.value).children)
 
 
