@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from .._masking.mask import Mask
     from .defaults import CallDefaults, Care
+    from .kept_requests import DroppedRequests
     from .kinds import Request
     from .record import DelaySource
     from .stamps import IdempotencyKey
@@ -223,7 +224,8 @@ class Call(Rarely, Record):
         self.care = OF_ALL
         sent.append(record)
         if len(sent) > MOST_KEPT:
-            self.dropped = self.dropped.with_one_of(sent, self.outcome)
+            dropped = self.dropped.with_one_of(sent, self.outcome)
+            self.dropped: DroppedRequests = dropped
         return record
 
     def begin_first_request(self, began: float) -> Sent:

@@ -73,15 +73,13 @@ def is_of_tunnel(cause: BaseException) -> bool:
     return isinstance(peel(cause), aiohttp.ClientHttpProxyError)
 
 
-def hint_in(cause: BaseException | None, now: float | None = None) -> float | None:
+def hint_in(cause: BaseException, now: float | None = None) -> float | None:
     """Return the seconds that an exception asks to wait, or the answer in it.
 
     Args:
-        cause: The exception; None for no hint.
+        cause: The exception.
         now: The time of day when it came, as for :func:`.retry_after`.
     """
-    if cause is None:
-        return None
     own = RetryInfo.of(peel(cause)).retry_after
     if own is not None:
         return own

@@ -273,7 +273,7 @@ class RetriedCall(Ending):
 
     def retry_after(self) -> float:
         """Return the seconds that the server asks to be left alone, or 0."""
-        if self.result is NOTHING:
+        if self.cause is not None:
             return hint_in(self.cause) or 0.0
         return self.adapter.retry_after(self.result) or 0.0
 

@@ -20,6 +20,7 @@ import dns.rrset
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aioretry_smithy import EndpointGroup
 from aioretry_smithy._endpoints.discovery import Answer, Discovery
 from aioretry_smithy._endpoints.srv import SrvLookup
 from aioretry_smithy._endpoints.srv_records import SrvRecord, SrvRecords

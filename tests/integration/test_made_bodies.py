@@ -313,3 +313,22 @@ async def test_what_was_never_sent_may_be_another():
 
     assert 200 == response.status
     assert [CONTENT[1:]] == server.bodies
+
+
+async def test_another_factory_may_return_the_same_file():
+    """It is rewound as if it had come from the first."""
+    file = io.BytesIO(CONTENT)
+
+    @client_decorator
+    async def remake(delegate, ctx, request):
+        return await delegate.execute(ctx, request.replace(data=lambda: file))
+
+    async with (
+        FaultServer([answer(503), answer()]) as server,
+        connected(None, remake, retrying(SAFELY)) as session,
+        session.put(server.url, data=b"") as response,
+    ):
+        pass
+
+    assert 200 == response.status
+    assert [CONTENT] * 2 == server.bodies

@@ -306,8 +306,7 @@ def test_server_that_named_a_reset_is_asked_after_another_loop():
 @pytest.mark.parametrize("cost", [None, lambda ctx, request: 1], ids=["rate", "cost"])
 def test_turns_at_a_shared_rate_are_those_of_one_loop(cost):
     """The one that asked for a turn there keeps nobody from asking here."""
-    pytest.importorskip("limits")
-    pytest.importorskip("limits", reason="needs the extra limits")
+    pytest.importorskip("limits.aio", reason="needs the extra limits")
     from aioretry_smithy.limits import SharedRateLimit  # noqa: PLC0415
 
     limit = SharedRateLimit("async+memory://", "1/second", key="orders", cost=cost)

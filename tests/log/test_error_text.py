@@ -22,6 +22,10 @@ class UnspeakableError(Exception):
         (TimeoutError("late"), "TimeoutError: late"),
         (UnspeakableError(), "UnspeakableError"),
         (aiohttp.ClientConnectorError(None, OSError()), "ClientConnectorError"),
+        (
+            aiohttp.ServerDisconnectedError(b"sid=1"),
+            "ServerDisconnectedError: Server disconnected in the head",
+        ),
         # As a parser says of a line that is too long.
         (
             BadHttpMessage("Got more than 5 bytes when reading: bytearray(b'sid')."),
