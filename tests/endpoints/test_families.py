@@ -132,6 +132,7 @@ SAFELY = retrying(RetryStrategy.failsafe(), max_total_attempts=6)
 
 @each_name
 @each_selection
+@pytest.mark.slow
 async def test_no_call_is_lost_once_an_outage_is_over(listed, selection):
     """Where IPv6 is listed, and cannot be reached from here."""
     group = group_of(*listed, selection=selection)
@@ -203,6 +204,7 @@ async def test_one_slow_answer_lists_no_ipv6():
 
 
 @each_name
+@pytest.mark.slow
 async def test_ipv6_that_comes_back_first_serves(listed):
     """Where both were away, all are asked, and so it is found."""
     addresses = Addresses(
@@ -217,6 +219,7 @@ async def test_ipv6_that_comes_back_first_serves(listed):
 
 @each_name
 @each_detection
+@pytest.mark.slow
 async def test_first_address_that_comes_back_serves(listed, detection):
     """The others are still away."""
     first = min(each for each in listed if ":" not in each)
