@@ -47,7 +47,7 @@ class Backoff(ABC):
 
     @property
     def _counts(self) -> bool:
-        """Whether delays depend on the attempts so far; of other classes they may."""
+        """Whether the delays may depend on the number of attempts so far."""
         return True
 
     @staticmethod

@@ -38,7 +38,7 @@ class AsyncFilePayload(AsyncIterablePayload):
     """
 
     can_rewind = True
-    """Whether it knows its position, and has gone back there so far."""
+    """Whether the file has told its position, and gone back there each time."""
 
     def __init__(self, given: AsyncIterablePayload) -> None:
         # Not by the class between, which would ask for another iterator.
@@ -49,7 +49,7 @@ class AsyncFilePayload(AsyncIterablePayload):
 
     @property
     def consumed(self) -> bool:
-        """Whether it cannot be sent; who rewinds it knows that."""
+        """Whether aiohttp must not send the file; never, as each send rewinds it."""
         return False
 
     async def rewind(self) -> None:

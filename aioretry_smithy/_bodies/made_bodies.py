@@ -33,7 +33,7 @@ class MadeBodies:
 
     @property
     def is_spent(self) -> bool:
-        """Whether another one than before was made."""
+        """Whether the factory has made another body than before."""
         return self.sent.refusal is not None
 
     def body_of(self, product: object) -> ReplayablePayload | None:

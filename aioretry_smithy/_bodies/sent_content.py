@@ -36,7 +36,7 @@ class SentContent:
     """Their CRC-32."""
 
     is_whole: bool
-    """Whether that was all of the body."""
+    """Whether the bytes that went out were the whole body."""
 
     refusal: SpentBodyError | None
     """The error by which another send was refused, if one was."""

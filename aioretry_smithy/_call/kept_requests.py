@@ -23,13 +23,13 @@ class DroppedRequests:
     count: int = 0
 
     hedges: int = 0
-    """How many of them were hedges."""
+    """The number of dropped requests that were hedges."""
 
     last_number: int = 0
     """The highest of their numbers."""
 
     were_sent: bool = False
-    """Whether a server may have seen one of them."""
+    """Whether a server may have seen one of the dropped requests."""
 
     def may_be_sent_after(self, number: int) -> bool:
         """Say whether one was sent, perhaps one after that number."""

@@ -59,7 +59,7 @@ class _Waits:
     __slots__ = ("_before", "_close", "running")
 
     running: set[asyncio.Timeout]
-    """What a close ends."""
+    """The waits that a close of the session ends."""
 
     def __init__(self, session: ClientSession) -> None:
         attributes = vars(session)

@@ -34,7 +34,7 @@ class Upload:
     """What the context variable held before: an upload or none; None once closed."""
 
     shown: Any
-    """What others see of its body, while it is open; None where that is itself."""
+    """The body as others see it, while the upload is open; None if the same."""
 
     writer: Any
     """aiohttp's writer of a body that leaves in one piece, while the upload is open."""

@@ -35,7 +35,7 @@ class Listed(NamedTuple):
     """A higher one serves only while none of a lower one is well."""
 
     is_reserve: bool = False
-    """Whether it serves only while no other can be reached."""
+    """Whether the endpoint serves only while no other one can be reached."""
 
 
 class Answer(NamedTuple):

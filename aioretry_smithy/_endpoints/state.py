@@ -151,10 +151,10 @@ class EndpointState:
     """It serves only while none of a lower rank can."""
 
     is_reserve: bool
-    """Whether it serves only while no other can be reached."""
+    """Whether the endpoint serves only while no other one can be reached."""
 
     unreached: str | None
-    """How its last request has not reached it; None where that was answered."""
+    """The way the last request failed to reach the endpoint; None if answered."""
 
     place: int
     """Its place in the list of the group, from 0."""
@@ -253,7 +253,7 @@ class EndpointState:
 
     @property
     def is_unreachable(self) -> bool:
-        """Whether its last request could not connect, or the last ones were silent."""
+        """Whether the endpoint refused the last connection, or was silent lately."""
         is_silent = self.unreached == SILENCE and self.ejected_until is not None
         return is_silent or self.unreached == NO_CONNECTION
 

@@ -182,7 +182,7 @@ class Waiter:
 
     @property
     def is_lost(self) -> bool:
-        """Whether its event loop was closed, so that nobody waits for its turns."""
+        """Whether the event loop of the line was closed: nobody waits any more."""
         return self.turns.get_loop().is_closed()
 
     def try_go(self) -> bool:

@@ -27,7 +27,7 @@ class Places:
     """How many requests are in flight."""
 
     queue: WaitQueue[Permit]
-    """Those that wait to be."""
+    """The requests that wait for a place."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.loop = loop
@@ -71,13 +71,13 @@ class Permit:
     __slots__ = ("_places", "begun", "in_flight", "limit")
 
     limit: Limit | None
-    """What gave it; None once it is released."""
+    """The limit that gave the permit; None once the permit is released."""
 
     begun: float
     """When it was given."""
 
     in_flight: int
-    """How many requests were in flight then, this one among them."""
+    """The number of requests in flight at that time, this one among them."""
 
     def __init__(self, limit: Limit, begun: float) -> None:
         self.limit = limit

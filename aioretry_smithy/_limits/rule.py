@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .._failures.raised_answers import RaisedAnswer
 
     Reply: TypeAlias = aiohttp.ClientResponse | RaisedAnswer
-    """What a server has answered, as a response or as an exception."""
+    """The answer of a server, as a response or as an exception raised for it."""
 
 
 class RatePermit(Protocol):

@@ -42,7 +42,7 @@ class Unasked(NamedTuple):
 
     retries: float
     share: float
-    """What part of the requests they are."""
+    """The part of the requests that are retries, from 0 to 1."""
 
 
 _NONE: Final = Unasked(0.0, 0.0)

@@ -25,7 +25,7 @@ class Plain(NamedTuple):
     values: Line
     duration: float
     key: tuple[str, str, str | None]
-    """What it has in common with others: group, host, endpoint."""
+    """The group, the host and the endpoint that the call shares with others."""
 
 
 def plain_call(values: Line, by: By) -> Plain | None:

@@ -34,10 +34,10 @@ class SeenAttempt(NamedTuple):
     is_hedge: bool
 
     is_retried: bool
-    """Whether another attempt followed that was no hedge and not the rest of it."""
+    """Whether an attempt followed that was no hedge, no resend and no part."""
 
     is_first: bool
-    """Whether it belongs to the first attempt, as a hedge, a resend or a part may."""
+    """Whether the request is of the first attempt: its own, a hedge or a resend."""
 
     calls: tuple[SeenCall, ...]
     """The calls that were made inside."""

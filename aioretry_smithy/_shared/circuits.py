@@ -200,7 +200,7 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
 
     @property
     def _is_in_use(self) -> bool:
-        """Whether its block lasts; one that a closed loop has not left is over."""
+        """Whether an ``async with`` block of an open event loop is being run."""
         task = self._listening
         return task is not None and not task.get_loop().is_closed()
 
