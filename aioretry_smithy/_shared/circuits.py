@@ -242,9 +242,12 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
         while True:
             asked_at = loop_time()
             message = await cancellable(
-                pubsub.get_message(ignore_subscribe_messages=True, timeout=_QUIET)
+                pubsub.get_message(ignore_subscribe_messages=False, timeout=_QUIET)
             )
-            if message is not None:
+            if message is not None and message.get("type") == "subscribe":
+                # A client may make a lost connection anew by itself.
+                self._subscribed_at = loop_time()
+            elif message is not None:
                 self._hear(message["data"])
             # An answer that is ignored comes before its time: redis-py ignores that to
             # a ping where it decodes answers.

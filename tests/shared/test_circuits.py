@@ -160,6 +160,29 @@ class TestHeard:
 
             assert OPEN is other.state
 
+    async def test_news_are_told_again_where_clients_reconnect_by_themselves(
+        self, redis
+    ):
+        """They raise nothing; the server's word for a subscription says so."""
+        async with Process(redis) as one:
+            await heard()
+            its_own = set(redis.subscribers)
+            async with Process(redis) as other:
+                other.report(False)
+                await asyncio.sleep(5.0)
+                redis.reconnect()
+                await heard()
+                everybody = set(redis.subscribers)
+                # The other one has not subscribed again yet.
+                redis.subscribers.intersection_update(its_own)
+                one.report(False, False)
+                await heard()
+                redis.subscribers.update(everybody)
+                assert CLOSED is other.state
+                await asyncio.sleep(1.1)
+
+                assert OPEN is other.state
+
     async def test_news_are_told_no_more_when_they_were_heard(self, redis):
         """Nor when the circuit is closed, or may be tried."""
         async with processes(Process(redis), Process(redis)) as (one, other):

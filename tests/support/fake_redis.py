@@ -7,6 +7,7 @@ import contextlib
 from typing import Any
 
 NEGLIGIBLE = 1e-9
+SUBSCRIBED = {"type": "subscribe", "data": 1}
 
 
 class FakeRedis:
@@ -66,6 +67,11 @@ class FakeRedis:
         for subscriber in [*self.subscribers]:
             subscriber.queue.put_nowait(ConnectionError("closed"))
 
+    def reconnect(self) -> None:
+        """Let the clients make their connections anew, as redis-py does by itself."""
+        for subscriber in self.subscribers:
+            subscriber.queue.put_nowait(SUBSCRIBED)
+
     def fail(self, failure: Exception | None) -> None:
         """Answer no question any more, or answer again."""
         self.failure = failure
@@ -86,13 +92,14 @@ class FakePubSub(contextlib.AbstractAsyncContextManager["FakePubSub"]):
     async def subscribe(self, channel: str) -> None:
         await self.server.respond()
         self.server.subscribers.add(self)
+        self.queue.put_nowait(SUBSCRIBED)
 
     async def ping(self) -> None:
         if self.server.failure is None:
             self.queue.put_nowait(self.server.pong)
 
     async def get_message(self, **options: Any) -> dict[str, Any] | None:
-        assert options["ignore_subscribe_messages"]
+        assert not options["ignore_subscribe_messages"]
         try:
             message = await asyncio.wait_for(self.queue.get(), options["timeout"])
         except TimeoutError:
