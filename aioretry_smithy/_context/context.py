@@ -119,6 +119,16 @@ class ClientRequestContext(CallBound):
         return self._parent
 
     @property
+    def call(self) -> Call:
+        """The state of the call."""
+        return self._call
+
+    @property
+    def record(self) -> Record:
+        """The facts of the call, or of the request of the attempt that counts."""
+        return self._scope.record
+
+    @property
     def log(self) -> RequestLog:
         """The log of the call or of the attempt."""
         return log_of(self._call, self._scope.record)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Coroutine
+from contextlib import suppress
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +62,14 @@ def _choose_record(call: Call, attempt: Attempt, response: Result) -> None:
 def record_error(ctx: ClientRequestContext, cause: BaseException) -> None:
     """Record what was raised; see :func:`.record_failure`."""
     record_failure(*record_of(ctx), cause)
+
+
+def close_result(ctx: ClientRequestContext, result: Result) -> None:
+    """Close a response that nobody gets, because something has failed after it."""
+    if state_of(ctx)[0].brings_response:
+        # It may be no response at all.
+        with suppress(Exception):
+            result.close()
 
 
 _SWITCHING_PROTOCOLS = 101
