@@ -78,7 +78,7 @@ OUR_NAMES = (
     "CircuitBreakers ClientT Concurrency ConcurrencyLimitFactory ConcurrencyLimits "
     "Content ContentRuleConditions CoroutineFunction Cost DecoratingFunction Delays "
     "Enabled Exceptions Fallback Family Fetch FurtherSettings Group GroupSettings "
-    "Key KeyFunction KeyHooks LogAfter LogLevel Logger LoggingSettings Mask OwnHosts "
+    "Key KeyFunction LogAfter LogLevel Logger LoggingSettings Mask OwnHosts "
     "Peers Rate RateLimitFactory RateLimits RedisClient Request Resolver RetryAnswer "
     "RetrySettings Retrying RpcDecoratingFunction RpcDecorator RuleConditions "
     "Sampling Scheme ScriptedBody Service SessionArguments Settings SharedSettings "

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import inspect
+import uuid
+from typing import TYPE_CHECKING, TypeAlias
 
+from .._call.stamps import BoundHeader, IdempotencyKey
 from .._context.client import DecoratingClient, HttpClient
+from .._context.recording import record_error
 from .._errors import bad_argument, is_plain_function
-from .._request.header_text import check_header_name
+from .._failures.marks import mark_raised_by_caller
+from .._request.header_text import check_header_name, is_header_value
 from .._request.own_hosts import OwnHosts
 from .._rules.conditions import methods_of
-from .hooks import KeyHooks
+from .._text import name_without_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+
+    import aiohttp
 
     from .._context.client import Decorator
-    from .hooks import KeyFunction
+    from .._context.context import ClientRequestContext
+    from .._request.request import HttpRequest
+
+    KeyFunction: TypeAlias = Callable[[ClientRequestContext, HttpRequest], str | None]
 
 
 class IdempotencyKeyClient(DecoratingClient[HttpClient]):
@@ -40,12 +50,21 @@ class IdempotencyKeyClient(DecoratingClient[HttpClient]):
 
     _serves = "sessions"
     _stays_outside = True
-    _hooks: KeyHooks
 
-    def __init__(self, delegate: HttpClient, hooks: KeyHooks) -> None:
+    def __init__(
+        self,
+        delegate: HttpClient,
+        header: str,
+        methods: frozenset[str],
+        key: KeyFunction | None,
+        hosts: OwnHosts,
+    ) -> None:
         super().__init__(delegate)
-        self._hooks = hooks
-        self._needs_origin = not hooks.hosts.are_given
+        self._header = header
+        self._methods = methods
+        self._key = key
+        self._hosts = hosts
+        self._needs_origin = not hosts.are_given
 
     @classmethod
     def new_decorator(
@@ -91,13 +110,74 @@ class IdempotencyKeyClient(DecoratingClient[HttpClient]):
         if key is not None and not is_plain_function(key):
             expected = "a plain function of the context and the request, or None"
             raise bad_argument("key", key, expected)
-        hooks = KeyHooks(header, named, key, OwnHosts(hosts))
+        own_hosts = OwnHosts(hosts)
+        return lambda delegate: cls(delegate, header, named, key, own_hosts)
 
-        def decorator(delegate: HttpClient) -> HttpClient:
-            return cls(delegate, hooks)
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Send the request, with a key where it needs one."""
+        try:
+            request = self._with_key(ctx, request)
+        except BaseException as cause:
+            record_error(ctx, cause)
+            raise
+        return await self.delegate.execute(ctx, request)
 
-        return decorator
+    def _with_key(self, ctx: ClientRequestContext, request: HttpRequest) -> HttpRequest:
+        """Return a request with a key; as it is where it needs none."""
+        call, header = ctx.call, self._header
+        if request.method not in self._methods:
+            return request
+        if not self._hosts.have(request, call.defaults.base_url):
+            return request
+        before = call.key
+        if before is not None and before.was_made_for(request):
+            # By another such client further out.
+            return request
+        if header in request.merged_headers(call.default_headers):
+            call.needs_care().key = IdempotencyKey(header, None, request)
+            return request
+        if before is not None and before.value is not None and before.is_for(request):
+            # A decorator further out sends it once more, such as after a 401.
+            value: str | None = before.value
+        else:
+            value = self._made(ctx, request)
+        if value is None:
+            return request
+        resources = call.needs_care()
+        resources.key = IdempotencyKey(header, value, request)
+        resources.bind(BoundHeader(header, self._hosts))
+        return request.with_header(header, value)
+
+    def _made(self, ctx: ClientRequestContext, request: HttpRequest) -> str | None:
+        """Return a random key, or what the user's function makes."""
+        key = self._key
+        if key is None:
+            return str(uuid.uuid4())
+        try:
+            return self._checked(key(ctx, request))
+        except Exception as cause:
+            # No retry would mend it.
+            mark_raised_by_caller(cause)
+            raise
+
+    def _checked(self, made: object) -> str | None:
+        if made is None or is_header_value(made):
+            return made
+        if inspect.iscoroutine(made):
+            made.close()
+        what = "a text" if isinstance(made, str) else f"a {type(made).__name__}"
+        name = name_without_arguments(self._key)
+        expected = "a text that a header may carry, without line ends, or None"
+        message = f"key: {name} returned {what} (expected: {expected})"
+        raise TypeError(message)
 
     def describe(self) -> str:
         """Return the name and the settings of this client."""
-        return f"{type(self).__name__}({self._hooks.settings()})"
+        settings = [f"header={self._header!r}", f"methods={sorted(self._methods)!r}"]
+        if self._key is not None:
+            settings.append(f"key={name_without_arguments(self._key)}")
+        if self._hosts.shown is not None:
+            settings.append(f"hosts={self._hosts.shown!r}")
+        return f"{type(self).__name__}({', '.join(settings)})"

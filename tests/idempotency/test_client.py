@@ -26,6 +26,7 @@ from aioretry_smithy import (
     HttpRequest,
     IdempotencyKeyClient,
     LoadBalancingClient,
+    LoggingClient,
     RefreshingClient,
     RetryConfig,
     RetryStrategy,
@@ -449,6 +450,16 @@ class TestMistakes:
         async with session([], client, base_url=BASE) as opened:
             with pytest.raises(ZeroDivisionError):
                 await opened.post("/orders")
+
+    async def test_what_the_function_raises_is_in_lines_further_out(self, caplog):
+        """They are written before the call is over."""
+        client = keyed(key=lambda ctx, request: 1 / 0)
+        logging = LoggingClient.new_decorator()
+        async with session([], client, logging, base_url=BASE) as opened:
+            with pytest.raises(ZeroDivisionError):
+                await opened.post("/orders")
+
+        assert [True] == ["ZeroDivisionError" in line for line in caplog.messages]
 
 
 async def test_cancelled_call_leaves_nothing_behind():
