@@ -11,6 +11,7 @@ import logging
 import sys
 import tracemalloc
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 
 import hypothesis
 import pytest
@@ -18,13 +19,13 @@ from bytecodes import bytecodes_of_a_call
 from calls import http
 from chains import connected
 from lines_run import lines_run
+from scenarios import FLAKY
 from stub import ADDRESS, Gate, stubbed
-from variants import chain, full
+from variants import bare, chain, readme, standard
 
 from aioretry_smithy import (
     Backoff,
     CircuitBreaker,
-    CircuitBreakerClient,
     DecoratingClient,
     LoggingClient,
     RetryBudget,
@@ -38,7 +39,33 @@ from aioretry_smithy.smithy import CallError, StandardRetryQuota
 FEW = 10
 IS_THOROUGH = hypothesis.settings.get_current_profile_name() == "thorough"
 MANY = 10_000 if IS_THOROUGH else 2_000
-MOST_BYTECODES = {(3, 11): 804, (3, 12): 743, (3, 13): 712, (3, 14): 766, (3, 15): 767}
+
+# The chains that pages show, on Python 3.11, 3.12 and 3.13. Whoever makes them cheaper
+# lowers the figures: a test that is given 0 fails with what there is now. Memory comes
+# and goes by 80 bytes a call, with the set in which asyncio keeps its tasks.
+GOOD = (200,)
+MOST_BYTECODES = [
+    pytest.param(readme, GOOD, (1340, 1250, 1205), id="README"),
+    pytest.param(readme, FLAKY, (5410, 5105, 5015), id="README, 503 503 200"),
+    pytest.param(standard, GOOD, (1530, 1415, 1370), id="standard"),
+]
+MOST_BYTES = [
+    pytest.param(readme, (2000, 1980, 2290), id="README"),
+    pytest.param(standard, (2000, 1980, 2290), id="standard"),
+]
+MOST_FUNCTION_CALLS = [
+    pytest.param(chain, 19, id="empty chain"),
+    pytest.param(readme, 49, id="README"),
+    pytest.param(standard, 59, id="standard"),
+]
+NEWER = 1.1
+"""So many times the figure for 3.13 is the one for what comes after it."""
+
+
+def most_here(figures):
+    """Return the figure for the Python that runs."""
+    minor = sys.version_info.minor
+    return figures[minor - 11] if minor <= 13 else NEWER * figures[-1]
 
 
 class FunctionCalls:
@@ -81,10 +108,6 @@ def retrying():
     return RetryingClient.new_decorator(strategy, max_total_attempts=MANY + 1)
 
 
-def breaking():
-    return CircuitBreakerClient.new_per_host_decorator()
-
-
 def logging_off():
     logger = logging.getLogger("tests.cost")
     logger.setLevel(logging.CRITICAL)
@@ -100,62 +123,36 @@ async def get(session):
         return response.status
 
 
-async def cost_of_a_call(*decorators):
+async def cost_of_a_call(open_chain):
     """Return how many functions a successful call calls, when all is warmed up."""
-    with stubbed():
-        async with session_with(*decorators) as session:
-            return await cost_of_getting(session)
-
-
-async def cost_of_a_bare_call():
-    with stubbed():
-        async with session_with() as session:
-            del session._request
-            return await cost_of_getting(session)
-
-
-async def cost_of_getting(session):
-    await get(session)
     numbers = []
-    # What else a process does now and then can only add to a count.
-    for _ in range(3):
-        calls = FunctionCalls()
-        with calls.counted():
-            await get(session)
-        numbers.append(calls.number)
+    with stubbed():
+        async with open_chain() as call:
+            await call(ADDRESS)
+            # What else a process does now and then can only add to a count.
+            for _ in range(3):
+                calls = FunctionCalls()
+                with calls.counted():
+                    await call(ADDRESS)
+                numbers.append(calls.number)
     return min(numbers)
 
 
-@pytest.mark.parametrize(
-    ("decorators", "at_most"),
-    [
-        pytest.param([], 19, id="empty chain"),
-        pytest.param([retrying()], 18, id="retry"),
-        pytest.param([breaking(), retrying(), logging_off()], 29, id="full chain"),
-    ],
-)
-async def test_a_chain_adds_few_function_calls(decorators, at_most):
-    """A call that succeeds at once needs no more than it did.
-
-    When it needs less, lower the bound.
-    """
-    added = await cost_of_a_call(*decorators) - await cost_of_a_bare_call()
+@pytest.mark.parametrize(("open_chain", "at_most"), MOST_FUNCTION_CALLS)
+async def test_a_chain_adds_few_function_calls(open_chain, at_most):
+    """A call that succeeds at once needs no more than it did."""
+    added = await cost_of_a_call(open_chain) - await cost_of_a_call(bare)
 
     assert 0 < added <= at_most
 
 
 @pytest.mark.virtual_time
-@pytest.mark.skipif(
-    sys.version_info[:2] not in MOST_BYTECODES, reason="its bytecodes are not known"
-)
-async def test_a_call_that_succeeds_at_once_runs_few_bytecodes():
-    """A full chain needs no more than it did.
+@pytest.mark.parametrize(("open_chain", "statuses", "at_most"), MOST_BYTECODES)
+async def test_a_call_runs_few_bytecodes(open_chain, statuses, at_most):
+    """One that succeeds at once, or after two failures, needs no more than it did."""
+    counts = await bytecodes_of_a_call(open_chain, statuses)
 
-    When it needs less, lower the bound.
-    """
-    counts = await bytecodes_of_a_call(lambda: chain(*full()))
-
-    assert 0 < counts.total() <= MOST_BYTECODES[sys.version_info[:2]]
+    assert 0 < counts.total() <= most_here(at_most)
 
 
 async def test_a_further_decorator_adds_its_own_calls_only():
@@ -166,7 +163,8 @@ async def test_a_further_decorator_adds_its_own_calls_only():
         return await delegate.execute(ctx, request)
 
     costs = [
-        await cost_of_a_call(*[each] * 7) - await cost_of_a_call(each)
+        await cost_of_a_call(partial(chain, *[each] * 7))
+        - await cost_of_a_call(partial(chain, each))
         for each in (DecoratingClient, function)
     ]
 
@@ -217,16 +215,30 @@ async def test_an_attempt_costs_the_same_however_many_came_before(calls):
 
 
 @asynccontextmanager
-async def calls_in_flight(number):
+async def calls_in_flight(number, open_chain=readme):
     """Let so many calls wait for their answers, which come when the block ends."""
     gate = Gate(number)
     with stubbed(gate):
-        async with session_with(breaking(), retrying(), logging_off()) as session:
-            tasks = [asyncio.ensure_future(get(session)) for _ in range(number)]
+        async with open_chain() as call:
+            tasks = [asyncio.ensure_future(call(ADDRESS)) for _ in range(number)]
             await gate.full.wait()
             yield
             gate.open()
             await asyncio.gather(*tasks)
+
+
+async def bytes_held_by(number, open_chain=readme):
+    """Return what each of so many calls holds while it waits for its answer."""
+    async with calls_in_flight(1, open_chain):
+        pass  # what is made once is there
+    gc.collect()
+    tracemalloc.start()
+    try:
+        async with calls_in_flight(number, open_chain):
+            held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    return held / number
 
 
 async def test_a_call_costs_the_same_however_many_are_under_way():
@@ -244,18 +256,16 @@ async def test_a_call_costs_the_same_however_many_are_under_way():
 
 async def test_a_call_under_way_takes_the_same_memory_however_many_there_are():
     """A call of thousands holds what one of a hundred does."""
-
-    async def bytes_held_by(number):
-        gc.collect()
-        tracemalloc.start()
-        try:
-            async with calls_in_flight(number):
-                held, _ = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-        return held / number
-
     assert await bytes_held_by(MANY) <= 1.1 * await bytes_held_by(100)
+
+
+@pytest.mark.skipif(sys.gettrace() is not None, reason="frames are larger when traced")
+@pytest.mark.parametrize(("open_chain", "at_most"), MOST_BYTES)
+async def test_a_call_under_way_takes_little_memory(open_chain, at_most):
+    """Beside a bare one it holds no more than it did."""
+    added = await bytes_held_by(MANY, open_chain) - await bytes_held_by(MANY, bare)
+
+    assert 0 < added <= most_here(at_most)
 
 
 @pytest.mark.parametrize("step", [0.0, 0.001, 0.3, 100.0])

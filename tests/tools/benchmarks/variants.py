@@ -39,6 +39,7 @@ from aioretry_smithy.smithy import (
 )
 
 RETRY = "ours: retry"
+README = "ours: README's chain"
 FULL = "ours: retry + breaker + log off"
 OUTSIDE = "ours: full, 1 function outside"
 INSIDE = "ours: full, 1 function inside"
@@ -85,6 +86,22 @@ async def standard(*outside: Decorator) -> AsyncIterator[Call]:
     )
     for decorator in outside:
         builder.decorator(decorator)
+    async with builder.build() as session:
+        yield getting(session)
+
+
+@asynccontextmanager
+async def readme() -> AsyncIterator[Call]:
+    """Get through the chain at the top of the README, which here never waits.
+
+    Nor does its circuit open, so that calls that fail twice can be measured.
+    """
+    builder = (
+        SessionBuilder("https://api.example.com")
+        .decorator(breaker())
+        .decorator(RetryingClient.new_decorator(strategy(), attempt_timeout=3.0))
+        .response_timeout(10.0)
+    )
     async with builder.build() as session:
         yield getting(session)
 
@@ -185,6 +202,7 @@ def ours() -> list[Variant]:
         Variant(
             IN_FUNCTION, partial(within_a_function, with_rpc_retry, *full()), "ours"
         ),
+        Variant(README, readme, "ours"),
         Variant(STANDARD, standard, "ours"),
         Variant(STANDARD_AND_MORE, partial(standard, plain_function), "ours"),
         Variant(UNTIMED, partial(chain, *full()), "ours", group=TIMINGS),
