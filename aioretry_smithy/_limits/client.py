@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
+from .._clock import loop_time
 from .._context.client import DecoratingClient, HttpClient
+from .._context.recording import close_result, record_error
 from .._dry_run import DryRun
 from .._errors import bad_argument
 from .._request.keys import OneForAll, PerKey, host_key
 from .concurrency_limit import ConcurrencyLimit
-from .dry_hooks import DryConcurrencyHooks
-from .hooks import ConcurrencyHooks
-from .queued import check_timeout
+from .errors import ConcurrencyLimitError
+from .queued import check_timeout, note_queue, unsent
+from .samples import give_back, give_back_after_body
+from .standby import LateRequest, Standby
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    import aiohttp
+
     from .._context.client import Decorator
+    from .._context.context import ClientRequestContext
+    from .._request.request import HttpRequest
+    from .samples import Place
 
     ConcurrencyLimitFactory: TypeAlias = Callable[[str], int | ConcurrencyLimit]
     ConcurrencyLimits: TypeAlias = (
@@ -38,7 +47,6 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
     """
 
     _serves = "sessions"
-    _hooks: ConcurrencyHooks
 
     def __init__(
         self,
@@ -49,11 +57,95 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         dry_run: DryRun | None,
     ) -> None:
         super().__init__(delegate)
-        settings = limits, max_pending, timeout, limits.is_per_server
-        if dry_run is None:
-            self._hooks = ConcurrencyHooks(*settings)
-        else:
-            self._hooks = DryConcurrencyHooks(*settings, dry_run=dry_run)
+        self._limits = limits
+        self._max_pending = max_pending
+        self._longest_wait = timeout
+        self._dry_run = dry_run
+
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Take a place, send the request, and hold the place until its body has ended.
+
+        Raises:
+            ConcurrencyLimitError: There is no place in time.
+            Exception: What the delegate raises.
+        """
+        place: Place | None = None
+        try:
+            limit = self._limits.of(request)
+            if limit is not None:
+                place = limit._try_enter_in(ctx.call.loop)
+                if place is None:
+                    place = await self._wait(ctx, request, limit)
+        except BaseException as error:
+            record_error(ctx, error)
+            raise
+        try:
+            response = await self.delegate.execute(ctx, request)
+        except BaseException as cause:
+            if place is not None:
+                give_back(place, None if self._is_elsewhere(ctx) else cause)
+            raise
+        if place is not None:
+            self._hold(ctx, place, response)
+        return response
+
+    async def _wait(
+        self, ctx: ClientRequestContext, request: HttpRequest, limit: ConcurrencyLimit
+    ) -> Place | None:
+        """Wait for a place; where nothing is enforced return at once, perhaps without.
+
+        Raises:
+            ConcurrencyLimitError: There is none in time.
+        """
+        started = loop_time()
+        longest = math.inf if self._longest_wait is None else self._longest_wait
+        until = started + min(longest, ctx.remaining())
+        may_wait = self._max_pending is None or limit.pending < self._max_pending
+        if self._dry_run is not None:
+            sent = request.without_body()
+            late = LateRequest(self._dry_run, limit, ctx, sent, started)
+            if may_wait:
+                return Standby(late, until)
+            late.refuse()
+            return None
+        if may_wait:
+            place = await limit._wait(until)
+            note_queue(ctx, started)
+            if place is not None:
+                ctx.record.first_sent = loop_time()
+                return place
+        limit._refuse(ctx)
+        # A variable would keep the error alive, since the error keeps this frame.
+        raise self._refusal(limit, loop_time() - started, request)
+
+    def _refusal(
+        self, limit: ConcurrencyLimit, waited: float, request: HttpRequest
+    ) -> ConcurrencyLimitError:
+        error = unsent(ConcurrencyLimitError(limit, waited, limit.pending))
+        is_per_server = self._limits.is_per_server
+        error.is_of_endpoint = is_per_server and request.route is not None
+        return error
+
+    def _hold(
+        self, ctx: ClientRequestContext, place: Place, response: aiohttp.ClientResponse
+    ) -> None:
+        """Let the limit learn from an answer, and hold the place while it needs one."""
+        try:
+            if self._is_elsewhere(ctx):
+                place.release()
+            else:
+                give_back_after_body(place, response)
+        except BaseException as error:
+            place.release()
+            record_error(ctx, error)
+            close_result(ctx, response)
+            raise
+
+    def _is_elsewhere(self, ctx: ClientRequestContext) -> bool:
+        """Say whether the outcome is that of a server with another limit."""
+        return self._limits.is_per_server and ctx.record.has_moved
 
     @classmethod
     def new_decorator(
@@ -156,14 +248,13 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         >>> [limit.in_flight for limit in limits.values()]
         [0]
         """
-        return MappingProxyType(self._hooks.limits.in_use())
+        return MappingProxyType(self._limits.in_use())
 
     def describe(self) -> str:
         """Return the name and the settings of this client."""
-        hooks = self._hooks
-        queue = f"max_pending={hooks.max_pending!r}, timeout={hooks.timeout!r}"
-        dry = ", enforce=False" if isinstance(hooks, DryConcurrencyHooks) else ""
-        return f"{type(self).__name__}({hooks.limits!r}, {queue}{dry})"
+        queue = f"max_pending={self._max_pending!r}, timeout={self._longest_wait!r}"
+        dry = "" if self._dry_run is None else ", enforce=False"
+        return f"{type(self).__name__}({self._limits!r}, {queue}{dry})"
 
 
 def _limit_of(limit: object, name: str | None) -> ConcurrencyLimit:

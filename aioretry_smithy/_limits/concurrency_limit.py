@@ -14,6 +14,7 @@ from .adaptive import Aimd, Gradient
 from .places import Permit, Places
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Iterable
 
     from .._context.context import ClientRequestContext
@@ -242,6 +243,12 @@ class ConcurrencyLimit(Shared, ABC):
             self._look()
         except Exception:
             _logger.warning("%r raised, which is ignored", self, exc_info=True)
+
+    def _try_enter_in(self, loop: asyncio.AbstractEventLoop) -> Permit | None:
+        """Return a permit for a request of an event loop, if one is free."""
+        if self._places.loop is not loop:
+            self._places = self._places.in_loop(loop)
+        return self._try_enter(loop.time())
 
     def _try_enter(self, now: float) -> Permit | None:
         """Return a permit, if one is free and no other request waits."""

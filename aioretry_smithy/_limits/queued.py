@@ -10,7 +10,7 @@ from .._failures.marks import mark_queued
 from .errors import ConcurrencyLimitError, RateLimitError
 
 if TYPE_CHECKING:
-    from .._call.call import Call
+    from .._context.context import ClientRequestContext
 
 _E = TypeVar("_E", ConcurrencyLimitError, RateLimitError)
 
@@ -18,13 +18,13 @@ _AT_ONCE: Final = 1e-3
 """Seconds that a refusal without any wait may take."""
 
 
-def note_queue(call: Call, started: float) -> None:
+def note_queue(ctx: ClientRequestContext, started: float) -> None:
     """Note that a call stood in a queue since then, unless it was sent off at once.
 
     Retrying clients further out go by that.
     """
     if loop_time() - started > _AT_ONCE:
-        call.has_queued = True
+        ctx.call.has_queued = True
 
 
 def unsent(error: _E) -> _E:

@@ -65,7 +65,7 @@ class RateHooks(Hooks):
             if last is not None:
                 passage = await _ask_last(passage, last, latest, deadline)
         except RateLimitError as error:
-            note_queue(call, started)
+            note_queue(ctx, started)
             unsent(error)
             raise
         if passage.waited:

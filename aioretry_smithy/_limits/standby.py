@@ -1,65 +1,45 @@
-"""Decide about requests as a limit would, and let all of them out."""
+"""Decide about a request as a limit would, while it is out already."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .._call.hooks import PASS, WAIT, Sign
 from .._clock import loop_time
-from .._context.context import context_of
 from .errors import ConcurrencyLimitError
-from .hooks import ConcurrencyHooks
 
 if TYPE_CHECKING:
     import asyncio
 
-    from .._call.call import Call
-    from .._call.hooks import Scope
+    from .._context.context import ClientRequestContext
     from .._dry_run import DryRun
     from .._request.request import HttpRequest
     from .concurrency_limit import ConcurrencyLimit
-    from .hooks import Place
     from .places import Permit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DryConcurrencyHooks(ConcurrencyHooks):
-    """Counts requests in flight, and says which would wait or be refused."""
+class LateRequest:
+    """A request that goes out, though there was no place for it when it came.
 
-    dry_run: DryRun = field(kw_only=True)
-
-    def enter(self, call: Call, scope: Scope, request: HttpRequest) -> Place | Sign:
-        """Take a permit; where there is none stand in line for it, but go out."""
-        permit = ConcurrencyHooks.enter(self, call, scope, request)
-        if permit is not WAIT:
-            return permit
-        limit: ConcurrencyLimit = self.limits.of(request)
-        now = call.loop.time()
-        late = _Late(self.dry_run, limit, call, scope, request.without_body(), now)
-        if self.max_pending is not None and limit.pending >= self.max_pending:
-            late.refuse()
-            return PASS
-        longest = math.inf if self.timeout is None else self.timeout
-        return Standby(late, now + min(longest, call.remaining(scope.record)))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Late:
-    """A request that is out, though it had no place when it came."""
+    Args:
+        dry_run: Says what would have become of it.
+        limit: What left no place.
+        ctx: The call or the attempt.
+        request: The request, without its body.
+        began: When it came.
+    """
 
     dry_run: DryRun
     limit: ConcurrencyLimit
-    call: Call
-    scope: Scope
+    ctx: ClientRequestContext
     request: HttpRequest
     began: float
 
     def refuse(self) -> None:
         """Say that it would have been refused by now."""
         limit = self.limit
-        limit._refuse(context_of(self.call, self.scope))
+        limit._refuse(self.ctx)
         waited = loop_time() - self.began
         error = ConcurrencyLimitError(limit, waited, limit.pending)
         self.dry_run.refused(self.request, error)
@@ -83,9 +63,9 @@ class Standby:
 
     __slots__ = ("_late", "_number", "_place", "_queue", "_until")
 
-    def __init__(self, late: _Late, until: float) -> None:
+    def __init__(self, late: LateRequest, until: float) -> None:
         # None once it was said what would have become of the request.
-        self._late: _Late | None = late
+        self._late: LateRequest | None = late
         self._until = until
         # That of another event loop would be another one.
         self._queue = late.limit._places.queue

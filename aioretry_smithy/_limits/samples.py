@@ -1,0 +1,79 @@
+"""Give a place back, and let its limit learn from how the request has ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+import aiohttp
+
+from .._call.connection_end import end_with
+from .._call.response_facts import connection_of
+from .._failures.groups import peel
+from .._failures.raised_answers import status_of_server
+from .._failures.safety import is_of_server, is_timeout
+
+if TYPE_CHECKING:
+    from .._call.kinds import Result
+
+_OVERLOADED: Final = frozenset({429, 503})
+_SERVER_ERROR = 500
+_LOST = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError)
+_NOT_THE_LOAD = (aiohttp.ClientConnectorDNSError, aiohttp.ClientSSLError)
+
+
+class Place(Protocol):
+    """The permit of a request in flight."""
+
+    def learn(self, *, dropped: bool) -> None:
+        """Report to the limit how the request was answered, before it is released."""
+
+    def release(self) -> None:
+        """Give it back, for the next request that waits; once."""
+
+
+def give_back_after_body(place: Place, response: Result) -> None:
+    """Let the limit learn from an answer; give the place back when its body has ended.
+
+    Raises:
+        Exception: It is no answer.
+    """
+    _learn_from_status(place, response.status)
+    connection = connection_of(response)
+    # The body of a mock never ends.
+    if connection is None or not issubclass(type(response), aiohttp.ClientResponse):
+        place.release()
+    else:
+        end_with(connection, place.release)
+
+
+def give_back(place: Place, cause: BaseException | None) -> None:
+    """Give a place back; let the limit learn from the failure of its server, if any."""
+    try:
+        status = status_of_server(cause)
+        if status is not None:
+            _learn_from_status(place, status)
+        elif cause is not None and was_dropped(cause):
+            place.learn(dropped=True)
+    finally:
+        place.release()
+
+
+def was_dropped(cause: BaseException) -> bool:
+    """Say whether the server, or its network, dropped a request for its load.
+
+    By a timeout, or a connection that was refused, cut or reset. Not by a wait in a
+    queue of this side, an unknown name, a bad certificate or a mistake of the caller's.
+    """
+    cause = peel(cause)
+    if not is_of_server(cause):
+        return False
+    is_lost = isinstance(cause, _LOST) and not isinstance(cause, _NOT_THE_LOAD)
+    return is_lost or is_timeout(cause)
+
+
+def _learn_from_status(place: Place, status: int) -> None:
+    """Let the limit learn from an answer, also one that was raised."""
+    dropped = status in _OVERLOADED
+    # Other errors of the server say nothing of its load.
+    if dropped or status < _SERVER_ERROR:
+        place.learn(dropped=dropped)
