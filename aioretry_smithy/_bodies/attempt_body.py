@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from .._call.time_limits import IN_BODY, passed_limit
+from .._context.context import state_of
 from .response_content import buffer, read_head, record_body_failure
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from .._call.call import Call
     from .._call.hooks import Scope
+    from .._context.context import ClientRequestContext
 
 _T = TypeVar("_T")
 
@@ -50,11 +52,12 @@ async def read_within(
 
 
 async def read_head_of(
-    call: Call, scope: Scope, response: aiohttp.ClientResponse, limit: int
+    ctx: ClientRequestContext, response: aiohttp.ClientResponse, limit: int
 ) -> bytes | None:
     """Return the first *limit* bytes of a body likewise; the response stays readable.
 
     Raises:
         Exception: The body failed.
     """
-    return await read_within(call, scope, response, partial(read_head, limit=limit))
+    look = partial(read_head, limit=limit)
+    return await read_within(*state_of(ctx), response, look)

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._bodies.attempt_body import read_head_of
+from .._call.rounds import FailedAttempt
 from .._context.client import ClientT, DecoratingClient, HttpClient
+from .._context.recording import close_result, record_error, record_result
 from .._dry_run import DryRun
 from .._errors import bad_argument, unqualified
 from .._request.keys import OneForAll, other_host_key
 from .._text import name_of
-from .breaker import CircuitBreaker
-from .content_hooks import ContentBreakerHooks, returned
-from .content_rule import JudgeOfContent
-from .hooks import BreakerHooks
+from .breaker import CircuitBreaker, count_failure
+from .content_rule import JudgeOfContent, Looking
+from .errors import FailFastError
 from .per_key_decorators import PerKeyDecorators, circuit_breakers_per
 from .strategy import CircuitBreakerStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from .._call.kinds import Request, Result
     from .._context.client import Decorator
+    from .._context.context import ClientRequestContext
+    from .._rules.content_conditions import Content
     from .content_rule import AnyJudge
-    from .hooks import AnyFallback
     from .per_key_decorators import CircuitBreakerFactory, CircuitBreakers
+    from .state import CircuitPermit
+
+    AnyFallback: TypeAlias = Callable[[ClientRequestContext, Request], Any]
+    """Answers in place of what is refused, plain or async."""
 
 
 class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
@@ -53,16 +62,96 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         self._fallback = fallback
         self._dry_run = dry_run
         is_http = self._serves == "sessions"
-        if isinstance(strategy, JudgeOfContent):
-            look = read_head_of if is_http else returned
-            self._hooks = ContentBreakerHooks(
-                circuit_breakers, strategy, fallback, look, dry_run
-            )
+        self._look = read_head_of if is_http else _returned
+        self._verdicts = strategy._verdicts if is_http else {}
+
+    async def execute(self, ctx: ClientRequestContext, request: Request) -> Any:
+        """Ask the circuit breaker, send the request, and report the outcome."""
+        try:
+            record, breaker = ctx.record, self._circuit_breakers.of(request)
+            permit = None if breaker is None else breaker.try_request()
+            if permit is None and breaker is not None:
+                if self._dry_run is None:
+                    return await self._refuse(ctx, request, breaker)
+                self._dry_run.refused(request, FailFastError(breaker, breaker.retry_in))
+        except BaseException as error:
+            record_error(ctx, error)
+            raise
+        if record.was_refused:
+            record.was_refused = False
+        if breaker is None or permit is None:
+            return await self.delegate.execute(ctx, request)
+        try:
+            result = await self.delegate.execute(ctx, request)
+        except Exception as cause:
+            await self._report(ctx, breaker, permit, None, cause)
+            raise
+        except BaseException:
+            breaker.on_ignored(permit)
+            raise
+        try:
+            verdicts = self._verdicts
+            if verdicts and verdicts.get(result.status) and not ctx.record.has_moved:
+                breaker.on_success(permit)
+            else:
+                await self._report(ctx, breaker, permit, result)
+        except BaseException:
+            close_result(ctx, result)
+            raise
+        return result
+
+    async def _refuse(
+        self, ctx: ClientRequestContext, request: Request, breaker: CircuitBreaker
+    ) -> Any:
+        """Raise that the circuit is open, or answer with the fallback."""
+        error = FailFastError(breaker, breaker.retry_in)
+        is_per_server = self._circuit_breakers.is_per_server
+        error.is_of_endpoint = is_per_server and request.route is not None
+        ctx.record.was_refused = True
+        fallback = self._fallback
+        if fallback is None:
+            try:
+                raise error
+            finally:
+                del error  # it has this frame, which must not have it
+        record_error(ctx, error)
+        result = fallback(ctx, request)
+        if isinstance(result, Awaitable):
+            result = await result
+        record_result(ctx, result, fallback)
+        return result
+
+    async def _report(
+        self,
+        ctx: ClientRequestContext,
+        breaker: CircuitBreaker,
+        permit: CircuitPermit,
+        result: Result,
+        cause: Exception | None = None,
+    ) -> None:
+        """Report an outcome as the strategy judges it; None gives the permit back."""
+        if ctx.record.has_moved and self._circuit_breakers.is_per_server:
+            # The outcome is that of another endpoint.
+            breaker.on_ignored(permit)
+            return
+        looking = Looking(partial(self._look, ctx, result))
+        try:
+            verdict = await self._strategy._verdict_on(ctx, cause, looking)
+        except BaseException as error:
+            if isinstance(error, Exception) and looking.has_failed:
+                # The attempt has failed with its body, which is another question.
+                await self._report(ctx, breaker, permit, None, error)
+            else:
+                breaker.on_ignored(permit)
+                record_error(ctx, error)
+            raise
+        if verdict is None:
+            breaker.on_ignored(permit)
+        elif verdict:
+            breaker.on_success(permit)
         else:
-            verdicts = strategy._verdicts if is_http else {}
-            self._hooks = BreakerHooks(
-                circuit_breakers, strategy, fallback, verdicts, dry_run
-            )
+            failed = FailedAttempt.of(ctx.call, ctx.record, cause)
+            count_failure(breaker, permit, failed)
 
     @classmethod
     @unqualified
@@ -156,6 +245,11 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         enforce = "" if self._dry_run is None else ", enforce=False"
         settings = f"{label}{asked!r}, strategy={self._strategy!r}{fallback}{enforce}"
         return f"{type(self).__name__}({settings})"
+
+
+async def _returned(ctx: ClientRequestContext, result: Result, limit: int) -> Content:
+    """Return what a function returned, which is its content."""
+    return result
 
 
 def _owner(circuit_breakers: CircuitBreakers) -> str:

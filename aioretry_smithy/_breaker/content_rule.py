@@ -13,13 +13,37 @@ from .rule import CircuitBreakerRule, CircuitBreakerRuleChain, verdict_of_defaul
 from .strategy import CircuitBreakerStrategy, checked_verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from .._context.context import ClientRequestContext
     from .._rules.content_conditions import Content
 
     Read: TypeAlias = Callable[[int], Awaitable[Content]]
     """Reads the first bytes of a body; or returns what a function has returned."""
+
+
+class Looking:
+    """Reads the beginning of a result, and knows whether that has failed.
+
+    Args:
+        look: Reads up to a number of bytes.
+    """
+
+    __slots__ = ("_look", "has_failed")
+
+    has_failed: bool
+
+    def __init__(self, look: Read) -> None:
+        self._look = look
+        self.has_failed = False
+
+    async def __call__(self, limit: int) -> Content:
+        """Return the content, up to so many bytes."""
+        try:
+            return await self._look(limit)
+        except Exception:
+            self.has_failed = True
+            raise
 
 
 class JudgeOfContent(ABC):
@@ -30,12 +54,15 @@ class JudgeOfContent(ABC):
 
     __slots__ = ()
 
+    _verdicts: ClassVar[Mapping[int, bool]] = {}
+    """No status decides alone: the body is asked too."""
+
     @property
     @abstractmethod
     def asked(self) -> tuple[Member, ...]:
         """The members that are asked in turn; none of them is a chain."""
 
-    async def verdict(
+    async def _verdict_on(
         self, ctx: ClientRequestContext, cause: Exception | None, read: Read
     ) -> bool | None:
         """Return the verdict of the first that applies, or that of the default.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from .._call.rounds import THROTTLING, is_throttled, status_judged
-from .._context.context import context_of, state_of
+from .._context.context import context_of
 from .._errors import UnprocessedRequestError, bad_argument
 from .._failures.groups import peel
 from .._failures.marks import raised_by_caller
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from .._call.call import Call
     from .._call.hooks import Scope
+    from .._call.record import Record
     from .._context.context import ClientRequestContext
 
 # What most answers are to it; a dictionary is asked quicker than a range.
@@ -65,6 +66,12 @@ class CircuitBreakerStrategy(ABC):
             :class:`ValueError`, which the caller gets.
         """
 
+    async def _verdict_on(
+        self, ctx: ClientRequestContext, cause: Exception | None, read: object
+    ) -> bool | None:
+        """Return its verdict, for which nothing is to be *read* of a body."""
+        return await checked_verdict(self.should_report_as_success(ctx, cause))
+
     @property
     def _answers_always(self) -> bool:
         """Whether a strategy behind this one is never asked."""
@@ -78,7 +85,7 @@ class CircuitBreakerStrategy(ABC):
     def _judge(
         self, call: Call, scope: Scope, cause: Exception | None
     ) -> bool | Awaitable[bool | None] | None:
-        """Ask it; one that needs no context is given none."""
+        """Ask it, for an endpoint; one that needs no context is given none."""
         return self.should_report_as_success(context_of(call, scope), cause)
 
     @staticmethod
@@ -120,7 +127,7 @@ class _OnServerErrorStatus(CircuitBreakerStrategy):
     def should_report_as_success(
         self, ctx: ClientRequestContext, cause: Exception | None
     ) -> bool | None:
-        return self._judge(*state_of(ctx), cause)
+        return self._verdict(ctx.call, ctx.record, cause)
 
     @property
     def _verdicts(self) -> Mapping[int, bool]:
@@ -128,7 +135,11 @@ class _OnServerErrorStatus(CircuitBreakerStrategy):
         return {each: _VERDICTS[each] for each in _VERDICTS.keys() - unsure}
 
     def _judge(self, call: Call, scope: Scope, cause: Exception | None) -> bool | None:
-        record = call if scope is call else scope.record
+        return self._verdict(call, scope.record, cause)
+
+    def _verdict(
+        self, call: Call, record: Record, cause: Exception | None
+    ) -> bool | None:
         status = status_judged(record, cause)
         may_throttle = cause is not None or status in THROTTLING
         may_throttle &= not self.count_throttling
@@ -156,7 +167,7 @@ async def checked_verdict(verdict: Awaitable[bool | None] | object) -> bool | No
     Raises:
         ValueError: It is none.
     """
-    if isinstance(verdict, Awaitable):
+    if not isinstance(verdict, bool) and isinstance(verdict, Awaitable):
         verdict = await verdict
     if verdict is None or isinstance(verdict, bool):
         return verdict

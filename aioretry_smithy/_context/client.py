@@ -111,7 +111,9 @@ RpcDecorator: TypeAlias = Callable[[RpcClient], RpcClient]
 
 if TYPE_CHECKING:
     # Type checkers know typing_extensions without having it; programs need not.
-    ClientT = TypeVarWithDefault("ClientT", default=HttpClient)
+    ClientT = TypeVarWithDefault(
+        "ClientT", bound=HttpClient | RpcClient, default=HttpClient
+    )
 else:
     ClientT = TypeVar("ClientT")
 

@@ -13,9 +13,9 @@ from aioretry_smithy._bodies.attempt_body import read_head_of, read_within
 
 async def test_the_beginning_is_read_and_left():
     """Up to a number of bytes; the response can be read as before."""
-    call, response = call_of(begin()), new_response(REQUEST, body=b"fine and more")
+    response = new_response(REQUEST, body=b"fine and more")
 
-    assert b"fine" == await read_head_of(call, call, response, 4)
+    assert b"fine" == await read_head_of(begin(), response, 4)
     assert b"fine and more" == await response.read()
 
 
