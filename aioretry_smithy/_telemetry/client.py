@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import logging
-import weakref
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from .._call.hooks import NOTHING, PASS, Changed, Hooks, Sign
 from .._context.chain import retrying_client, sends_again
 from .._context.client import ClientT, DecoratingClient, chain_of, find_client
-from .._context.context import context_of
 from .._hedging.client import HedgingClient
 
 if TYPE_CHECKING:
-    from .._call.call import Call
-    from .._call.hooks import Scope
+    from .._call.kinds import Request
     from .._context.context import ClientRequestContext
 
 _logger = logging.getLogger("aioretry_smithy")
@@ -80,6 +76,29 @@ class TelemetryClient(DecoratingClient[ClientT], ABC):
         is_attempt = self._may_see_attempts and ctx.attempt is not None
         return self.sees_calls and not is_attempt
 
+    async def execute(self, ctx: ClientRequestContext, request: Request) -> Any:
+        """Send the request, observed if anybody listens."""
+        delegate: Any = self.delegate
+        observation = self._begun(ctx, request)
+        if observation is None:
+            return await delegate.execute(ctx, request)
+        try:
+            result = await delegate.execute(ctx, observation.request)
+        except BaseException as cause:
+            _end(observation, ctx, cause)
+            raise
+        observation.response = result
+        _end(observation, ctx, None)
+        return result
+
+    def _begun(self, ctx: ClientRequestContext, request: Request) -> Observation | None:
+        """Return an observation that has begun; None for none."""
+        try:
+            return self.begin(ctx, request) if self.is_heard() else None
+        except Exception as error:
+            log_error(error)
+            return None
+
     def is_heard(self) -> bool:
         """Say whether anybody listens; where not, requests pass through unseen."""
         return True
@@ -96,57 +115,14 @@ class TelemetryClient(DecoratingClient[ClientT], ABC):
         seen = "calls" if self.sees_calls else "attempts"
         return f"{type(self).__name__}(sees={seen!r})"
 
-    @property
-    def _hooks(self) -> TelemetryHooks:  # type: ignore[override]
-        return TelemetryHooks(self)
 
-
-class TelemetryHooks(Hooks):
-    """Observes each request that passes a client.
-
-    Args:
-        client: Begins the observations. It has these hooks, which do not have it.
-    """
-
-    def __init__(self, client: TelemetryClient[Any]) -> None:
-        self._client = weakref.ref(client)
-
-    def enter(self, call: Call, scope: Scope, request: object) -> Sign:
-        """Begin to observe a request, if anybody listens."""
-        client = self._client()
-        try:
-            if client is None or not client.is_heard():
-                return PASS
-            observation = client.begin(context_of(call, scope), request)
-        except Exception as error:
-            log_error(error)
-            return PASS
-        return (
-            PASS if observation is None else Changed(observation.request, observation)
-        )
-
-    def leave(
-        self,
-        call: Call,
-        scope: Scope,
-        permit: Observation,
-        result: object,
-        cause: BaseException | None,
-    ) -> None:
-        """Record the outcome."""
-        if result is not NOTHING:
-            permit.response = result
-        self.cancel(call, scope, permit, cause)
-
-    def cancel(
-        self, call: Call, scope: Scope, permit: Observation, cause: BaseException | None
-    ) -> None:
-        """Record that it was cancelled, or that it failed."""
-        ctx = context_of(call, scope)
-        try:
-            permit.end(ctx, cause)
-        except Exception as error:
-            log_error(error)
+def _end(
+    observation: Observation, ctx: ClientRequestContext, cause: BaseException | None
+) -> None:
+    try:
+        observation.end(ctx, cause)
+    except Exception as error:
+        log_error(error)
 
 
 def log_error(error: Exception) -> None:

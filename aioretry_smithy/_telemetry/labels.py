@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from .._context.context import record_of
 from .._hedging.hedged_request import is_good
 from .._request.keys import group_key
 from .._text import encodable
@@ -164,7 +163,7 @@ def status_class(ctx: ClientRequestContext, cause: BaseException | None) -> str:
     """
     if cause is not None and not isinstance(cause, Exception):
         return "superseded" if ctx.log.superseded else "cancelled"
-    if cause is not None and record_of(ctx)[1].was_refused:
+    if cause is not None and ctx.record.was_refused:
         return "refused"
     if not ctx.log.sent:
         return "unsent"
@@ -188,7 +187,7 @@ def connection_waits(ctx: ClientRequestContext) -> dict[str, float]:
 
     Nothing where that is not timed, and no part that did not happen.
     """
-    if record_of(ctx)[1].connection is None:
+    if ctx.record.connection is None:
         return {}
     timings = ctx.log.connection
     parts = {part: getattr(timings, part) for part in ("queued", "dns", "connect")}

@@ -14,7 +14,6 @@ from prometheus_client.registry import Collector
 
 from .._breaker.state import CircuitState
 from .._context.client import ClientT
-from .._context.context import record_of
 from .._errors import bad_argument
 from .._text import encodable
 from .client import Observation, TelemetryClient
@@ -246,7 +245,7 @@ class MeteredClient(TelemetryClient[ClientT]):
         metrics, subject = self._metrics, self._subject(ctx, request)
         if self.sees_call(ctx):
             call, is_hedged = _Call(metrics, request, subject), self.surrounds_hedges
-            call.hedges = HedgeCount(record_of(ctx)[0]) if is_hedged else None
+            call.hedges = HedgeCount(ctx.call) if is_hedged else None
             return call
         attempt = _Attempt(metrics, request, subject)
         # Not the attempt's number: a decorator may send twice in one attempt.
@@ -281,7 +280,7 @@ class _Call(_Timed):
 
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
         if self.hedges is not None:
-            self.hedges.tell(record_of(ctx)[0], self._count_hedges)
+            self.hedges.tell(ctx.call, self._count_hedges)
         labels = (*self._labels, _stop_reason(ctx, cause))
         self._metrics.call_duration.labels(*labels).observe(self._elapsed())
 

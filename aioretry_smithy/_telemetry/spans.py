@@ -22,7 +22,6 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from .._context.context import record_of
 from .._log.error_text import describe_error
 from .._request.request import HttpRequest
 from .client import Observation, TelemetryClient, log_error
@@ -91,7 +90,7 @@ class Traced(Observation):
         self._prepare(client, ctx)
         self._instruments = telemetry.instruments.get()
         self._loop = asyncio.get_running_loop()
-        self._start = nanoseconds(record_of(ctx)[0], self._loop.time())
+        self._start = nanoseconds(ctx.call, self._loop.time())
         self._span: Span | None = None
         # Measured with it, a long duration leads to the span that took so long.
         self._context: Context | None = None
@@ -101,7 +100,7 @@ class Traced(Observation):
         if self._context is not None:
             # A server gets a span in headers; a function runs in it.
             if client.is_innermost and isinstance(request, HttpRequest):
-                self._inject(telemetry.propagator, self._context, record_of(ctx)[0])
+                self._inject(telemetry.propagator, self._context, ctx.call)
             self._token = contexts.attach(self._context)
 
     @abstractmethod
@@ -179,7 +178,7 @@ class Traced(Observation):
                 self._span = None
         if self._span is None and self._instruments is None:
             return
-        end = nanoseconds(record_of(ctx)[0], self._loop.time())
+        end = nanoseconds(ctx.call, self._loop.time())
         last = self._last_attributes(ctx, cause)
         failure = self._error_type(ctx, cause)
         if failure is not None:

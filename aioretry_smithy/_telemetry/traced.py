@@ -10,7 +10,6 @@ from opentelemetry.trace import Span, SpanKind, Tracer
 
 from .._call.recorder import cause_of
 from .._context.client import ClientT
-from .._context.context import record_of
 from .._log.request_log import log_of
 from .._log.timeline import until_next
 from .._masking.mask import HIDDEN
@@ -61,7 +60,7 @@ class TracedAttempt(Traced):
         """End the span, and measure."""
         self._waits = connection_waits(ctx)
         # By an open circuit further in, so that nothing went out.
-        self._sends["refused"] += record_of(ctx)[1].was_refused
+        self._sends["refused"] += ctx.record.was_refused
         if self._span is not None and ctx.log.superseded:
             self._span.set_attribute("aioretry_smithy.superseded", True)
         super().end(ctx, cause)
@@ -69,7 +68,7 @@ class TracedAttempt(Traced):
         if tracer is None or context is None or self._span is None:
             return
         if not ctx.log.is_complete:
-            trace_body(tracer, context, *record_of(ctx))
+            trace_body(tracer, context, ctx.call, ctx.record)
 
     def _first_attributes(self, ctx: ClientRequestContext) -> Attributes:
         request = self.request
@@ -102,7 +101,7 @@ class TracedAttempt(Traced):
         return attributes
 
     def _add_events(self, span: Span, ctx: ClientRequestContext) -> None:
-        times = record_of(ctx)[1].connection
+        times = ctx.record.connection
         if times is not None:
             for part, seconds in self._waits.items():
                 span.set_attribute(f"{_CONNECTION}.{part}", seconds)
@@ -154,8 +153,8 @@ class TracedCall(Traced):
     ) -> None:
         self._is_retried = client.surrounds_retries
         is_hedged = client.surrounds_hedges
-        self._hedges = HedgeCount(record_of(ctx)[0]) if is_hedged else None
-        self._attempts_before = record_of(ctx)[0].attempts_made
+        self._hedges = HedgeCount(ctx.call) if is_hedged else None
+        self._attempts_before = ctx.call.attempts_made
         self._last_before = next(
             (each.attempt or 0 for each in reversed(ctx.log.children)), 0
         )
@@ -167,7 +166,7 @@ class TracedCall(Traced):
         if instruments is not None and self._hedges is not None:
             subject, context = self._subject.measured, self._context
             self._hedges.tell(
-                record_of(ctx)[0],
+                ctx.call,
                 lambda kind, number: instruments.hedges[kind].add(
                     number, subject, context
                 ),
@@ -189,7 +188,7 @@ class TracedCall(Traced):
     def _add_events(self, span: Span, ctx: ClientRequestContext) -> None:
         last = self._last_before
         requests = [each for each in ctx.log.children if (each.attempt or 0) > last]
-        number = record_of(ctx)[0].attempts_made - self._attempts_before
+        number = ctx.call.attempts_made - self._attempts_before
         # Where nothing retries, nobody gives the attempt a log of its own.
         number = number if requests or self._is_retried else 1
         span.set_attribute("aioretry_smithy.attempts", number)
@@ -206,9 +205,7 @@ class TracedCall(Traced):
                 name = "aioretry_smithy.wait"
                 attributes["aioretry_smithy.delay"] = log.delay
                 attributes["aioretry_smithy.delay_source"] = log.delay_source
-            span.add_event(
-                name, attributes, nanoseconds(record_of(ctx)[0], end - log.delay)
-            )
+            span.add_event(name, attributes, nanoseconds(ctx.call, end - log.delay))
 
     def _measure(
         self, instruments: TrafficInstruments, seconds: float, attributes: Attributes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from calls import begin, end, record_of
+from calls import begin, end
 
 pytest.importorskip("opentelemetry")
 
@@ -20,7 +20,7 @@ class BrokenTracer:
 async def test_tracer_that_fails_is_reported(caplog):
     """It breaks neither the call nor what else waits for the end of the body."""
     ctx = begin()
-    trace_body(BrokenTracer(), Context(), *record_of(ctx))
+    trace_body(BrokenTracer(), Context(), ctx.call, ctx.record)
     end(ctx, TimeoutError())
 
     assert ["RuntimeError"] == [
