@@ -10,12 +10,15 @@ import os
 import hypothesis
 import story_at_odds
 import story_bodies
+import story_endpoints
 import story_faults
 import story_functions
 import story_hedges
+import story_keys
 import story_limits
 import story_operations
 import story_requests
+import story_tokens
 import story_waits
 from story import story
 from story_chains import CHAINS
@@ -41,13 +44,25 @@ SETS = {
     "functions": story_functions.STORIES,
     "operations": story_operations.STORIES,
     "waits": story_waits.STORIES,
+    "endpoints": story_endpoints.STORIES,
+    "tokens": story_tokens.STORIES,
+    "keys": story_keys.STORIES,
 }
 """By name: functions that tell a story, by name."""
 
 LOOP = os.environ.get("AIORETRY_SMITHY_TEST_LOOP", "asyncio")
 """The loop that sockets are met on."""
 
-IN_VIRTUAL_TIME = ("limits", "faults", "functions", "operations", "waits")
+IN_VIRTUAL_TIME = (
+    "limits",
+    "faults",
+    "functions",
+    "operations",
+    "waits",
+    "endpoints",
+    "tokens",
+    "keys",
+)
 """The sets that meet no socket."""
 
 LEFT_OUT = {
