@@ -171,7 +171,7 @@ class HealthChecks:
         """Ask an endpoint; return the status, or what went wrong."""
         asked = self._group._service.find(self._path) or state.endpoint.url
         try:
-            url = state.url_of(self._path, asked)
+            url = state.url_of(asked)
             return await self._request(session, url, state.middleware)
         except asyncio.CancelledError:
             task = asyncio.current_task()

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .._call.call import Call
-    from .._call.hooks import Scope
+    from .._context.context import ClientRequestContext
     from .._request.endpoint import Endpoint
     from .roster import Roster
     from .state import EndpointState
@@ -78,10 +77,10 @@ class Choice:
         """Say whether one that was not tried is well, in the first group with any."""
         return bool(self._untried(tried))
 
-    def other_for(self, call: Call, scope: Scope) -> EndpointState | None:
+    def other_for(self, ctx: ClientRequestContext) -> EndpointState | None:
         """Return another endpoint for a request that is sent again; None for none."""
-        untried = self._untried({self.endpoint, *tries_of(call)})
-        return untried[0].roster.choose(call, scope, untried) if untried else None
+        untried = self._untried({self.endpoint, *tries_of(ctx.call)})
+        return untried[0].roster.choose(ctx, untried) if untried else None
 
     def to(self, state: EndpointState) -> Choice:
         """Return the way to another endpoint."""

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .._call.recorder import begin_after_wait
 from .._context.chain import check_inside
 from .._context.client import DecoratingClient, HttpClient
+from .._context.recording import close_result, record_error
 from .._errors import bad_argument
+from .._request.routed import RoutedRequest
 from .._request.service import ServiceBehind, endpoint_of
+from .choice import give_up
 from .group import EndpointGroup
-from .hooks import BalancingHooks
+from .pin import choose_pinned, wait_for_pinned
+from .proxies import goes_through_proxy
+from .visit import Visit
 
 if TYPE_CHECKING:
+    import aiohttp
     from aiohttp.typedefs import StrOrURL
     from yarl import URL
 
     from .._context.client import Decorator
+    from .._context.context import ClientRequestContext
+    from .._request.request import HttpRequest
     from .._request.service import Service
+    from .choice import Chosen
 
 
 class LoadBalancingClient(DecoratingClient[HttpClient]):
@@ -45,7 +55,6 @@ class LoadBalancingClient(DecoratingClient[HttpClient]):
         self._service = group._service
         if service is not None:
             self._service = ServiceBehind(group._service, service)
-        self._hooks = BalancingHooks(group, self._service)
 
     @classmethod
     def new_decorator(
@@ -80,6 +89,87 @@ class LoadBalancingClient(DecoratingClient[HttpClient]):
             return cls(delegate, group, url)
 
         return decorator
+
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Choose an endpoint, send the request there, and learn from the outcome."""
+        try:
+            visit, request = await self._begin(ctx, request)
+        except BaseException as cause:
+            record_error(ctx, cause)
+            raise
+        if visit is None:
+            return await self.delegate.execute(ctx, request)
+        try:
+            response = await self.delegate.execute(ctx, request)
+        except Exception as cause:
+            await visit.end(ctx, None, cause)
+            raise
+        except BaseException as cause:
+            visit.break_off(ctx, cause)
+            raise
+        try:
+            await visit.end(ctx, response, None)
+        except BaseException:
+            close_result(ctx, response)
+            raise
+        return response
+
+    async def _begin(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> tuple[Visit | None, HttpRequest]:
+        """Begin to visit an endpoint, if one is to be chosen; return what to send."""
+        asked = self._service.find(request.target)
+        if asked is None or request.route is not None:
+            return None, request
+        if self._is_left_to_proxy(ctx, request, asked):
+            routed = RoutedRequest.to(None, self._service.whole(asked), request)
+            ctx.record.request = routed.without_body()
+            return None, routed
+        chosen = self._choose(ctx, request)
+        if chosen is None:
+            chosen = await self._wait(ctx, request)
+            asked = self._service.find(request.target)
+            if asked is None:
+                # The endpoints are others by now, and have no origin that it names.
+                give_up(chosen)
+                return None, request
+        visit = Visit(chosen, asked)
+        return visit, visit.begin(ctx, request)
+
+    def _is_left_to_proxy(
+        self, ctx: ClientRequestContext, request: HttpRequest, asked: URL
+    ) -> bool:
+        """Say whether a proxy finds the address, so that nothing is chosen."""
+        group, service = self._group, self._service
+        if not group._has_addresses:
+            return False
+        if not goes_through_proxy(ctx.call, request, service, asked):
+            return False
+        group._warn_of_proxy()
+        # The names may be several, from which one is chosen all the same.
+        return group._has_one_name
+
+    def _choose(self, ctx: ClientRequestContext, request: HttpRequest) -> Chosen | None:
+        """Choose an endpoint; None where there is none yet."""
+        options = ctx.call.options
+        if options is not None and options.endpoint is not None:
+            return choose_pinned(self._group, ctx, request, options.endpoint)
+        return self._group._pick(ctx, request)
+
+    async def _wait(self, ctx: ClientRequestContext, request: HttpRequest) -> Chosen:
+        """Choose an endpoint once there is one."""
+        call = ctx.call
+        options, started = call.options, call.loop.time()
+        chosen: Chosen
+        if options is not None and options.endpoint is not None:
+            pin = options.endpoint
+            chosen = await wait_for_pinned(self._group, ctx, request, pin)
+        else:
+            chosen = await self._group._wait(ctx, request)
+        begin_after_wait(call, ctx.record, call.loop.time() - started, "endpoint")
+        return chosen
 
     @property
     def group(self) -> EndpointGroup:

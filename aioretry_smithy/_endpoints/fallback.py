@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import StrOrURL
     from yarl import URL
 
-    from .._call.call import Call
-    from .._call.hooks import Scope
+    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .roster import Roster, Waiting
     from .state import EndpointState
@@ -42,9 +41,6 @@ class Member(Protocol):
 
     @property
     def _has_addresses(self) -> bool: ...
-
-    @property
-    def _needs_attempt(self) -> bool: ...
 
     def _parts(self) -> tuple[MutableMapping[Waiting, bool], ...]: ...
 
@@ -123,10 +119,6 @@ class Fallback:
     def _has_one_name(self) -> bool:
         return False
 
-    @property
-    def _needs_attempt(self) -> bool:
-        return any(each._needs_attempt for each in self._members)
-
     def _parts(self) -> tuple[MutableMapping[Waiting, bool], ...]:
         first, other = self._members
         return (*first._parts(), *other._parts())
@@ -144,34 +136,36 @@ class Fallback:
         return tuple(known[endpoint] for endpoint in dict.fromkeys(listed))
 
     def _pick(
-        self, call: Call, scope: Scope, request: HttpRequest | None
+        self, ctx: ClientRequestContext, request: HttpRequest | None
     ) -> Choice | None:
         # A URL that a decorator has taken for one of the service names none of them.
-        rosters = self._rosters(call.loop, request) or self._rosters(call.loop)
+        loop = ctx.call.loop
+        rosters = self._rosters(loop, request) or self._rosters(loop)
         for roster in rosters:
-            permit = roster.pick(call, scope, request, is_followed=True)
+            permit = roster.pick(ctx, request, is_followed=True)
             if permit is None and roster.awaited_until is not None:
                 return None
             if permit is None:
                 roster.serve_expired()
-                permit = roster.pick(call, scope, request, is_followed=True)
+                permit = roster.pick(ctx, request, is_followed=True)
             if permit is not None:
                 return Choice(permit, self._service.key, rosters)
         # All are out, so all of the first that has any are in use.
         for roster in rosters:
-            permit = roster.pick(call, scope, request)
+            permit = roster.pick(ctx, request)
             if permit is not None:
                 return Choice(permit, self._service.key, rosters)
         return None
 
     async def _wait(
-        self, call: Call, scope: Scope, request: HttpRequest | None
+        self, ctx: ClientRequestContext, request: HttpRequest | None
     ) -> Choice:
         """Choose an endpoint once there is one.
 
         Raises:
             EndpointGroupError: There is none in time.
         """
+        call = ctx.call
         loop = call.loop
         rosters = self._rosters(loop, request) or self._rosters(loop)
         patience = max(each.patience for each in rosters)
@@ -180,7 +174,7 @@ class Fallback:
         while any(each.may_fill for each in rosters):
             await self._change(loop, rosters, until if loop.time() < until else ends)
             check_open(call)
-            chosen = self._pick(call, scope, request)
+            chosen = self._pick(ctx, request)
             if chosen is not None:
                 return chosen
             now = loop.time()

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from yarl import URL
 
-from .._context.context import state_of
+from .._context.context import ClientRequestContext
 from .._errors import bad_argument, check_positive, checked_name
 from .._listeners import Listeners
 from .._request.service import Service
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 
     from aiohttp.typedefs import StrOrURL
 
-    from .._call.call import Call
-    from .._call.hooks import Scope
-    from .._context.context import ClientRequestContext
     from .._request.endpoint import Endpoint
     from .._request.request import HttpRequest
     from .choice import Chosen
@@ -215,7 +212,7 @@ class EndpointGroup(Shared):
 
         It does not count as under way there.
         """
-        chosen = self._pick(*state_of(ctx), None)
+        chosen = self._pick(_checked(ctx), None)
         return None if chosen is None else chosen.state.endpoint
 
     async def select(self, ctx: ClientRequestContext) -> Endpoint:
@@ -224,9 +221,8 @@ class EndpointGroup(Shared):
         Raises:
             EndpointGroupError: There was none in time.
         """
-        call, scope = state_of(ctx)
-        chosen = self._pick(call, scope, None)
-        chosen = chosen or await self._wait(call, scope, None)
+        chosen = self._pick(_checked(ctx), None)
+        chosen = chosen or await self._wait(ctx, None)
         return chosen.state.endpoint
 
     async def when_ready(
@@ -297,11 +293,6 @@ class EndpointGroup(Shared):
             self._source.fill(roster)
         return roster.states
 
-    @property
-    def _needs_attempt(self) -> bool:
-        """Whether its strategies look at more of an attempt than its record."""
-        return self._settings.needs_attempt
-
     def _parts(self) -> tuple[MutableMapping[Waiting, bool], ...]:
         """Return what each group that it consists of knows of those it is in."""
         return (self._above,)
@@ -344,24 +335,24 @@ class EndpointGroup(Shared):
         return roster
 
     def _pick(
-        self, call: Call, scope: Scope, request: HttpRequest | None
+        self, ctx: ClientRequestContext, request: HttpRequest | None
     ) -> Chosen | None:
         """Choose an endpoint for a request; None where there is none."""
-        roster = self._roster
-        if roster is None or roster.loop is not call.loop:
-            roster = self._roster_in(call.loop)
-        return roster.pick(call, scope, request)
+        roster, loop = self._roster, ctx.call.loop
+        if roster is None or roster.loop is not loop:
+            roster = self._roster_in(loop)
+        return roster.pick(ctx, request)
 
     async def _wait(
-        self, call: Call, scope: Scope, request: HttpRequest | None
+        self, ctx: ClientRequestContext, request: HttpRequest | None
     ) -> Chosen:
         """Choose an endpoint once there is one.
 
         Raises:
             EndpointGroupError: There is none in time.
         """
-        roster = self._roster_in(call.loop)
-        return await choice_in(roster, self._name, call, scope, request)
+        roster = self._roster_in(ctx.call.loop)
+        return await choice_in(roster, self._name, ctx, request)
 
     @property
     def _has_addresses(self) -> bool:
@@ -383,6 +374,17 @@ class EndpointGroup(Shared):
 
 class _GroupOfGroups(Fallback, EndpointGroup):
     """Several groups, of which one serves while none before it has any that is well."""
+
+
+def _checked(ctx: object) -> ClientRequestContext:
+    """Return a context.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if not isinstance(ctx, ClientRequestContext):
+        raise bad_argument("ctx", ctx, "a ClientRequestContext")
+    return ctx
 
 
 def _tell(group: Callable[[], EndpointGroup | None], event: Event) -> None:

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from .._call.call import Call
-    from .._call.hooks import Scope
+    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .choice import Chosen
     from .roster import Roster, Waiting
@@ -127,10 +126,6 @@ class HealthCheckedEndpointGroup(EndpointGroup):
     def _warn_of_proxy(self) -> None:
         self._group._warn_of_proxy()
 
-    @property
-    def _needs_attempt(self) -> bool:
-        return self._group._needs_attempt
-
     def _parts(self) -> tuple[MutableMapping[Waiting, bool], ...]:
         return self._group._parts()
 
@@ -153,16 +148,16 @@ class HealthCheckedEndpointGroup(EndpointGroup):
         return self._group._states()
 
     def _pick(
-        self, call: Call, scope: Scope, request: HttpRequest | None
+        self, ctx: ClientRequestContext, request: HttpRequest | None
     ) -> Chosen | None:
-        return self._used_in(call.loop)._pick(call, scope, request)
+        return self._used_in(ctx.call.loop)._pick(ctx, request)
 
     async def _wait(
-        self, call: Call, scope: Scope, request: HttpRequest | None
+        self, ctx: ClientRequestContext, request: HttpRequest | None
     ) -> Chosen:
-        chosen = await self._used_in(call.loop)._wait(call, scope, request)
+        chosen = await self._used_in(ctx.call.loop)._wait(ctx, request)
         try:
-            self._used_in(call.loop)
+            self._used_in(ctx.call.loop)
         except RuntimeError:
             give_up(chosen)
             raise

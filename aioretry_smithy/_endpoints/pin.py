@@ -13,7 +13,7 @@ from .waiting import check_open, too_late, why_out
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-    from .._call.call import Call
+    from .._context.context import ClientRequestContext
     from .._request.endpoint import Endpoint
     from .._request.request import HttpRequest
     from .._request.service import Service
@@ -40,7 +40,7 @@ class Group(Protocol):
 
 
 def choose_pinned(
-    group: Group, call: Call, request: HttpRequest, pin: Endpoint
+    group: Group, ctx: ClientRequestContext, request: HttpRequest, pin: Endpoint
 ) -> Choice | None:
     """Return the endpoint that was named, also one that is out.
 
@@ -50,7 +50,7 @@ def choose_pinned(
         EndpointGroupError: It has left.
         ValueError: It is none of the group's.
     """
-    rosters = _rosters_of(group, call, request)
+    rosters = _rosters_of(group, ctx.call.loop, request)
     for roster in rosters:
         if roster.now() >= roster.due_at:
             roster.catch_up()
@@ -68,7 +68,7 @@ def choose_pinned(
 
 
 async def wait_for_pinned(
-    group: Group, call: Call, request: HttpRequest, pin: Endpoint
+    group: Group, ctx: ClientRequestContext, request: HttpRequest, pin: Endpoint
 ) -> Choice:
     """Return the endpoint that was named once there is a list.
 
@@ -76,11 +76,12 @@ async def wait_for_pinned(
         EndpointGroupError: There was no list in time, or the endpoint has left.
         ValueError: It is none of the group's.
     """
-    loop, rosters = call.loop, _rosters_of(group, call, request)
+    call = ctx.call
+    loop, rosters = call.loop, _rosters_of(group, call.loop, request)
     patience = max(each.patience for each in rosters)
     until = loop.time() + min(patience, call.remaining(call))
     while True:
-        chosen = choose_pinned(group, call, request, pin)
+        chosen = choose_pinned(group, ctx, request, pin)
         if chosen is not None:
             return chosen
         if loop.time() >= until:
@@ -89,8 +90,10 @@ async def wait_for_pinned(
         check_open(call)
 
 
-def _rosters_of(group: Group, call: Call, request: HttpRequest) -> tuple[Roster, ...]:
-    return group._rosters(call.loop, request) or group._rosters(call.loop)
+def _rosters_of(
+    group: Group, loop: AbstractEventLoop, request: HttpRequest
+) -> tuple[Roster, ...]:
+    return group._rosters(loop, request) or group._rosters(loop)
 
 
 def _is_meant(pin: Endpoint, endpoint: Endpoint) -> bool:

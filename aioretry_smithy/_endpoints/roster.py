@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from .._call.call import Call
-    from .._call.hooks import Scope
+    from .._breaker.strategy import CircuitBreakerStrategy
+    from .._context.context import ClientRequestContext
     from .._request.endpoint import Endpoint
     from .._request.request import HttpRequest
     from .._request.service import Service
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .outliers import OutlierDetection
     from .selection import EndpointSelectionStrategy
     from .settings import GroupSettings
-    from .state import Judge, Tell
+    from .state import Tell
 
 
 _KEPT: Final = 300.0
@@ -57,12 +57,10 @@ class Roster:
 
     __slots__ = (
         "_is_expired",
-        "_judge",
         "_lacking_since",
         "_left",
         "_may_fill",
         "_serves_expired",
-        "_verdicts",
         "above",
         "checker",
         "detection",
@@ -78,6 +76,7 @@ class Roster:
         "selection",
         "service_key",
         "states",
+        "strategy",
         "tell",
         "turn",
         "unsettled",
@@ -108,8 +107,8 @@ class Roster:
     checker: Callable[[], object] | None
     """Is told that there are endpoints to check; None where nothing checks them."""
 
-    _judge: Judge
-    """Says what an outcome says of its endpoint, where its status does not."""
+    strategy: CircuitBreakerStrategy
+    """Says what an outcome says of its endpoint."""
 
     has_list: bool
     """Whether there was a list of endpoints yet."""
@@ -137,8 +136,7 @@ class Roster:
         # Since when requests wait, while there is nothing to choose from.
         self._lacking_since: float | None = None
         self.patience: float = settings.selection_timeout
-        strategy = settings.strategy
-        self._judge, self._verdicts = strategy._judge, strategy._verdicts
+        self.strategy: CircuitBreakerStrategy = settings.strategy
         self.discovery: Discovery | None = None
         self.last_failure: BaseException | None = None
         self.queue: WaitQueue[bool] = WaitQueue()
@@ -331,8 +329,7 @@ class Roster:
 
     def pick(
         self,
-        call: Call,
-        scope: Scope,
+        ctx: ClientRequestContext,
         request: HttpRequest | None = None,
         *,
         is_followed: bool = False,
@@ -342,30 +339,31 @@ class Roster:
         Without a *request* there is no trial. What is out is chosen only for want of
         others, and not where others follow.
         """
+        call = ctx.call
         if self.due_at < math.inf and call.loop.time() >= self.due_at:
             self.catch_up()
         if self.due and request is not None:
             for state in self.due:
-                if may_try(state, call, scope, request) and (
-                    self.selection._may_try(state, call, scope)
+                if may_try(state, ctx, request) and (
+                    self.selection._may_try(state, ctx)
                 ):
-                    return Trial(state, call, scope, request)
+                    return Trial(state, ctx, request)
         well: Sequence[EndpointState] = self.well
         if is_followed and all(each.is_out for each in well):
             return None
         if not well:
             return None
         # An attempt is among the requests of its call.
-        if len(call.sent) > (scope is not call):
-            well = least_tried(call, scope.record, well)
-        return self.selection._choose(self, call, scope, well)
+        if len(call.sent) > (ctx.attempt is not None):
+            well = least_tried(call, ctx.record, well)
+        return self.selection._choose(self, ctx, well)
 
     def choose(
-        self, call: Call, scope: Scope, among: Sequence[EndpointState]
+        self, ctx: ClientRequestContext, among: Sequence[EndpointState]
     ) -> EndpointState | None:
         """Choose one for a request that is sent again; None where it is to stay."""
         selection = self.selection
-        return selection._choose(self, call, scope, among) if selection._moves else None
+        return selection._choose(self, ctx, among) if selection._moves else None
 
     async def wait(self, until: float) -> None:
         """Wait until the list may have changed, or is to be asked for again."""

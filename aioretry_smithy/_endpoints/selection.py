@@ -8,7 +8,6 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from .._chance import dice as chance
-from .._context.context import context_of
 from .._errors import (
     bad_argument,
     check_not_negative,
@@ -22,8 +21,6 @@ from .latency import seconds_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .._call.call import Call
-    from .._call.hooks import Scope
     from .._context.context import ClientRequestContext
     from .state import EndpointState, Peers
 
@@ -40,9 +37,6 @@ class EndpointSelectionStrategy:
     ...     def select(self, ctx, candidates):
     ...         return min(candidates, key=lambda each: each.in_flight)
     """
-
-    _is_built_in: ClassVar[bool] = False
-    """Whether it looks at no context, so that none need be made."""
 
     _moves: ClassVar[bool] = True
     """Whether what is sent again at once may go to another endpoint."""
@@ -72,19 +66,19 @@ class EndpointSelectionStrategy:
         raise NotImplementedError
 
     def _choose(
-        self, roster: Peers, call: Call, scope: Scope, well: Sequence[EndpointState]
+        self, roster: Peers, ctx: ClientRequestContext, well: Sequence[EndpointState]
     ) -> EndpointState:
         """Ask it; refuse what is no candidate.
 
         What goes wrong is a mistake of its author's: no retry would mend it.
         """
         try:
-            return _checked(self.select(context_of(call, scope), well), well)
+            return _checked(self.select(ctx, well), well)
         except Exception as error:
             mark_raised_by_caller(error)
             raise
 
-    def _may_try(self, state: EndpointState, call: Call, scope: Scope) -> bool:
+    def _may_try(self, state: EndpointState, ctx: ClientRequestContext) -> bool:
         """Say whether a request may go to an endpoint that is to be tried."""
         return True
 
@@ -180,15 +174,13 @@ class _BuiltIn(EndpointSelectionStrategy):
 
     __slots__ = ()
 
-    _is_built_in = True
-
     def select(
         self, ctx: ClientRequestContext, candidates: Sequence[EndpointState]
     ) -> EndpointState:
         return self._best(candidates[0].roster, candidates)
 
     def _choose(
-        self, roster: Peers, call: Call, scope: Scope, well: Sequence[EndpointState]
+        self, roster: Peers, ctx: ClientRequestContext, well: Sequence[EndpointState]
     ) -> EndpointState:
         return self._best(roster, well)
 
@@ -219,7 +211,7 @@ class _PeakEwma(_BuiltIn):
         return self.failure_penalty
 
     def _choose(
-        self, roster: Peers, call: Call, scope: Scope, well: Sequence[EndpointState]
+        self, roster: Peers, ctx: ClientRequestContext, well: Sequence[EndpointState]
     ) -> EndpointState:
         number = len(well)
         if number == 1:
@@ -335,9 +327,9 @@ class _Sticky(EndpointSelectionStrategy):
         name = key.encode("utf-8", "surrogatepass")
         return max(candidates, key=lambda each: _score(name, each))
 
-    def _may_try(self, state: EndpointState, call: Call, scope: Scope) -> bool:
+    def _may_try(self, state: EndpointState, ctx: ClientRequestContext) -> bool:
         candidates = (*state.roster.well, state)
-        return self._choose(state.roster, call, scope, candidates) is state
+        return self._choose(state.roster, ctx, candidates) is state
 
     def __repr__(self) -> str:
         return f"EndpointSelectionStrategy.sticky({name_of(self._key)})"

@@ -75,11 +75,6 @@ class GroupSettings:
         detection = self.outlier_detection
         return (None if detection is None else detection.strategy) or _USUAL
 
-    @property
-    def needs_attempt(self) -> bool:
-        """Whether something looks at more of an attempt than its record."""
-        return not (self.selection._is_built_in and self.strategy._verdicts)
-
     def __str__(self) -> str:
         detection = self.outlier_detection
         return f"selection={self.selection!r}, outlier_detection={detection!r}"

@@ -14,15 +14,14 @@ from .latency import seconds_of
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Callable, Container, Mapping, Sequence
+    from collections.abc import Callable, Container, Sequence
 
     import aiohttp
-    from aiohttp.typedefs import StrOrURL
     from yarl import URL
 
+    from .._breaker.strategy import CircuitBreakerStrategy
     from .._breaker.window import SlidingWindow
-    from .._call.call import Call
-    from .._call.hooks import Scope
+    from .._context.context import ClientRequestContext
     from .._request.endpoint import Endpoint
     from .discovery import Listed
     from .latency import Scale
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from .outliers import OutlierDetection
 
     Event = Callable[[EndpointGroupListener, Group], None]
-    Judge = Callable[..., object]
     Tell = Callable[[Event], None]
 
 
@@ -53,13 +51,11 @@ class Peers(Protocol):
     scale: Scale
     service_key: str
     states: tuple[EndpointState, ...]
+    strategy: CircuitBreakerStrategy
     tell: Tell
     turn: float
     unsettled: int
     well: tuple[EndpointState, ...]
-
-    _judge: Judge
-    _verdicts: Mapping[int, bool]
 
     @property
     def is_followed(self) -> bool:
@@ -83,7 +79,7 @@ class Peers(Protocol):
         ...
 
     def choose(
-        self, call: Call, scope: Scope, among: Sequence[EndpointState]
+        self, ctx: ClientRequestContext, among: Sequence[EndpointState]
     ) -> EndpointState | None:
         """Choose one for a request that is sent again; None where it is to stay."""
         ...
@@ -220,7 +216,7 @@ class EndpointState:
         self.window = self.unreached = None
         self.rounds = Rounds()
         self.is_set_aside, self.is_guess, self.is_reserve = False, True, False
-        self._urls: dict[StrOrURL, URL] = {}
+        self._urls: dict[URL, URL] = {}
 
     def list_as(self, listed: Listed, place: int) -> None:
         """Take what the list says of it now, and its place there."""
@@ -267,27 +263,27 @@ class EndpointState:
         """Whether it has answered, and not failed since."""
         return self.grown > 0.0 and not self.penalty
 
-    def url_of(self, target: StrOrURL, asked: URL) -> URL:
-        """Return the URL there for a *target* that asks for what is *asked*."""
-        url = self._urls.get(target)
+    def url_of(self, asked: URL) -> URL:
+        """Return the URL there for what is *asked*."""
+        url = self._urls.get(asked)
         if url is None:
             url = asked if asked.absolute else joined(self.endpoint.url, asked)
-            keep(self._urls, target, url)
+            keep(self._urls, asked, url)
         return url
 
     def has_other(self, tried: Container[Endpoint]) -> bool:
         """Say whether an endpoint of the group is well that was not tried."""
         return any(each.endpoint not in tried for each in self.roster.well_now())
 
-    def other_for(self, call: Call, scope: Scope) -> EndpointState | None:
+    def other_for(self, ctx: ClientRequestContext) -> EndpointState | None:
         """Return another endpoint for a request that is sent again; None for none.
 
         One that is well and that the call has not tried.
         """
-        tried = {self.endpoint, *tries_of(call)}
+        tried = {self.endpoint, *tries_of(ctx.call)}
         well = self.roster.well_now()
         untried = [each for each in well if each.endpoint not in tried]
-        return untried[0].roster.choose(call, scope, untried) if untried else None
+        return untried[0].roster.choose(ctx, untried) if untried else None
 
     def to(self, state: EndpointState) -> EndpointState:
         """Return the way to another endpoint of the group: that."""

@@ -11,7 +11,7 @@ from .ejection import end_trial, give_up_trial
 
 if TYPE_CHECKING:
     from .._call.call import Call
-    from .._call.hooks import Scope
+    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .state import EndpointState
 
@@ -20,19 +20,20 @@ _LONGEST: Final = 3.0
 
 
 def may_try(
-    state: EndpointState, call: Call, scope: Scope, request: HttpRequest
+    state: EndpointState, ctx: ClientRequestContext, request: HttpRequest
 ) -> bool:
     """Say whether a request may try an endpoint for which that is due.
 
     It is the first one of its call, and one that may be sent again; any one where none
     such has come for a time.
     """
-    record = scope.record
+    record = ctx.record
     if record.number not in {None, 1} or record.is_hedge:
         return False
     detection, until = state.roster.detection, state.ejected_until
     if detection is None or until is None:
         return False
+    call = ctx.call
     is_late = call.loop.time() >= until + detection.ejection_time
     return is_late or _may_be_sent_again(call, request)
 
@@ -61,8 +62,7 @@ class Trial:
 
     Args:
         state: The endpoint.
-        call: The call.
-        scope: The call or the attempt.
+        ctx: The call or the attempt.
         request: The request.
     """
 
@@ -75,7 +75,7 @@ class Trial:
     """Whether it was cancelled because it took too long."""
 
     def __init__(
-        self, state: EndpointState, call: Call, scope: Scope, request: HttpRequest
+        self, state: EndpointState, ctx: ClientRequestContext, request: HttpRequest
     ) -> None:
         self.state = state
         state.trial = self
@@ -85,9 +85,10 @@ class Trial:
         # How often the task was to be cancelled before.
         self._before = 0
         self._timer: asyncio.TimerHandle | None = None
-        if call.deadline_of(scope.record) != call.deadline:
+        call = ctx.call
+        if ctx.deadline != call.deadline:
             return
-        is_attempt = scope is not call or call.attempt_began is not None
+        is_attempt = ctx.attempt is not None
         if is_attempt and _may_retry(call) and _may_be_sent_again(call, request):
             self._task = task = asyncio.current_task()
             self._before = 0 if task is None else task.cancelling()

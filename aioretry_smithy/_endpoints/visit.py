@@ -5,12 +5,20 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from .._call.hooks import Changed
+import aiohttp
+
+from .._breaker.strategy import checked_verdict
+from .._call.connection_end import end_with
+from .._call.response_facts import connection_of
+from .._context.context import context_of
+from .._context.recording import record_error
+from .._failures.marks import mark_raised_by_caller
+from .._failures.safety import is_of_proxy
 from .._request.endpoint import origin_key
 from .._request.routed import RoutedRequest
 from .._request.service import joined, path_after
 from .choice import Choice, give_up
-from .learning import learn
+from .learning import learn, learn_from_loser
 from .trial import Trial
 
 if TYPE_CHECKING:
@@ -19,6 +27,7 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.hooks import Scope
     from .._call.record import Record
+    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .choice import Chosen, Permit
     from .state import EndpointState
@@ -26,28 +35,17 @@ if TYPE_CHECKING:
 _current: ContextVar[Visit | None] = ContextVar("aioretry_smithy_visit", default=None)
 
 
-class Visit(Changed):
+class Visit:
     """A request that an endpoint was chosen for, up to its answer.
 
-    It is the permit of the request, and until it is closed the sign that gives it.
+    After :meth:`begin` comes exactly one of :meth:`end` and :meth:`break_off`.
 
     Args:
-        call: The call.
-        record: The record of the request.
         chosen: The endpoint, the trial of one, or how it was chosen.
-        url: The URL there.
-        request: The request, as it was before.
+        asked: What the endpoint is asked for.
     """
 
-    __slots__ = (
-        "about",
-        "chosen",
-        "outer",
-        "route",
-        "sender",
-        "state",
-        "url",
-    )
+    __slots__ = ("about", "chosen", "outer", "route", "sender", "state", "url")
 
     chosen: Permit
     """What was chosen; once it is sent again, the endpoint where it is."""
@@ -61,29 +59,88 @@ class Visit(Changed):
     about: tuple[Call, Record] | None
     """The call and the record; None once it is over, or has left by a redirect."""
 
-    def __init__(
-        self, call: Call, record: Record, chosen: Chosen, url: URL, request: HttpRequest
-    ) -> None:
-        self.permit = self
-        self.about = call, record
+    url: URL
+    """The URL there."""
+
+    def __init__(self, chosen: Chosen, asked: URL) -> None:
         self.state = state = chosen.state
         if isinstance(chosen, Choice):
             self.route, self.chosen = chosen, chosen.permit
         else:
             self.route, self.chosen = state, chosen
-        self.url = url
+        self.url = state.url_of(asked)
         # aiohttp's timer of the last send that reached the endpoint: one for each send,
         # and for all hops of that.
         self.sender: object = None
+
+    def begin(self, ctx: ClientRequestContext, request: HttpRequest) -> HttpRequest:
+        """Count a request as under way, and return it as it is to be sent there."""
+        record = ctx.record
+        self.about = ctx.call, record
         # Calls made for this one have visits of their own.
         self.outer = _current.get()
         _current.set(self)
-        state.in_flight += 1
-        record.route = route = self.route
-        self.request = routed = RoutedRequest.to(route, url, request)
-        record.request = routed.without_body() if call.care else routed
+        self.state.in_flight += 1
+        record.route = self.route
+        routed = RoutedRequest.to(self.route, self.url, request)
+        record.request = routed.without_body()
+        return routed
 
-    def close(self, record: Record) -> bool:
+    async def end(
+        self,
+        ctx: ClientRequestContext,
+        response: aiohttp.ClientResponse | None,
+        cause: Exception | None,
+    ) -> None:
+        """Learn from the outcome; the request is over when its body has ended.
+
+        Raises:
+            Exception: The strategy of the group has raised it.
+        """
+        record = ctx.record
+        if self._close(record):
+            return
+        call, state, chosen = ctx.call, self.state, self.chosen
+        if response is None:
+            state.in_flight -= 1
+        else:
+            _end_with_body(state, response)
+        if isinstance(chosen, Trial):
+            chosen.stop()
+        if not record.was_sent if cause is None else is_of_proxy(cause):
+            # Something on this side has answered, or a proxy has failed.
+            learn(state, call, record, chosen, None, verdict=None)
+            return
+        verdict = None
+        try:
+            judged = state.roster.strategy.should_report_as_success(ctx, cause)
+            verdict = await checked_verdict(judged)
+        except BaseException as error:
+            _record_mistake(ctx, error)
+            raise
+        finally:
+            learn(state, call, record, chosen, cause, verdict=verdict)
+
+    def break_off(self, ctx: ClientRequestContext, cause: BaseException) -> None:
+        """Count the request as over, because something broke into it.
+
+        Raises:
+            TimeoutError: It was a trial that was cut.
+        """
+        record = ctx.record
+        if self._close(record):
+            return
+        state, call, chosen = self.state, ctx.call, self.chosen
+        state.in_flight -= 1
+        is_cut = isinstance(chosen, Trial) and chosen.stop()
+        if record.race is not None and record.race.is_superseded:
+            learn_from_loser(state, call, record, chosen)
+        elif is_cut:
+            raise _timed_out(ctx, state, chosen) from cause
+        else:
+            learn(state, call, record, chosen, None, verdict=None)
+
+    def _close(self, record: Record) -> bool:
         """Follow the request no longer; say whether it has left before.
 
         Tasks and timers that began meanwhile, such as those of a connection in the
@@ -91,13 +148,13 @@ class Visit(Changed):
         body, and what they send later is none of this request.
         """
         if record.has_moved:
-            # Hooks further out know of the service alone.
+            # Clients further out know of the service alone.
             record.has_moved = False
         # It is another one where a call is closed in another task than it began in.
         if _current.get() is self:
             _current.set(self.outer)
         has_left = self.about is None
-        self.about = self.outer = self.sender = self.permit = self.request = None
+        self.about = self.outer = self.sender = None
         return has_left
 
     def leave(self, call: Call, record: Record) -> None:
@@ -123,6 +180,33 @@ class Visit(Changed):
         state.in_flight += 1
         self.route = route = self.route.to(state)
         return route
+
+
+def _end_with_body(state: EndpointState, response: aiohttp.ClientResponse) -> None:
+    """Count a request as over when the body of its response has ended."""
+    connection = connection_of(response)
+    # The body of a mock never ends.
+    if connection is None or not isinstance(response, aiohttp.ClientResponse):
+        state.in_flight -= 1
+    else:
+        end_with(connection, state.end)
+
+
+def _record_mistake(ctx: ClientRequestContext, error: BaseException) -> None:
+    """Record what the user's strategy raised, which no retry would mend."""
+    if isinstance(error, Exception):
+        mark_raised_by_caller(error)
+    record_error(ctx, error)
+
+
+def _timed_out(
+    ctx: ClientRequestContext, state: EndpointState, permit: Permit
+) -> TimeoutError:
+    """Make the failure of a trial that was cut, and learn from it."""
+    error = TimeoutError("no answer to a trial in time")
+    record_error(ctx, error)
+    learn(state, ctx.call, ctx.record, permit, error, verdict=False)
+    return error
 
 
 def note_hop(url: URL, sender: object) -> None:
@@ -174,7 +258,7 @@ def move_resend(
     if not may_move or route is None or route.key != before.key:
         return request
     path = path_after(before.endpoint.url, request.url)
-    state = None if path is None else visit.route.other_for(call, scope)
+    state = None if path is None else visit.route.other_for(context_of(call, scope))
     if path is None or state is None:
         return request
     is_same = state.endpoint.url == before.endpoint.url

@@ -13,7 +13,7 @@ from .errors import (
 
 if TYPE_CHECKING:
     from .._call.call import Call
-    from .._call.hooks import Scope
+    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .roster import Roster
     from .state import EndpointState
@@ -31,20 +31,23 @@ async def ready_in(roster: Roster, until: float) -> bool:
 
 
 async def choice_in(
-    roster: Roster, name: str, call: Call, scope: Scope, request: HttpRequest | None
+    roster: Roster,
+    name: str,
+    ctx: ClientRequestContext,
+    request: HttpRequest | None,
 ) -> EndpointState | Trial:
     """Choose an endpoint for a request once there is one.
 
     Args:
         roster: The endpoints.
         name: The name of the group.
-        call: The call.
-        scope: The call or the attempt.
+        ctx: The call or the attempt.
         request: The request; None for one that is no trial.
 
     Raises:
         EndpointGroupError: There is none in time.
     """
+    call = ctx.call
     loop = call.loop
     until = loop.time() + min(roster.patience, call.remaining(call))
     while roster.may_fill:
@@ -52,7 +55,7 @@ async def choice_in(
         check_open(call)
         if loop.time() >= until:
             roster.serve_expired()
-        chosen = roster.pick(call, scope, request)
+        chosen = roster.pick(ctx, request)
         if chosen is not None:
             return chosen
         if loop.time() >= until:

@@ -17,7 +17,6 @@ from aioretry_smithy import (
     DynamicEndpointGroup,
     Endpoint,
     EndpointGroup,
-    EndpointSelectionStrategy,
     EndpointSelectionTimeoutError,
     LoadBalancingClient,
     RequestLog,
@@ -256,15 +255,6 @@ def test_endpoint_of_both_groups_is_shown_once():
     group = a.or_else(b)
 
     assert ["a", "b"] == [*map(str, group.endpoints)]
-
-
-def test_strategy_of_any_group_may_ask_for_contexts():
-    """Then attempts have one."""
-    sticky = EndpointSelectionStrategy.sticky(lambda ctx: "key")
-    group = of("a").or_else(of("b", selection=sticky))
-
-    assert group._needs_attempt
-    assert not of("a").or_else(of("b"))._needs_attempt
 
 
 async def test_group_that_nobody_keeps_is_collected():

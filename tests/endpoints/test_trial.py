@@ -9,7 +9,6 @@ import asyncio
 
 import pytest
 from balanced import IN_ORDER, Fleet, at, call, group_of, out, state_of
-from calls import call_and_scope
 from chains import SAFELY, after, refused, retrying, silence
 
 from aioretry_smithy import (
@@ -464,10 +463,7 @@ async def test_endpoint_that_is_well_needs_none():
 
     @client_decorator
     async def look(delegate, ctx, request):
-        seen.extend(
-            may_try(state_of(each, "a"), *call_and_scope(ctx), request)
-            for each in groups
-        )
+        seen.extend(may_try(state_of(each, "a"), ctx, request) for each in groups)
         return await delegate.execute(ctx, request)
 
     async with Fleet().session(groups[0], look) as client:
