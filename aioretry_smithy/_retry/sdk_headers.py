@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
-from .._call.hooks import Changed, Hooks
 from .._context.client import DecoratingClient, HttpClient
-from .._context.context import attributes_of
+from .._context.recording import record_error
 
 if TYPE_CHECKING:
-    from .._call.call import Call
-    from .._call.hooks import Scope
+    import aiohttp
+
+    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
 
 _ID: Final = "amz-sdk-invocation-id"
@@ -49,32 +49,35 @@ def sdk_headers(delegate: HttpClient) -> HttpClient:
     return SdkHeadersClient(delegate)
 
 
-class _SdkHeaders(Hooks):
-    __slots__ = ()
-
-    def enter(self, call: Call, scope: Scope, request: HttpRequest) -> Changed:
-        attributes = attributes_of(call)
-        if _ID not in attributes:
-            attributes[_ID] = str(uuid4())
-        headers = request.headers
-        headers.setdefault(_ID, attributes[_ID])
-        headers[_REQUEST] = _request_header(call, scope)
-        return Changed(request.replace(headers=headers))
-
-    def leave(self, *outcome: object) -> None:
-        pass
-
-
 class SdkHeadersClient(DecoratingClient):
     """Adds the headers of :func:`sdk_headers`."""
 
     _serves = "sessions"
-    _hooks = _SdkHeaders()
+
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Send the request with the headers."""
+        try:
+            request = _with_headers(ctx, request)
+        except BaseException as cause:
+            record_error(ctx, cause)
+            raise
+        return await self.delegate.execute(ctx, request)
 
 
-def _request_header(call: Call, scope: Scope) -> str:
-    attempt, config = scope.number or 1, call.retry_config
-    parts, most = [f"attempt={attempt}"], None
+def _with_headers(ctx: ClientRequestContext, request: HttpRequest) -> HttpRequest:
+    attributes, headers = ctx.attributes, request.headers
+    if _ID not in attributes:
+        attributes[_ID] = str(uuid4())
+    headers.setdefault(_ID, attributes[_ID])
+    headers[_REQUEST] = _request_header(ctx)
+    return request.replace(headers=headers)
+
+
+def _request_header(ctx: ClientRequestContext) -> str:
+    call, attempt, most = ctx.call, ctx.attempt or 1, None
+    parts, config = [f"attempt={attempt}"], call.retry_config
     if config is not None:
         most = config.max_total_attempts
         own = getattr(config.strategy, "max_attempts", most)
@@ -83,7 +86,7 @@ def _request_header(call: Call, scope: Scope) -> str:
     # A decorator outside may call again, and count beyond the limit.
     if most is not None and most >= attempt:
         parts.append(f"max={most}")
-    deadline = call.deadline_of(scope.record)
+    deadline = ctx.deadline
     if deadline is not None and deadline - call.started < _FOR_EVER:
         ends = datetime.fromtimestamp(call.wall_clock, UTC)
         ends += timedelta(seconds=deadline - call.started)

@@ -12,6 +12,7 @@ from chains import chain, response_of, session, set_time_of_day
 
 from aioretry_smithy import (
     Backoff,
+    LoggingClient,
     RequestLog,
     RetryConfig,
     RetryingClient,
@@ -208,3 +209,13 @@ def test_session_describes_it():
     described = SessionBuilder().decorator(sdk_headers).describe()
 
     assert "SdkHeadersClient" in described
+
+
+async def test_headers_that_are_none_fail_in_the_line_of_the_attempt(caplog):
+    """A logger further out is told what was wrong with them."""
+    row = sdk_headers, LoggingClient.new_decorator()
+    async with session([], *row) as client:
+        with pytest.raises(TypeError):
+            await client.get(URL, headers=7)
+
+    assert "cause=TypeError" in caplog.messages[-1]
