@@ -12,7 +12,7 @@ import aiohttp
 from .._bodies.truncated_body import TruncatedBody
 from .._call.time_limits import passed_limit
 from .._context.client import chain_of
-from .._context.context import record_of, state_of
+from .._context.context import state_of
 from .._context.recording import record_cut
 from .._errors import bad_argument, is_finite
 from .._failures.kept_cause import without_frames
@@ -145,8 +145,7 @@ class Cut(FaultKind):
         self, ctx: ClientRequestContext, response: aiohttp.ClientResponse
     ) -> None:
         """Let the body of *response* be cut."""
-        call, record = record_of(ctx)
-        cut = partial(record_cut, call, record.outcome, self._after)
+        cut = partial(record_cut, ctx.call, ctx.record.outcome, self._after)
         response.content = TruncatedBody(response, self._after, cut)
 
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from .._call.hooks import WAIT, Answer, Hooks, Sign
-from .._call.recorder import record_failure, record_injected
+from .._call.recorder import record_injected
 from .._context.client import DecoratingClient, Decorator, HttpClient
-from .._context.context import context_of
-from .._context.recording import record_result
+from .._context.recording import close_result, record_error, record_result
 from .._errors import bad_argument, is_plain_function
 from .._rules.conditions import checked_answer
 from .._text import name_of
@@ -20,8 +17,6 @@ from ._fault import FaultKind, InjectedFault, Latency, wait_for_answer
 if TYPE_CHECKING:
     import aiohttp
 
-    from .._call.call import Call
-    from .._call.hooks import Scope
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
 
@@ -102,9 +97,65 @@ class FaultInjectingClient(DecoratingClient[HttpClient]):
             return lambda delegate: delegate
         return lambda delegate: cls(delegate, faults, random, enabled)
 
-    @property
-    def _hooks(self) -> FaultHooks:  # type: ignore[override]
-        return FaultHooks(self._faults, self._random, self._enabled, self.delegate)
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Wait, then answer or raise in place of the server, or send the request on."""
+        try:
+            seconds, kind = self._struck_by(ctx, request)
+        except BaseException as cause:
+            record_error(ctx, cause)
+            raise
+        answer = await self._answer(ctx, request, seconds, kind)
+        if answer is not None:
+            return answer
+        response = await self.delegate.execute(ctx, request)
+        try:
+            kind.spoil(ctx, response)
+        except BaseException as cause:
+            record_error(ctx, cause)
+            close_result(ctx, response)
+            raise
+        return response
+
+    def _struck_by(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> tuple[float, FaultKind]:
+        """Return how long *request* is to wait, and the fault after that."""
+        seconds, enabled = 0.0, self._enabled
+        if callable(enabled) and not checked_answer("enabled", enabled(ctx, request)):
+            return seconds, FaultKind()
+        for fault in self._faults:
+            if fault._strikes(request, self._random):
+                if not isinstance(fault._kind, Latency):
+                    return seconds, fault._kind
+                seconds += fault._kind.draw(self._random)
+        return seconds, FaultKind()
+
+    async def _answer(
+        self,
+        ctx: ClientRequestContext,
+        request: HttpRequest,
+        seconds: float,
+        kind: FaultKind,
+    ) -> aiohttp.ClientResponse | None:
+        """Wait, then answer or raise; None where the request is to go on.
+
+        Whatever ends the wait, it was injected.
+        """
+        try:
+            if seconds:
+                await wait_for_answer(self.delegate, ctx, request, seconds)
+            answer = await kind.answer(self.delegate, ctx, request)
+            if answer is None:
+                return None
+            record_result(ctx, answer)
+        except BaseException as cause:
+            record_error(ctx, cause)
+            record_injected(ctx.record)
+            raise
+        record_injected(ctx.record)
+        return answer
 
     def describe(self) -> str:
         """Return the name and the settings of this client."""
@@ -112,73 +163,3 @@ class FaultInjectingClient(DecoratingClient[HttpClient]):
         if callable(self._enabled):
             settings.append(f"enabled={name_of(self._enabled)}")
         return f"{type(self).__name__}({', '.join(settings)})"
-
-
-@dataclass(frozen=True, eq=False)
-class FaultHooks(Hooks):
-    """Injects faults into requests.
-
-    Args:
-        faults: The faults.
-        random: Returns numbers in [0, 1).
-        enabled: Whether faults are injected.
-        delegate: What the requests go on to.
-    """
-
-    faults: tuple[InjectedFault, ...]
-    random: Callable[[], float]
-    enabled: Enabled
-    delegate: HttpClient
-
-    def enter(self, call: Call, scope: Scope, request: object) -> Sign:
-        """Wait for the fault, if one strikes."""
-        return WAIT
-
-    async def admit(
-        self, call: Call, scope: Scope, request: HttpRequest
-    ) -> FaultKind | Answer:
-        """Wait, then answer or raise in place of the server, or let the request go on.
-
-        Whatever ends the wait, it was injected.
-        """
-        ctx, record = context_of(call, scope), scope.record
-        seconds, kind = self._struck_by(ctx, request)
-        try:
-            if seconds:
-                await wait_for_answer(self.delegate, ctx, request, seconds)
-            answer = await kind.answer(self.delegate, ctx, request)
-            if answer is None:
-                return kind
-            record_result(ctx, answer)
-        except BaseException as cause:
-            record_failure(call, record, cause)
-            record_injected(record)
-            raise
-        record_injected(record)
-        return Answer(answer)
-
-    def leave(
-        self,
-        call: Call,
-        scope: Scope,
-        permit: FaultKind,
-        result: aiohttp.ClientResponse | Sign,
-        cause: Exception | None,
-    ) -> None:
-        """Spoil the response."""
-        if not isinstance(result, Sign):
-            permit.spoil(context_of(call, scope), result)
-
-    def _struck_by(
-        self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> tuple[float, FaultKind]:
-        """Return how long *request* is to wait, and the fault after that."""
-        seconds, enabled = 0.0, self.enabled
-        if callable(enabled) and not checked_answer("enabled", enabled(ctx, request)):
-            return seconds, FaultKind()
-        for fault in self.faults:
-            if fault._strikes(request, self.random):
-                if not isinstance(fault._kind, Latency):
-                    return seconds, fault._kind
-                seconds += fault._kind.draw(self.random)
-        return seconds, FaultKind()

@@ -15,9 +15,11 @@ from aioretry_smithy import (
     CircuitBreakerClient,
     FailFastError,
     HttpRequest,
+    LoggingClient,
     RequestLog,
     ResponseTimeoutError,
     SessionBuilder,
+    client_decorator,
     unwrap,
 )
 from aioretry_smithy.testing import (
@@ -384,8 +386,32 @@ class TestWords:
 
 
 async def test_replaced_delegate_counts():
-    """A hook made before its client got another delegate knows the new one."""
-    client = injecting(InjectedFault.hang())(ScriptedTransport([]))
-    client.delegate = other = ScriptedTransport([])
+    """From the next request on."""
+    client = injecting()(ScriptedTransport([]))
+    client.delegate = ScriptedTransport([204])
+    request = HttpRequest("GET", URL)
 
-    assert other is client._hooks.delegate
+    assert 204 == (await client.execute(begin(request), request)).status
+
+
+async def test_response_that_cannot_be_cut_is_closed(caplog):
+    """One of a user's own class, without a body; the lines say what failed."""
+    closed = []
+
+    class Answer:
+        status, headers = 200, {}
+
+        def close(self):
+            closed.append(self)
+
+    async def answer(delegate, ctx, request):
+        return Answer()
+
+    cut = injecting(InjectedFault.cut_body(after=1))
+    row = client_decorator(answer), cut, LoggingClient.new_decorator()
+    async with session([], *row) as client:
+        with pytest.raises(AttributeError, match="content"):
+            await client.get(URL)
+
+    assert 1 == len(closed)
+    assert "cause=AttributeError" in caplog.messages[-1]
