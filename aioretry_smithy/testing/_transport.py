@@ -137,26 +137,27 @@ class ScriptedTransport(Transport):
         self, call: Call, scope: Scope, request: HttpRequest
     ) -> Awaitable[aiohttp.ClientResponse]:
         """Take the next answer of the list."""
+        ctx = context_of(call, scope)
+        self.contexts.append(ctx)
+        self.requests.append(request)
         try:
-            return self._next_answer(call, scope, request)
+            note_request(scope, request)
+            return self._next_answer(ctx, request)
         except BaseException as cause:
             refused(call, scope, cause)
             raise
 
     def _next_answer(
-        self, call: Call, scope: Scope, request: HttpRequest
+        self, ctx: ClientRequestContext, request: HttpRequest
     ) -> Awaitable[aiohttp.ClientResponse]:
-        ctx, record = context_of(call, scope), scope.record
-        self.contexts.append(ctx)
-        self.requests.append(request)
-        note_request(scope, request)
+        call = ctx.call
         _refuse_as_session(call.session, request)
         _refuse(request)
-        if call.remaining(record) <= 0:
+        if ctx.remaining() <= 0:
             raise too_late(call)
         body = prepared_body(call, request.arguments.get("data"))
         if body is not None or request.arguments.get("json") is not None:
-            record.upload = Upload()  # unknown: it is not sent
+            ctx.record.upload = Upload()  # unknown: it is not sent
         if isinstance(body, ReplayablePayload):
             body.start()
         try:
