@@ -1,6 +1,8 @@
 """Benchmarks: what a call costs, beside bare aiohttp and beside the others.
 
     tox run -e bench                                  # everything, some minutes
+    tox run -e bench -- bounds                        # the bounds of what pages show
+    tox run -e bench -- costs                         # the table of the README
     tox run -e bench -- --quick                       # the bounds, about half a minute
     tox run -e bench -- --only stub-1 --rounds 31
     tox run -e bench -- --json FILE --plot FILE
@@ -16,6 +18,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -28,6 +31,7 @@ from report import Results, Row, content_of, rows_of, show
 from rounds import interleaved
 from scenarios import SCENARIOS, Scenario
 from server import serving
+from tables import TABLES, show_table
 from variants import installed
 
 
@@ -53,6 +57,9 @@ def _takes_part(variant: Variant, scenario: Scenario) -> bool:
 
 
 def main() -> None:
+    if {*sys.argv[1:2]} & {*TABLES}:
+        show_table()
+        return
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -16,7 +16,7 @@ from itertools import count
 from calling import BARE, BY_HAND, Call, Variant
 from function_variants import BARE_FUNCTION, in_turn
 from group_variants import BALANCED, CHOSEN, JOINED, NO_CHOICE, PATHS
-from rounds import differences, ratios
+from rounds import differences, ratios, ratios_of_least
 from stub import ADDRESS, Gate, stubbed
 from variants import TIMINGS, UNTIMED
 
@@ -153,6 +153,12 @@ SCENARIOS = {
         "stub, one after another",
         "us",
         partial(in_stub, one_after_another, [ADDRESS] * 2000, WARM_UP),
+    ),
+    "stub-least": Scenario(
+        "stub, one after another, least of the rounds",
+        "us",
+        partial(in_stub, one_after_another, [ADDRESS] * 2000, WARM_UP),
+        compare=ratios_of_least,
     ),
     "stub-1000": Scenario(
         "stub, 1000 at once",

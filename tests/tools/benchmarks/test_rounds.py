@@ -5,7 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from rounds import Estimate, differences, estimate, interleaved, order_of, ratios
+from rounds import (
+    Estimate,
+    differences,
+    estimate,
+    interleaved,
+    order_of,
+    ratios,
+    ratios_of_least,
+)
 
 
 @pytest.mark.parametrize(
@@ -34,6 +42,11 @@ def test_ratios_and_differences_compare_within_a_round():
     """A machine that was twice as slow in the second round changes no ratio."""
     assert [1.5, 1.5] == ratios([3.0, 6.0], [2.0, 4.0])
     assert [1.0, 2.0] == differences([3.0, 6.0], [2.0, 4.0])
+
+
+def test_least_of_all_rounds_are_compared():
+    """Whatever round each of them was found in."""
+    assert [1.5] == ratios_of_least([9.0, 3.0], [2.0, 4.0])
 
 
 def test_values_without_noise_have_no_interval():
