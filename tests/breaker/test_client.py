@@ -223,6 +223,25 @@ class TestStrategy:
         assert HALF_OPEN is breaker.state
         assert breaker.try_request().is_trial
 
+    @pytest.mark.parametrize("status", [200, 500])
+    async def test_an_error_of_the_circuit_breaker_goes_to_the_caller(self, status):
+        """A class of the user's may raise where it counts; the response is closed."""
+
+        class Broken(CircuitBreaker):
+            def on_success(self, permit=None):
+                raise LookupError("bug in the circuit breaker")
+
+            on_failure = on_success
+
+        releases = []
+        async with Scripted(
+            [responding(releases, status)], guarded(Broken("orders"))
+        ) as scripted:
+            with pytest.raises(LookupError, match="bug in the circuit breaker"):
+                await scripted.session.get(URL)
+
+        assert 1 == len(releases)
+
     @pytest.mark.parametrize(
         ("strategy", "error"),
         [

@@ -4,7 +4,7 @@ from functools import partial
 
 import aiohttp
 import pytest
-from chains import URL, Scripted, connected
+from chains import URL, Scripted, connected, retrying
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -13,6 +13,7 @@ from aioretry_smithy import (
     CircuitState,
     FailFastError,
     SessionBuilder,
+    capture_logs,
     new_response,
     unwrap,
 )
@@ -288,3 +289,22 @@ async def test_factory_that_makes_something_else_is_told():
 
     expected = "factory('localhost:80'): 'LOCALHOST:80' (expected: a CircuitBreaker)"
     assert expected == str(caught.value)
+
+
+async def test_an_error_of_the_factory_is_the_failure_of_the_attempt():
+    """So say the logs; nothing was sent."""
+    error = LookupError("bug in the factory")
+
+    def factory(key):
+        raise error
+
+    guarded = CircuitBreakerClient.new_per_host_decorator(factory)
+    with capture_logs() as logs:
+        async with Scripted([200], guarded, retrying()) as scripted:
+            with pytest.raises(LookupError) as caught:
+                await scripted.session.get(URL)
+
+    assert error is caught.value
+    (failed,) = logs[0].children
+    assert str(error) == str(failed.response_cause)
+    assert 0 == scripted.sent
