@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
@@ -11,7 +10,6 @@ from urllib.parse import urlencode
 from .._bodies.request_body import bytes_in_memory, form_charset, form_pairs
 from .._bodies.response_content import copy_head
 from .._body_text import BodyHead, is_text, shortened
-from .._call.hooks import Hooks, Sign
 from .._call.response_facts import headers_of
 from .._context.client import DecoratingClient, find_client
 from .._errors import bad_argument, check_int
@@ -21,9 +19,8 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .._call.call import Call
-    from .._call.hooks import Scope
     from .._context.client import Decorator, HttpClient
+    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
 
 _SCALARS = (str, int, float, type(None))
@@ -57,7 +54,25 @@ class ContentPreviewingClient(DecoratingClient):
     def __init__(self, delegate: HttpClient, max_length: int) -> None:
         super().__init__(delegate)
         self._max_length = max_length
-        self._hooks = _PreviewHooks(max_length)
+
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Keep how the request begins, send it, and copy how the response begins."""
+        record = ctx.record
+        preview = preview_of_request(
+            request, ctx.call.default_headers, self._max_length
+        )
+        if preview != record.request_preview:
+            record.request_preview = preview
+        response = await self.delegate.execute(ctx, request)
+        content_type = headers_of(response).get("Content-Type", "")
+        if is_text(content_type):
+            head = BodyHead(content_type, self._max_length)
+            if copy_head(response, head):
+                # That of a resend or a hedge, if one took the place of the first.
+                ctx.record.outcome.preview = head
+        return response
 
     @classmethod
     def new_decorator(cls, max_length: int) -> Decorator:
@@ -94,33 +109,6 @@ class ContentPreviewingClient(DecoratingClient):
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""
         return f"{type(self).__name__}(max_length={self._max_length})"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _PreviewHooks(Hooks):
-    max_length: int
-
-    def enter(self, call: Call, scope: Scope, request: HttpRequest) -> None:
-        scope.record.request_preview = preview_of_request(
-            request, call.default_headers, self.max_length
-        )
-
-    def leave(
-        self,
-        call: Call,
-        scope: Scope,
-        permit: None,
-        result: aiohttp.ClientResponse | Sign,
-        cause: Exception | None,
-    ) -> None:
-        if isinstance(result, Sign):
-            return
-        content_type = headers_of(result).get("Content-Type", "")
-        if is_text(content_type):
-            head = BodyHead(content_type, self.max_length)
-            if copy_head(result, head):
-                # That of a resend or a hedge, if one took the place of the first.
-                scope.record.outcome.preview = head
 
 
 def preview_of_request(
