@@ -4,54 +4,37 @@ from __future__ import annotations
 
 import sys
 from contextvars import copy_context
-from typing import TYPE_CHECKING
-
-from .._log.request_log import log_of
-from .hooks import LoggingHooks
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._call.call import Call
-    from .._call.hooks import Scope
-    from .._call.kinds import Request, Result
     from .._call.record import Record
-    from .._log.request_log import RequestLog
+
+    Write: TypeAlias = Callable[[Call, Record], None]
+    """Writes the lines of a call, or of an attempt of it."""
 
 
-class AfterBodyHooks(LoggingHooks):
-    """Writes the lines of a call when its body has ended, failed or was released."""
+def write_waiting(call: Call, record: Record) -> None:
+    """Write the lines of an earlier answer, before another one takes its place.
 
-    enters = True
+    A decorator around may send again while the body of the first is open.
+    """
+    waiting = [each for each in call.waiters if isinstance(each, _Lines)]
+    for lines in waiting:
+        lines.stop_waiting(record)
+    if waiting:
+        call.wake()
 
-    __slots__ = ()
 
-    def enter(self, call: Call, scope: Scope, request: Request) -> None:
-        """Write the lines of an earlier answer, before another one takes its place.
-
-        A decorator around may send again while the body of the first is open.
-        """
-        waiting = [each for each in call.waiters if isinstance(each, _Lines)]
-        for lines in waiting:
-            lines.stop_waiting(scope.record)
-        if waiting:
-            call.wake()
-
-    def leave(
-        self,
-        call: Call,
-        scope: Scope,
-        permit: None,
-        result: Result,
-        cause: BaseException | None,
-    ) -> None:
-        """Write the lines, now or when the body has ended."""
-        record = scope.record
-        outcome = record.outcome
-        if cause is None and outcome.ended is not None and outcome.body_ended is None:
-            call.wait_with(_Lines(call, record, self._write))
-        else:
-            self._write(log_of(call, record))
+def write_after_body(call: Call, record: Record, write: Write) -> None:
+    """Write the lines of an answer, now or when its body has ended."""
+    outcome = record.outcome
+    if outcome.ended is not None and outcome.body_ended is None:
+        call.wait_with(_Lines(call, record, write))
+    else:
+        write(call, record)
 
 
 class _Lines:
@@ -64,9 +47,7 @@ class _Lines:
 
     __slots__ = ("_call", "_context", "_is_due", "_record", "_write")
 
-    def __init__(
-        self, call: Call, record: Record, write: Callable[[RequestLog], None]
-    ) -> None:
+    def __init__(self, call: Call, record: Record, write: Write) -> None:
         self._call = call
         self._record = record
         self._context = copy_context()
@@ -85,4 +66,4 @@ class _Lines:
         if self._record.outcome.body_ended is None and not self._is_due:
             self._call.wait_with(self)
         else:
-            self._context.run(self._write, log_of(self._call, self._record))
+            self._context.run(self._write, self._call, self._record)

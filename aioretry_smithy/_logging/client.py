@@ -7,11 +7,12 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from .._context.client import ClientT, DecoratingClient, HttpClient
+from .._context.recording import close_result
 from .._errors import unqualified
 from .._masking.mask import Mask
-from .after_body import AfterBodyHooks
+from .after_body import write_after_body, write_waiting
+from .call_logger import CallLogger
 from .formatter import LogFormatter
-from .hooks import LoggingHooks
 from .settings import (
     FAILURE_LEVEL,
     REQUEST_LEVEL,
@@ -25,7 +26,9 @@ from .settings import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from .._call.kinds import Request
     from .._context.client import Decorator
+    from .._context.context import ClientRequestContext
     from .sampling import Sampling
     from .settings import LogAfter, Logger
 
@@ -44,14 +47,31 @@ class CommonLoggingClient(DecoratingClient[ClientT]):
     def __init__(self, delegate: ClientT, settings: LoggingSettings) -> None:
         super().__init__(delegate)
         self._settings = settings
-        self._hooks = (
-            AfterBodyHooks(settings)
-            if settings.log_after == "body"
-            else LoggingHooks(settings)
-        )
+        self._logger = CallLogger(settings)
+        self._is_after_body = settings.log_after == "body"
         self.mask: Mask | None = Mask(
             settings.sensitive_headers, settings.sensitive_query_parameters
         )
+
+    async def execute(self, ctx: ClientRequestContext, request: Request) -> Any:
+        """Send the request, then write the lines about it."""
+        write = self._logger.write
+        if self._is_after_body:
+            write_waiting(ctx.call, ctx.record)
+        try:
+            result = await self.delegate.execute(ctx, request)
+        except BaseException:
+            write(ctx.call, ctx.record)
+            raise
+        try:
+            if self._is_after_body:
+                write_after_body(ctx.call, ctx.record, write)
+            else:
+                write(ctx.call, ctx.record)
+        except BaseException:
+            close_result(ctx, result)
+            raise
+        return result
 
     @classmethod
     @unqualified

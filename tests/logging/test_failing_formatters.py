@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
+from calls import REQUEST, begin
 from chains import session
 
-from aioretry_smithy import RequestLog
+from aioretry_smithy import RequestLog, new_response
 from aioretry_smithy._logging.client import LoggingClient
+from aioretry_smithy.testing import ScriptedTransport
 
 if TYPE_CHECKING:
     pass
@@ -100,6 +102,33 @@ async def test_broken_filter_changes_nothing(logger, new, caplog, answer):
 
     assert answer == await call([answer], new())
     assert "a bug of the filter" in caplog.text
+
+
+@pytest.mark.parametrize("log_after", ["headers", "body"])
+async def test_program_that_is_stopped_by_a_handler_loses_no_response(
+    logger, new, log_after
+):
+    """What is no error of logging goes on; the response is closed, since nobody has it.
+
+    A signal may come while a line is written.
+    """
+
+    class Stopped(BaseException):
+        pass
+
+    def stop(record):
+        raise Stopped
+
+    logger.addFilter(stop)
+    response = new_response(REQUEST, body=b"whole")
+    answering = ScriptedTransport([lambda ctx, request: response])
+    closed = []
+    response.close = lambda: closed.append(True)
+
+    with pytest.raises(Stopped):
+        await new(log_after=log_after)(answering).execute(begin(), REQUEST)
+
+    assert [True] == closed
 
 
 async def test_broken_chance_changes_nothing(new, caplog):
