@@ -23,6 +23,7 @@ from variants import (
     BREAKER,
     FULL,
     INSIDE,
+    LOG_INSIDE,
     OUTSIDE,
     PLACES,
     RATE,
@@ -60,7 +61,7 @@ SHOWN: dict[str, tuple[Bound, ...]] = {
     ),
     "stub-least": (Bound(OUTSIDE, AIOHTTP_RETRY, 1.85, aim=1.50),),
     "stub-flaky": (Bound(README, BY_HAND, 4.0, aim=3.0),),
-    "loopback-50": (Bound(FULL, BARE, 1.42, aim=1.30),),
+    "loopback-50": (Bound(LOG_INSIDE, BARE, 1.42, aim=1.30),),
     "memory": (Bound(README, BARE, 2600.0, aim=2000.0),),
 }
 """Those of the chains that pages show, by the name of the scenario."""
@@ -91,7 +92,7 @@ BOUNDS: dict[str, tuple[Bound, ...]] = {
 }
 """By the name of the scenario."""
 
-_SESSIONS = (BARE, BY_HAND, AIOHTTP_RETRY, RETRY, README, FULL, STANDARD)
+_SESSIONS = (BARE, BY_HAND, AIOHTTP_RETRY, RETRY, README, FULL, LOG_INSIDE, STANDARD)
 _LIMITED = (BREAKER, PLACES, RATE)
 _WITH_OWN = (WRAPPED_AIOHTTP_RETRY, OUTSIDE, INSIDE)
 _OF_GROUPS = (JOINED, GROUP, NO_CHOICE, CHOICE)

@@ -41,6 +41,7 @@ from aioretry_smithy.smithy import (
 RETRY = "ours: retry"
 README = "ours: README's chain"
 FULL = "ours: retry + breaker + log off"
+LOG_INSIDE = "ours: breaker + log off + retry"
 OUTSIDE = "ours: full, 1 function outside"
 INSIDE = "ours: full, 1 function inside"
 IN_FUNCTION = "ours: full in rpc(), retry"
@@ -197,6 +198,12 @@ def ours() -> list[Variant]:
         _chain("retry", retrying()),
         _chain("smithy standard", smithy()),
         Variant(FULL, partial(chain, *full()), "ours"),
+        Variant(
+            LOG_INSIDE,
+            partial(chain, breaker(), logging_off(), retrying()),
+            "ours",
+            retries=False,  # otherwise it writes a line for each failure
+        ),
         Variant(OUTSIDE, partial(chain, *full(), plain_function), "ours"),
         Variant(INSIDE, partial(chain, plain_function, *full()), "ours"),
         Variant(
