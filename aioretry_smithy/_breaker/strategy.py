@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from .._call.rounds import THROTTLING, is_throttled, status_judged
-from .._context.context import context_of
 from .._errors import UnprocessedRequestError, bad_argument
 from .._failures.groups import peel
 from .._failures.marks import raised_by_caller
@@ -19,9 +18,6 @@ from .._failures.safety import is_of_server
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .._call.call import Call
-    from .._call.hooks import Scope
-    from .._call.record import Record
     from .._context.context import ClientRequestContext
 
 # What most answers are to it; a dictionary is asked quicker than a range.
@@ -82,12 +78,6 @@ class CircuitBreakerStrategy(ABC):
         """Which statuses are a success or a failure, whatever else there is to see."""
         return {}
 
-    def _judge(
-        self, call: Call, scope: Scope, cause: Exception | None
-    ) -> bool | Awaitable[bool | None] | None:
-        """Ask it, for an endpoint; one that needs no context is given none."""
-        return self.should_report_as_success(context_of(call, scope), cause)
-
     @staticmethod
     def on_server_error_status(
         *, count_throttling: bool = True
@@ -127,19 +117,7 @@ class _OnServerErrorStatus(CircuitBreakerStrategy):
     def should_report_as_success(
         self, ctx: ClientRequestContext, cause: Exception | None
     ) -> bool | None:
-        return self._verdict(ctx.call, ctx.record, cause)
-
-    @property
-    def _verdicts(self) -> Mapping[int, bool]:
-        unsure = () if self.count_throttling else THROTTLING
-        return {each: _VERDICTS[each] for each in _VERDICTS.keys() - unsure}
-
-    def _judge(self, call: Call, scope: Scope, cause: Exception | None) -> bool | None:
-        return self._verdict(call, scope.record, cause)
-
-    def _verdict(
-        self, call: Call, record: Record, cause: Exception | None
-    ) -> bool | None:
+        call, record = ctx.call, ctx.record
         status = status_judged(record, cause)
         may_throttle = cause is not None or status in THROTTLING
         may_throttle &= not self.count_throttling
@@ -151,6 +129,11 @@ class _OnServerErrorStatus(CircuitBreakerStrategy):
             return False if _concerns_the_server(cause) else None
         # A function that has returned has no status.
         return None if record.outcome.ended is None else True
+
+    @property
+    def _verdicts(self) -> Mapping[int, bool]:
+        unsure = () if self.count_throttling else THROTTLING
+        return {each: _VERDICTS[each] for each in _VERDICTS.keys() - unsure}
 
     def __repr__(self) -> str:
         setting = "" if self.count_throttling else "count_throttling=False"
