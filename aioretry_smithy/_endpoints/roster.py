@@ -356,14 +356,14 @@ class Roster:
         # An attempt is among the requests of its call.
         if len(call.sent) > (ctx.attempt is not None):
             well = least_tried(call, ctx.record, well)
-        return self.selection._choose(self, ctx, well)
+        return self.selection._choose(ctx, well)
 
     def choose(
         self, ctx: ClientRequestContext, among: Sequence[EndpointState]
     ) -> EndpointState | None:
         """Choose one for a request that is sent again; None where it is to stay."""
         selection = self.selection
-        return selection._choose(self, ctx, among) if selection._moves else None
+        return selection._choose(ctx, among) if selection._moves else None
 
     async def wait(self, until: float) -> None:
         """Wait until the list may have changed, or is to be asked for again."""

@@ -66,14 +66,14 @@ class EndpointSelectionStrategy:
         raise NotImplementedError
 
     def _choose(
-        self, roster: Peers, ctx: ClientRequestContext, well: Sequence[EndpointState]
+        self, ctx: ClientRequestContext, candidates: Sequence[EndpointState]
     ) -> EndpointState:
         """Ask it; refuse what is no candidate.
 
         What goes wrong is a mistake of its author's: no retry would mend it.
         """
         try:
-            return _checked(self.select(ctx, well), well)
+            return _checked(self.select(ctx, candidates), candidates)
         except Exception as error:
             mark_raised_by_caller(error)
             raise
@@ -170,22 +170,14 @@ _USUAL_PENALTY: Final = 1.0
 
 
 class _BuiltIn(EndpointSelectionStrategy):
-    """Looks at the states alone."""
+    """Looks at the states alone, and is right."""
 
     __slots__ = ()
 
-    def select(
+    def _choose(
         self, ctx: ClientRequestContext, candidates: Sequence[EndpointState]
     ) -> EndpointState:
-        return self._best(candidates[0].roster, candidates)
-
-    def _choose(
-        self, roster: Peers, ctx: ClientRequestContext, well: Sequence[EndpointState]
-    ) -> EndpointState:
-        return self._best(roster, well)
-
-    def _best(self, roster: Peers, well: Sequence[EndpointState]) -> EndpointState:
-        raise NotImplementedError
+        return self.select(ctx, candidates)
 
     def __repr__(self) -> str:
         name = type(self).__name__.strip("_")
@@ -210,21 +202,22 @@ class _PeakEwma(_BuiltIn):
     def _failure_penalty(self) -> float:
         return self.failure_penalty
 
-    def _choose(
-        self, roster: Peers, ctx: ClientRequestContext, well: Sequence[EndpointState]
+    def select(
+        self, ctx: ClientRequestContext, candidates: Sequence[EndpointState]
     ) -> EndpointState:
-        number = len(well)
+        number, roster = len(candidates), candidates[0].roster
         if number == 1:
-            return well[0]
+            return candidates[0]
         if roster.unsettled:
-            return self._best(roster, well)
+            return self._choose_anew(roster, candidates)
         first = int(chance() * number)
         second = int(chance() * (number - 1))
-        one, other = well[first], well[second + (second >= first)]
+        one, other = candidates[first], candidates[second + (second >= first)]
         cost = one.heat * (one.in_flight + 1) * other.weight
         return one if cost <= other.heat * (other.in_flight + 1) * one.weight else other
 
-    def _best(self, roster: Peers, well: Sequence[EndpointState]) -> EndpointState:
+    @staticmethod
+    def _choose_anew(roster: Peers, well: Sequence[EndpointState]) -> EndpointState:
         """Choose where some have not answered yet, or failed since."""
         now = roster.now()
         preferred = _first_to_ask(well, now)
@@ -275,8 +268,11 @@ def _two(well: Sequence[EndpointState]) -> Sequence[EndpointState]:
 class _LeastRequests(_BuiltIn):
     __slots__ = ()
 
-    def _best(self, roster: Peers, well: Sequence[EndpointState]) -> EndpointState:
-        return min(_two(well), key=lambda each: (each.in_flight + 1) / each.weight)
+    def select(
+        self, ctx: ClientRequestContext, candidates: Sequence[EndpointState]
+    ) -> EndpointState:
+        drawn = _two(candidates)
+        return min(drawn, key=lambda each: (each.in_flight + 1) / each.weight)
 
 
 class _RoundRobin(_BuiltIn):
@@ -284,9 +280,11 @@ class _RoundRobin(_BuiltIn):
 
     __slots__ = ()
 
-    def _best(self, roster: Peers, well: Sequence[EndpointState]) -> EndpointState:
-        chosen, first = well[0], math.inf
-        for state in well:
+    def select(
+        self, ctx: ClientRequestContext, candidates: Sequence[EndpointState]
+    ) -> EndpointState:
+        roster, chosen, first = candidates[0].roster, candidates[0], math.inf
+        for state in candidates:
             # One that was out for a while does not make up for all of it.
             turn = max(state.turn, roster.turn - 1.0 / state.weight)
             if turn < first:
@@ -299,8 +297,10 @@ class _RoundRobin(_BuiltIn):
 class _InOrder(_BuiltIn):
     __slots__ = ()
 
-    def _best(self, roster: Peers, well: Sequence[EndpointState]) -> EndpointState:
-        return min(well, key=lambda each: each.place)
+    def select(
+        self, ctx: ClientRequestContext, candidates: Sequence[EndpointState]
+    ) -> EndpointState:
+        return min(candidates, key=lambda each: each.place)
 
 
 _LEAST_REQUESTS: Final = _LeastRequests()
@@ -329,7 +329,7 @@ class _Sticky(EndpointSelectionStrategy):
 
     def _may_try(self, state: EndpointState, ctx: ClientRequestContext) -> bool:
         candidates = (*state.roster.well, state)
-        return self._choose(state.roster, ctx, candidates) is state
+        return self._choose(ctx, candidates) is state
 
     def __repr__(self) -> str:
         return f"EndpointSelectionStrategy.sticky({name_of(self._key)})"

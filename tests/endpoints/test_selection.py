@@ -30,7 +30,7 @@ from aioretry_smithy import (
     EndpointGroup,
     EndpointSelectionStrategy,
 )
-from aioretry_smithy._endpoints.selection import _BuiltIn, shuffled_start
+from aioretry_smithy._endpoints.selection import shuffled_start
 
 PEAK_EWMA = EndpointSelectionStrategy.peak_ewma()
 LEAST = EndpointSelectionStrategy.least_requests()
@@ -378,12 +378,6 @@ class TestOwn:
             await call(client)
 
         assert 1.0 == state_of(group, "a").latency
-
-
-def test_ready_made_base_chooses_nothing():
-    """Each of them has a way of its own."""
-    with pytest.raises(NotImplementedError):
-        _BuiltIn().select(None, [state_of(group_of("a"), "a")])
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ async def choice() -> AsyncIterator[Call]:
     now = loop.time()
 
     async def call(path: str) -> int:
-        state = choose(roster, unused, roster.well)
+        state = choose(unused, roster.well)
         state.in_flight += 1
         note_answer(state, 0.01, scale.growth(now))
         state.in_flight -= 1
