@@ -328,6 +328,15 @@ class TestSelect:
         assert {"a", "b"} == {*map(name_of, seen)}
         assert {0} == {each.in_flight for each in group.states.values()}
 
+    async def test_wants_a_context(self):
+        """Such as the one that a request comes with."""
+        group = group_of("a")
+
+        with bad_argument("ctx", group, "a ClientRequestContext"):
+            group.select_now(group)
+        with bad_argument("ctx", None, "a ClientRequestContext"):
+            await group.select(None)
+
     async def test_none_is_found_in_an_empty_group(self):
         """And none that will never come is waited for."""
         seen = []
