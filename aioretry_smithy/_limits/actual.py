@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from .._call.call import Call
     from .._call.record import Record
+    from .._context.context import ClientRequestContext
     from .bucket import Charge
     from .cost import Actual
     from .rate_limit import RateLimit
@@ -25,8 +26,7 @@ _logger = logging.getLogger("aioretry_smithy")
 
 
 def ask_for_actual(
-    call: Call,
-    record: Record,
+    ctx: ClientRequestContext,
     limit: RateLimit,
     charge: Charge,
     response: aiohttp.ClientResponse,
@@ -38,7 +38,8 @@ def ask_for_actual(
     actual = limit._actual
     if actual is None:
         return
-    asked = _Asked(actual, limit, charge, record, weakref.ref(response))
+    call = ctx.call
+    asked = _Asked(actual, limit, charge, ctx.record, weakref.ref(response))
     if not await_body(call, asked):
         was_buffered = getattr(call.retry_config, "buffer_response", False)
         asked(call, response, whole_body(response) if was_buffered else None)

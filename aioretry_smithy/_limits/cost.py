@@ -1,8 +1,8 @@
-"""Find out what requests cost."""
+"""Find out what requests cost, and keep with a response what it was charged for."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .._errors import bad_argument, check_not_negative, is_plain_function
 from .._failures.marks import mark_raised_by_caller
@@ -10,12 +10,17 @@ from .._failures.marks import mark_raised_by_caller
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import aiohttp
+
     from .._context.context import ClientRequestContext
     from .._log.request_log import RequestLog
     from .._request.request import HttpRequest
 
     Cost: TypeAlias = Callable[[ClientRequestContext, HttpRequest], float]
     Actual: TypeAlias = Callable[[RequestLog, bytes | None], float | None]
+
+_CHARGES: Final = "_aioretry_smithy_charges"
+"""The attribute of a response with what its limits have charged, by their ids."""
 
 
 def check_function(name: str, function: object, arguments: str) -> None:
@@ -44,3 +49,18 @@ def cost_of(
         mark_raised_by_caller(error)
         raise
     return figure
+
+
+def keep_charge(
+    response: aiohttp.ClientResponse, limit: object, charge: object
+) -> None:
+    """Let :func:`charge_of` find a charge, as long as somebody has the response."""
+    # One that a decorator has kept, and returns again, has that of the last request.
+    vars(response).setdefault(_CHARGES, {})[id(limit)] = limit, charge
+
+
+def charge_of(response: object, limit: object) -> object:
+    """Return what a limit has charged for the attempt that brought a response."""
+    kept = getattr(response, "__dict__", {}).get(_CHARGES, {})
+    # A limit that is kept here has its id for itself.
+    return kept.get(id(limit), (None, None))[1]

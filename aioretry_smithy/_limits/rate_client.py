@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
+from .._call.recorder import begin_after_wait
+from .._clock import NEAR, loop_time
 from .._context.client import DecoratingClient, HttpClient
+from .._context.recording import record_error
 from .._dry_run import DryRun
 from .._errors import bad_argument
+from .._failures.raised_answers import answer_of_server
 from .._request.keys import OneForAll, PerKey, service_key
-from .dry_rate_hooks import DryRateHooks
-from .queued import check_timeout
-from .rate_gate import RateGate, gate_of
-from .rate_hooks import RateHooks
+from .actual import ask_for_actual
+from .cost import keep_charge
+from .errors import RateLimitError
+from .queued import check_timeout, note_queue, unsent
+from .rate_gate import Passage, RateGate, gate_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    import aiohttp
+
     from .._context.client import Decorator
+    from .._context.context import ClientRequestContext
+    from .._request.request import HttpRequest
     from .rate_limit import RateLimit
+    from .rule import RatePermit
 
     RateGates: TypeAlias = OneForAll[RateGate] | PerKey[RateGate]
     RateLimits: TypeAlias = RateLimit | Sequence[RateLimit]
@@ -41,7 +52,6 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
     """
 
     _serves = "sessions"
-    _hooks: RateHooks
 
     def __init__(
         self,
@@ -51,10 +61,65 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
         dry_run: DryRun | None,
     ) -> None:
         super().__init__(delegate)
-        if dry_run is None:
-            self._hooks = RateHooks(gates, timeout)
-        else:
-            self._hooks = DryRateHooks(gates, timeout, dry_run=dry_run)
+        self._gates = gates
+        self._longest_wait = timeout
+        self._dry_run = dry_run
+
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Wait for a turn, send the request, and let the limits learn from the answer.
+
+        Raises:
+            RateLimitError: The turn does not come in time.
+            Exception: What the delegate or a function of the user's raises.
+        """
+        turn: RatePermit | None = None
+        try:
+            gate = self._gates.of(request)
+            if gate is not None:
+                turn = gate.try_pass(ctx.call.loop.time())
+                if turn is None:
+                    turn = await self._wait(ctx, request, gate)
+        except BaseException as error:
+            record_error(ctx, error)
+            raise
+        try:
+            response = await self.delegate.execute(ctx, request)
+        except BaseException as cause:
+            if turn is not None:
+                _learn_from_failure(turn, cause)
+            raise
+        if turn is not None:
+            _learn_from_answer(ctx, turn, response)
+        return response
+
+    async def _wait(
+        self, ctx: ClientRequestContext, request: HttpRequest, gate: RateGate
+    ) -> RatePermit:
+        """Wait for a turn at each limit, unless nothing is enforced.
+
+        Raises:
+            RateLimitError: It does not come in time.
+            Exception: A function of the user's has raised it.
+        """
+        call, started = ctx.call, loop_time()
+        latest = (
+            math.inf if self._longest_wait is None else started + self._longest_wait
+        )
+        # That of the attempt has not begun.
+        deadline = started + call.remaining(call)
+        if self._dry_run is not None:
+            return await _rehearse(self._dry_run, ctx, request, gate, latest, deadline)
+        try:
+            passage = await gate.wait(ctx, request, latest, deadline)
+        except RateLimitError as error:
+            note_queue(ctx, started)
+            unsent(error)
+            raise
+        if passage.waited:
+            begin_after_wait(call, ctx.record, passage.waited)
+        return passage
 
     @classmethod
     def new_decorator(
@@ -151,14 +216,58 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
         return MappingProxyType(
             {
                 key if number == 1 else f"{key}#{number}": limit
-                for key, gate in self._hooks.gates.in_use().items()
+                for key, gate in self._gates.in_use().items()
                 for number, limit in enumerate(gate.limits, 1)
             }
         )
 
     def describe(self) -> str:
         """Return the name and the settings of this client."""
-        hooks = self._hooks
-        dry = ", enforce=False" if isinstance(hooks, DryRateHooks) else ""
-        given = f"{hooks.gates!r}, timeout={hooks.timeout!r}{dry}"
+        dry = "" if self._dry_run is None else ", enforce=False"
+        given = f"{self._gates!r}, timeout={self._longest_wait!r}{dry}"
         return f"{type(self).__name__}({given})"
+
+
+async def _rehearse(
+    dry_run: DryRun,
+    ctx: ClientRequestContext,
+    request: HttpRequest,
+    gate: RateGate,
+    latest: float,
+    deadline: float,
+) -> RatePermit:
+    """Take a turn that has not come; or none, where it would come too late."""
+    try:
+        passage, limit, turn = await gate.rehearse(ctx, request, deadline)
+    except Exception as error:
+        dry_run.refused(request, error)
+        return gate.untaken()
+    seconds = turn - loop_time()
+    if limit is None:
+        return passage
+    if turn > latest + NEAR or turn >= deadline:
+        passage.give_back()
+        dry_run.refused(request, RateLimitError(limit, seconds))
+        return gate.untaken()
+    dry_run.waited(request, seconds, limit)
+    return passage
+
+
+def _learn_from_answer(
+    ctx: ClientRequestContext, turn: RatePermit, response: aiohttp.ClientResponse
+) -> None:
+    """Let the limits learn from an answer, and ask what it has cost."""
+    turn.learn(response)
+    if isinstance(turn, Passage):
+        for limit, charge in turn.charges:
+            keep_charge(response, limit, charge)
+            ask_for_actual(ctx, limit, charge, response)
+
+
+def _learn_from_failure(turn: RatePermit, cause: BaseException) -> None:
+    """Let the limits learn from an answer that was raised, or that there is none."""
+    answer = answer_of_server(cause)
+    if answer is None:
+        turn.lose()
+    else:
+        turn.learn(answer)

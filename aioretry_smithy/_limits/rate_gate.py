@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from .._clock import NEAR, loop_time
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
     LastTurn: TypeAlias = tuple[RateLimit, SharedTurn]
     """The limit that is asked last, and what waits for its turn."""
+
+    Rehearsed: TypeAlias = tuple["Passage", RateLimit | None, float]
+    """The turns that were taken, the limit whose turn is latest, and when that is.
+
+    There is no such limit where all turns have come.
+    """
 
 
 class Price(NamedTuple):
@@ -100,7 +106,41 @@ class RateGate:
         """Let a request pass that need not wait, where nothing has to be asked."""
         return None if self._only is None else self._only.try_take(now)
 
-    def prices(self, ctx: ClientRequestContext, request: HttpRequest) -> list[Price]:
+    async def wait(
+        self,
+        ctx: ClientRequestContext,
+        request: HttpRequest,
+        latest: float,
+        deadline: float,
+    ) -> Passage:
+        """Wait for a turn at each limit, by *latest* and before the deadline.
+
+        Raises:
+            RateLimitError: It does not come in time.
+            Exception: A function of the user's has raised it.
+        """
+        prices = self._prices(ctx, request)
+        last = self._last_turn(ctx, request)
+        passage = await pass_all(prices, latest, deadline)
+        if last is None:
+            return passage
+        return await _wait_for_last(passage, last, latest, deadline)
+
+    async def rehearse(
+        self, ctx: ClientRequestContext, request: HttpRequest, deadline: float
+    ) -> Rehearsed:
+        """Take a turn at each limit, also one that has not come.
+
+        Raises:
+            RateLimitError: It costs more than it can ever be.
+            Exception: A function of the user's has raised it.
+        """
+        prices = self._prices(ctx, request)
+        last = self._last_turn(ctx, request)
+        rehearsed = _take_early(prices)
+        return rehearsed if last is None else await _ask(rehearsed, last, deadline)
+
+    def _prices(self, ctx: ClientRequestContext, request: HttpRequest) -> list[Price]:
         """Return what a request costs at the limits of this process.
 
         Raises:
@@ -115,7 +155,7 @@ class RateGate:
             prices.append(Price(limit, cost))
         return prices
 
-    def last_turn(
+    def _last_turn(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> LastTurn | None:
         """Return what waits for a turn of the shared limit, if there is one.
@@ -158,12 +198,28 @@ async def pass_all(prices: list[Price], latest: float, deadline: float) -> Passa
     return _passage(prices, turns, loop_time() - started)
 
 
-def rehearse(prices: list[Price]) -> tuple[Passage, RateLimit | None, float]:
-    """Take turns that may not have come, so that those that come next find the same.
+async def _wait_for_last(
+    passage: Passage, last: LastTurn, latest: float, deadline: float
+) -> Passage:
+    """Wait for a turn of a storage too; without one give back all others.
 
-    Returns:
-        The turns; the limit whose turn is latest, where one has not come; and when.
+    Raises:
+        RateLimitError: There is none in time.
     """
+    shared, turn = last
+    is_given = False
+    try:
+        is_given, seconds = await turn(latest, deadline)
+    finally:
+        if not is_given:
+            passage.give_back()
+    if not is_given:
+        raise RateLimitError(shared, seconds)
+    return replace(passage, waited=passage.waited + seconds)
+
+
+def _take_early(prices: list[Price]) -> Rehearsed:
+    """Take turns that may not have come, so that those that come next find the same."""
     costs = costs_of(prices)
     turns = take_now(costs)
     if turns is not None:
@@ -172,6 +228,23 @@ def rehearse(prices: list[Price]) -> tuple[Passage, RateLimit | None, float]:
     now = loop_time()
     early = tuple(line.rule.take_early(now, cost) for line, cost in costs)
     return _passage(prices, early), limit, turn
+
+
+async def _ask(rehearsed: Rehearsed, last: LastTurn, deadline: float) -> Rehearsed:
+    """Ask a storage too: for a turn that is now, since nobody waits for one."""
+    passage, limit, turn = rehearsed
+    shared, ask = last
+    is_asked = False
+    try:
+        is_given, seconds = await ask(loop_time(), deadline)
+        is_asked = True
+    finally:
+        if not is_asked:
+            passage.give_back()
+    then = loop_time() + seconds
+    if is_given or (limit is not None and turn >= then):
+        return rehearsed
+    return passage, shared, then
 
 
 def costs_of(prices: list[Price]) -> Costs:

@@ -10,8 +10,7 @@ from .._errors import bad_argument, check_not_negative, check_positive, is_finit
 from .._text import name_of
 from ..smithy.shared import Shared
 from .bucket import Bucket, Charge
-from .charges import charge_of
-from .cost import check_function
+from .cost import charge_of, check_function
 from .line import Line
 from .resets import Resets
 
