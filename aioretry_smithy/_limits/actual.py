@@ -13,6 +13,8 @@ from .._errors import check_not_negative
 from .._log.request_log import log_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import aiohttp
 
     from .._call.call import Call
@@ -39,7 +41,7 @@ def ask_for_actual(
     if actual is None:
         return
     call = ctx.call
-    asked = _Asked(actual, limit, charge, ctx.record, weakref.ref(response))
+    asked = _Asked(actual, limit, charge, ctx.record, _finder_of(response))
     if not await_body(call, asked):
         was_buffered = getattr(call.retry_config, "buffer_response", False)
         asked(call, response, whole_body(response) if was_buffered else None)
@@ -53,7 +55,7 @@ class _Asked:
     limit: RateLimit
     charge: Charge
     record: Record
-    response: weakref.ref[aiohttp.ClientResponse]
+    response: Callable[[], object]
 
     def __call__(self, call: Call, result: object, body: bytes | None) -> None:
         # Of several requests for one answer the body of one is read.
@@ -66,3 +68,11 @@ class _Asked:
         except Exception:
             # The answer is not lost for it; the estimate stands.
             _logger.warning("%r: actual raised", self.limit, exc_info=True)
+
+
+def _finder_of(response: object) -> Callable[[], object]:
+    """Return what finds a response, without keeping it where its class allows that."""
+    try:
+        return weakref.ref(response)
+    except TypeError:
+        return lambda: response

@@ -55,8 +55,11 @@ def keep_charge(
     response: aiohttp.ClientResponse, limit: object, charge: object
 ) -> None:
     """Let :func:`charge_of` find a charge, as long as somebody has the response."""
-    # One that a decorator has kept, and returns again, has that of the last request.
-    vars(response).setdefault(_CHARGES, {})[id(limit)] = limit, charge
+    # A response of a user's class may refuse to be written on.
+    attributes = getattr(response, "__dict__", None)
+    if attributes is not None:
+        # What a decorator has kept, and returns again, has that of the last request.
+        attributes.setdefault(_CHARGES, {})[id(limit)] = limit, charge
 
 
 def charge_of(response: object, limit: object) -> object:

@@ -338,3 +338,36 @@ async def test_the_log_is_complete_where_the_body_is_read(meter):
     await ask(session([ANSWER], *chain))
 
     assert [(True, len(USAGE))] == ends
+
+
+class SlottedResponse:
+    """A response of a user's, which nothing can be written on or refer to weakly."""
+
+    __slots__ = ("headers", "status")
+
+    def __init__(self):
+        self.headers, self.status = {}, 200
+
+    def close(self):
+        """Do nothing: there is no connection."""
+
+
+async def test_a_response_that_refuses_attributes_is_not_lost():
+    """It is charged and asked about as others; ``settle()`` alone does not know it."""
+    asked = []
+
+    def actual(log, content):
+        asked.append((log.response_status, content))
+
+    @client_decorator
+    async def answer(delegate, ctx, request):
+        return SlottedResponse()
+
+    limit = RateLimit(10, cost=lambda ctx, request: 2, actual=actual)
+    async with session([], answer, limiting(limit)) as client:
+        response = await client.get(URL)
+
+    assert 200 == response.status
+    assert [(200, None)] == asked
+    with pytest.raises(ValueError, match="one that came from this limit"):
+        limit.settle(response, 1)
