@@ -55,12 +55,24 @@ class Servers:
         self.asked.append((now, where, f"{request.method} {url}", headers))
         left = self.answers.get(url.raw_host.partition(".")[0]) or [200]
         answer = left.pop(0) if left[1:] else left[0]
-        if inspect.isfunction(answer):
+        if callable(answer) and not inspect.isclass(answer):
             answer = answer(ctx, request)
         return await answer if inspect.iscoroutine(answer) else answer
 
 
-def served(*parts, answers=(200,), asks=(Ask(),), base=None, **settings):
+class Used:
+    """A response that is read in a way of its own."""
+
+    def __init__(self, witness, response, way):
+        self.status = response.status
+        self._arguments, self._way = (witness, response), way
+
+    async def read(self):
+        """Return what came of it."""
+        return await self._way(*self._arguments)
+
+
+def served(*parts, answers=(200,), asks=(Ask(),), base=None, way=None, **settings):
     """Describe calls through a chain, inner parts first, to servers.
 
     Args:
@@ -69,6 +81,7 @@ def served(*parts, answers=(200,), asks=(Ask(),), base=None, **settings):
             makes them, given a witness.
         asks: The calls.
         base: Makes the group, given a witness and the stack of what is open.
+        way: How responses are read, given a witness and one; by default whole.
         settings: Those of the session.
     """
 
@@ -81,7 +94,13 @@ def served(*parts, answers=(200,), asks=(Ask(),), base=None, **settings):
             built = chain(plain(servers.transport), *parts)
             session = built.open(witness, base_url=where, **settings)
             await stack.enter_async_context(session)
-            results = await crowd(witness, lambda ask: called(session, ask), asks)
+
+            @contextlib.asynccontextmanager
+            async def call(ask):
+                async with called(session, ask) as response:
+                    yield Used(witness, response, way) if way else response
+
+            results = await crowd(witness, call, asks)
             one_more = _read(called(session, Ask(path="/after")))
             after = await outcome_of(witness, asyncio.ensure_future(one_more))
         return results, after, servers.asked

@@ -18,6 +18,7 @@ import story_keys
 import story_limits
 import story_operations
 import story_requests
+import story_resumed
 import story_tokens
 import story_waits
 from story import story
@@ -45,6 +46,7 @@ SETS = {
     "operations": story_operations.STORIES,
     "waits": story_waits.STORIES,
     "endpoints": story_endpoints.STORIES,
+    "resumed": story_resumed.STORIES,
     "tokens": story_tokens.STORIES,
     "keys": story_keys.STORIES,
 }
@@ -60,6 +62,7 @@ IN_VIRTUAL_TIME = (
     "operations",
     "waits",
     "endpoints",
+    "resumed",
     "tokens",
     "keys",
 )
