@@ -13,7 +13,7 @@ import story_data
 from story_sets import LEFT_OUT, LOOP, SETS, drawn, is_all_here, tell
 from story_text import differences
 
-LARGE = ("calls", "requests", "endpoints", "resumed", "tokens", "keys")
+LARGE = ("calls", "requests", "elsewhere", "endpoints", "resumed", "tokens", "keys")
 """The sets that take seconds, of which all are told before a release only."""
 
 recorded = functools.cache(story_data.read)

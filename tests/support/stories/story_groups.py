@@ -11,7 +11,7 @@ import pytest
 from health import Health
 from story_log import told_context
 from story_service import BASE
-from story_text import rounded
+from story_text import is_time_virtual, rounded
 from wire import sent_to
 
 from aioretry_smithy import (
@@ -39,7 +39,7 @@ class GroupWitness(EndpointGroupListener):
         self._note("changed", group.name, [*map(str, endpoints)])
 
     def on_ejected(self, group, endpoint, reason, until):
-        self._note("ejected", group.name, str(endpoint), reason, rounded(until))
+        self._note("ejected", group.name, str(endpoint), reason, moment(until))
 
     def on_returned(self, group, endpoint):
         self._note("returned", group.name, str(endpoint))
@@ -95,13 +95,18 @@ def looked_at(witness, group):
     return group
 
 
+def moment(seconds):
+    """Tell a time, or how long something took, where that is the same each time."""
+    return rounded(seconds) if seconds is None or is_time_virtual() else "some"
+
+
 def told_state(state):
     return {
         "endpoint": repr(state),
         "weight": state.weight,
         "in flight": state.in_flight,
-        "latency": rounded(state.latency),
-        "out": (state.reason, rounded(state.ejected_until)),
+        "latency": moment(state.latency),
+        "out": (state.reason, moment(state.ejected_until)),
         "health": state.health,
     }
 

@@ -10,6 +10,7 @@ import os
 import hypothesis
 import story_at_odds
 import story_bodies
+import story_elsewhere
 import story_endpoints
 import story_faults
 import story_functions
@@ -45,6 +46,7 @@ SETS = {
     "functions": story_functions.STORIES,
     "operations": story_operations.STORIES,
     "waits": story_waits.STORIES,
+    "elsewhere": story_elsewhere.STORIES,
     "endpoints": story_endpoints.STORIES,
     "resumed": story_resumed.STORIES,
     "tokens": story_tokens.STORIES,
