@@ -83,7 +83,7 @@ async def test_call_that_nobody_listens_to_makes_nothing_for_listeners(
     modules = await modules_of_a_call(builder)
     made = {name for name in modules if name.startswith(FOR_LISTENERS)}
 
-    assert {"_session/install", "_retry/retrier", "_breaker/client"} <= modules
+    assert {"_session/install", "_retry/retries", "_breaker/client"} <= modules
     assert set() == made
 
 

@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from .._call.time_limits import IN_BODY, passed_limit
-from .._context.context import state_of
 from .response_content import buffer, read_head, record_body_failure
 
 if TYPE_CHECKING:
@@ -15,16 +14,13 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .._call.call import Call
-    from .._call.hooks import Scope
-    from .._context.context import ClientRequestContext
+    from .._call.call import Context
 
 _T = TypeVar("_T")
 
 
 async def read_within(
-    call: Call,
-    scope: Scope,
+    ctx: Context,
     response: aiohttp.ClientResponse,
     look: Callable[[aiohttp.ClientResponse], Awaitable[_T]] | None,
     *,
@@ -38,26 +34,25 @@ async def read_within(
     try:
         try:
             # For bodies that are not from aiohttp, which has its own timer.
-            async with asyncio.timeout_at(call.deadline_of(scope.record)):
+            async with asyncio.timeout_at(ctx.call.deadline_of(ctx.record)):
                 if whole:
                     await buffer(response)
                 return None if look is None else await look(response)
         except TimeoutError as cut:
-            if (passed := passed_limit(call, scope, cut, IN_BODY)) is None:
+            if (passed := passed_limit(ctx, cut, IN_BODY)) is None:
                 raise
             raise passed() from cut
     except Exception as cause:
-        record_body_failure(call, scope.record, response, cause)
+        record_body_failure(ctx.call, ctx.record, response, cause)
         raise
 
 
 async def read_head_of(
-    ctx: ClientRequestContext, response: aiohttp.ClientResponse, limit: int
+    ctx: Context, response: aiohttp.ClientResponse, limit: int
 ) -> bytes | None:
     """Return the first *limit* bytes of a body likewise; the response stays readable.
 
     Raises:
         Exception: The body failed.
     """
-    look = partial(read_head, limit=limit)
-    return await read_within(*state_of(ctx), response, look)
+    return await read_within(ctx, response, partial(read_head, limit=limit))

@@ -136,7 +136,7 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
             return
         looking = Looking(partial(self._look, ctx, result))
         try:
-            verdict = await self._strategy._verdict_on(ctx, cause, looking)
+            verdict = await self._strategy.verdict_on(ctx, cause, looking)
         except BaseException as error:
             if isinstance(error, Exception) and looking.has_failed:
                 # The attempt has failed with its body, which is another question.

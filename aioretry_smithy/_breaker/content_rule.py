@@ -62,7 +62,7 @@ class JudgeOfContent(ABC):
     def asked(self) -> tuple[Member, ...]:
         """The members that are asked in turn; none of them is a chain."""
 
-    async def _verdict_on(
+    async def verdict_on(
         self, ctx: ClientRequestContext, cause: Exception | None, read: Read
     ) -> bool | None:
         """Return the verdict of the first that applies, or that of the default.

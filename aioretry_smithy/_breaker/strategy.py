@@ -62,7 +62,7 @@ class CircuitBreakerStrategy(ABC):
             :class:`ValueError`, which the caller gets.
         """
 
-    async def _verdict_on(
+    async def verdict_on(
         self, ctx: ClientRequestContext, cause: Exception | None, read: object
     ) -> bool | None:
         """Return its verdict, for which nothing is to be *read* of a body."""

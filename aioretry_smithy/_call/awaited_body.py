@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from .hooks import NOTHING
+from .kinds import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

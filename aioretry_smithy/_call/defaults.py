@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from .._masking.mask import DEFAULT_MASK
 from .kept_requests import NONE_DROPPED
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .._request.endpoint import Endpoint
     from .._request.service import Service
     from .kept_requests import DroppedRequests
+    from .kinds import Cut
     from .stop_reason import RetryStopReason
 
 
@@ -59,15 +60,6 @@ class CallDefaults:
         self.version = -1
 
 
-Care: TypeAlias = Literal[0, 1, 2]
-NO_CARE: Final = 0
-"""It is sent at once, as the caller made it, and nobody looks at it meanwhile."""
-OF_ARGUMENTS: Final = 1
-"""The same, but it has a body, limits of its own, or what the caller may change."""
-OF_ALL: Final = 2
-"""Others may see it while it lasts, it has waited, or there was an attempt before."""
-
-
 class Rarely:
     """Defaults of what most calls never have; set on the few that do."""
 
@@ -76,8 +68,8 @@ class Rarely:
     aiohttp_keeps_time: bool = True
     """Whether its deadline is the session's, which aiohttp keeps if sent at once."""
 
-    attributes: dict[Any, Any] | None = None
-    """Values of the decorators' own."""
+    own_attributes: dict[Any, Any] | None = None
+    """Values of the decorators' own, once there are any."""
 
     awaiting_body: list[Callable[..., None]] | None = None
     """Functions to tell of the body of an answer, while somebody may read that."""
@@ -91,11 +83,8 @@ class Rarely:
     cap: float | None = None
     """When the attempt ends that the call is made in."""
 
-    context: Callable[[], Any] | None = None
-    """Finds the context of the call, as long as somebody keeps that."""
-
-    cut: Any = None
-    """What cuts a function at its deadline, where nothing retries."""
+    cut: Cut = None
+    """What cancels a function at a deadline, while it runs."""
 
     dropped: DroppedRequests = NONE_DROPPED
     """The requests of which nothing is kept, between those that are."""

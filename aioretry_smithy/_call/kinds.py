@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from enum import Enum
+from typing import Any, Final, TypeAlias
 
 Request: TypeAlias = Any
 """An ``HttpRequest``, or an ``RpcRequest`` in the call of a function."""
 
 Result: TypeAlias = Any
 """A response of aiohttp, or whatever a function has returned."""
+
+Cut: TypeAlias = Any
+"""What cancels a function at a deadline; the room of functions knows its class."""
 
 Permit: TypeAlias = Any
 """What hooks return when they are entered; each kind of hooks knows its own."""
@@ -18,3 +22,13 @@ Finder: TypeAlias = Any
 
 Hooks that have found it once need not ask whether it is there.
 """
+
+
+class Nothing(Enum):
+    """Marks a result that is missing, since None may be a result."""
+
+    NOTHING = "NOTHING"
+
+
+NOTHING: Final = Nothing.NOTHING
+"""Stands for the result of what has failed, since None may be a result."""

@@ -15,12 +15,11 @@ class PartsToCome:
         call: The call, before its end.
     """
 
-    __slots__ = ("_attributes", "_call", "_options", "_session")
+    __slots__ = ("_call", "_session")
 
     def __init__(self, call: Call) -> None:
         self._call = call
         self._session = call.session
-        self._options, self._attributes = call.options, call.attributes
 
     def begin(self) -> None:
         """Begin a part: tries count from here."""
@@ -30,16 +29,13 @@ class PartsToCome:
             call.switches = 0
             call.stays_at = None if last.route is None else last.route.endpoint
         call.session = self._session
-        call.options, call.attributes = self._options, self._attributes
 
     def end(self) -> None:
         """Let go of it again, where the call is over."""
         call = self._call
-        if self._session is not None:
-            self._attributes = call.attributes
         if call.is_over:
-            call.session = call.options = call.attributes = call.resources = None
+            call.session = call.resources = None
 
     def let_go(self) -> None:
         """Keep it no longer: no further part is asked for."""
-        self._session = self._options = self._attributes = None
+        self._session = None

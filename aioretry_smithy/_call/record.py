@@ -84,12 +84,6 @@ class _Rarely(NeverCopied):
 
     __slots__ = ()
 
-    count_header: tuple[str, str] | None = None
-    """The header with the number of attempts before, where the request has it not.
-
-    None of the call: where it is an attempt itself, that is the first one.
-    """
-
     began: float | None = None
     """When its attempt began, where another request of that went before."""
 
@@ -119,6 +113,10 @@ class _Rarely(NeverCopied):
 
     request_preview: str | None = None
     """The first characters of a text that was sent."""
+
+    routed_request: Request = None
+    """The request that it began with, where one of several servers was chosen for it.
+    """
 
     sent_request: Request = None
     """The request as it was sent, without its body, where that is another one.
@@ -152,20 +150,8 @@ class Record(_Rarely):
     weakly, and a request does not refer to its call, so nothing here is a cycle.
     """
 
-    __slots__ = (
-        "__dict__",
-        "__weakref__",
-        "deadline",
-        "is_settled",
-        "outcome",
-        "request",
-        "started",
-        "was_refused",
-        "was_sent",
-    )
-
     request: Request
-    """The request, without its body; of a call None until it is asked for."""
+    """The request, without its body; of a call with it, as long as that lasts."""
 
     started: float
     """When it began, in seconds of the event loop's clock."""
@@ -186,12 +172,12 @@ class Record(_Rarely):
 
     @property
     def begun_request(self) -> Request:
-        """The request that it began with, without its body."""
-        return self.request
+        """The request that it began with, on its way to the server that was chosen."""
+        return self.routed_request or self.request
 
     @property
     def shown_request(self) -> Request:
-        """The request that logs show, without its body."""
+        """The request that logs show."""
         return self.begun_request
 
     @property

@@ -14,8 +14,6 @@ from .._errors import ResponseTimeoutError
 from .._failures.frames import came_from_aiohttp, went_out
 from .._failures.kept_cause import LOG_KEY, KeptCause, drop_frames
 from .._failures.safety import is_unprocessed
-from .call import Attempt, Sent
-from .defaults import OF_ARGUMENTS
 from .outcome import Answered, Ended
 from .record import Race
 
@@ -25,8 +23,7 @@ if TYPE_CHECKING:
     import aiohttp
     from multidict import CIMultiDict
 
-    from .call import Call
-    from .hooks import Scope
+    from .call import Call, Context, Exchange
     from .kinds import Request
     from .outcome import Outcome
     from .record import Record
@@ -76,10 +73,6 @@ def record_failure(call: Call, record: Record, cause: BaseException) -> None:
         return
     if record.outcome.sent_headers is not None:
         record.sent_headers = record.outcome.sent_headers
-    began = call.attempt_began
-    if record is call and began is not None and record.outcome.ended is not None:
-        # That was the outcome of its attempt.
-        call.begin_first_request(began)
     kept = KeptCause(cause) if call.is_over else cause
     answer = _cut_answer(call, record, cause)
     record.outcome = Ended(call.loop.time(), kept)
@@ -91,8 +84,7 @@ def record_failure(call: Call, record: Record, cause: BaseException) -> None:
 
 def _cut_answer(call: Call, record: Record, cause: BaseException) -> Outcome | None:
     """Return the answer whose body was cut by the deadline that a failure tells of."""
-    requests = call.requests
-    outcome = (requests[-1] if record is call and requests else record).outcome
+    outcome = (call.sent[-1] if record is call and call.sent else record).outcome
     if outcome.status is None or not isinstance(cause, ResponseTimeoutError):
         return None
     cut = outcome.cause
@@ -171,16 +163,12 @@ def cause_of(record: Record) -> BaseException | None:
     return cause.get() if isinstance(cause, KeptCause) else cause
 
 
-def note_request(scope: Scope, request: Request) -> None:
+def note_request(ctx: Context, request: Request) -> None:
     """Note the request that is sent, where a decorator has made another of it."""
-    record: Record = scope.record
+    record = ctx.record
     if record.is_settled:
         return
-    count = scope.count_header
-    if count is not None and record.count_header is None:
-        # Somebody has looked at the request meanwhile, which has it since.
-        request = request.with_header(*count)
-    if not request.looks_like(record.request or record.begun_request):
+    if not request.looks_like(record.begun_request):
         record.sent_request = request.without_body()
     elif record.sent_request is not None:
         # Another one was sent before it.
@@ -230,7 +218,7 @@ def begin_after_wait(
     before.delay_source = source
 
 
-def _waited_after(requests: Sequence[Sent]) -> Sent:
+def _waited_after(requests: Sequence[Exchange]) -> Exchange:
     """Return which of the last request and its hedges has the wait after them."""
     backwards = reversed(requests)
     return next(
@@ -238,13 +226,13 @@ def _waited_after(requests: Sequence[Sent]) -> Sent:
     )
 
 
-def follow_stale(call: Call, stale: Record) -> Sent:
+def follow_stale(call: Call, stale: Record) -> Exchange:
     """Begin the request that is sent in place of one with a broken connection."""
     drop_frames(cause_of(stale))
     return _follow(call, stale, 0.0, "stale_connection")
 
 
-def follow_rejected(call: Call, rejected: Record, waited: float) -> Sent:
+def follow_rejected(call: Call, rejected: Record, waited: float) -> Exchange:
     """Begin the request that is sent with another token, which was waited for."""
     return _follow(call, rejected, waited, "token")
 
@@ -254,7 +242,7 @@ def _follow(
     stale: Record,
     delay: float,
     source: Literal["stale_connection", "token"],
-) -> Sent:
+) -> Exchange:
     """Begin the request that is sent in place of another one."""
     stale.delay, stale.delay_source, stale.is_settled = delay, source, True
     sent = begin_beside(call, stale)
@@ -265,20 +253,12 @@ def _follow(
     return sent
 
 
-def begin_beside(call: Call, record: Record) -> Sent:
+def begin_beside(call: Call, record: Record) -> Exchange:
     """Begin another request in the attempt of one that has an outcome of its own."""
     sent = call.begin_request(record.begun_request)
     sent.began, sent.deadline = record.attempt_started, record.deadline
     sent.request_preview, sent.first_sent = record.request_preview, record.first_sent
     return sent
-
-
-def count_earlier(scope: Scope, earlier: Record, outcome: Outcome) -> None:
-    """Let an earlier request of an attempt count, with the outcome that it had."""
-    earlier.outcome = outcome
-    if isinstance(scope, Attempt) and isinstance(earlier, Sent):
-        # Each request of an attempt has a record of its own.
-        scope.record = earlier
 
 
 def end_call(call: Call, raised: BaseException | None = None) -> None:
@@ -288,22 +268,8 @@ def end_call(call: Call, raised: BaseException | None = None) -> None:
     """
     call.is_over = call.is_settled = True
     call.session = call.resources = None
-    if call.care:
-        _let_go_of_call(call, raised)
-
-
-def _let_go_of_call(call: Call, raised: BaseException | None) -> None:
+    call.request = call.request.without_body()
     outcome = call.outcome
-    if call.care == OF_ARGUMENTS and outcome.cause is None:
-        # Nobody has seen it.
-        call.to_send.drop_body()
-        call.request = call.request or call.to_send
-        return
-    call.to_send = call.request or call.begun_request
-    if call.options is not None:
-        call.options = None
-    if call.attributes is not None:
-        call.attributes = None
     if outcome.cause is not None:
         if isinstance(outcome.cause, BaseException):
             attach(call, outcome.cause)

@@ -13,7 +13,7 @@ from .._errors import AttemptTimeoutError, ResponseTimeoutError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .call import Attempt, Call
+    from .call import Call, Context
     from .record import Record
 
 # uvloop counts in milliseconds, but has no attribute for that.
@@ -45,13 +45,13 @@ class TimeLimits(NamedTuple):
     attempt_deadline: float | None
 
     @classmethod
-    def of(cls, call: Call, scope: Call | Attempt) -> TimeLimits:
+    def of(cls, ctx: Context) -> TimeLimits:
         """Return the current limits, without a reference to the call."""
-        record = scope.record
+        call, record = ctx.call, ctx.record
         return cls(
             call.started,
             call.deadline,
-            scope.number,
+            ctx.attempt,
             record.attempt_started,
             call.deadline_of(record),
         )
@@ -76,7 +76,7 @@ class TimeLimits(NamedTuple):
 
 
 def passed_limit(
-    call: Call, scope: Call | Attempt, cause: BaseException, where: str = ""
+    ctx: Context, cause: BaseException, where: str = ""
 ) -> Callable[[], ResponseTimeoutError] | None:
     """Return a function that makes the error of the limit that cut an attempt.
 
@@ -85,7 +85,7 @@ def passed_limit(
     """
     if type(cause) is not TimeoutError:
         return None
-    return TimeLimits.of(call, scope).passed(where)
+    return TimeLimits.of(ctx).passed(where)
 
 
 def tick_of(loop: asyncio.AbstractEventLoop) -> float:

@@ -11,7 +11,7 @@ from aiohttp.helpers import BaseTimerContext, TimeoutHandle
 
 from .._call.recorder import attach, note_length, record_failed_body
 from .._call.response_facts import connection_of
-from .._call.time_limits import IN_BODY
+from .._call.time_limits import IN_BODY, TimeLimits
 from .._log.notes import annotate
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.outcome import Outcome
     from .._call.record import Record
-    from .._call.time_limits import TimeLimits
+    from .context import ClientRequestContext
 
 
 def fail_body(call: Call, outcome: Outcome, cause: BaseException) -> None:
@@ -32,19 +32,26 @@ def fail_body(call: Call, outcome: Outcome, cause: BaseException) -> None:
 
 
 def watch_body(
-    call: Call,
-    record: Record,
-    limits: TimeLimits,
-    response: aiohttp.ClientResponse,
+    ctx: ClientRequestContext, record: Record, response: aiohttp.ClientResponse
 ) -> None:
     """Record the failure of a body in its log, and name the limit that it ran into."""
     content = response.content
     # Neither the one reader of all empty bodies, nor a user's class.
     if type(content) is aiohttp.StreamReader:
+        call = ctx.call
         content._timer = timer = _BodyTimer(
-            content._timer, call, record.outcome, limits
+            content._timer, call, record.outcome, TimeLimits.of(ctx)
         )
         attach(call, timer)
+
+
+def unwatch_body(content: aiohttp.StreamReader) -> None:
+    """Let a body that has ended refer to its call no longer.
+
+    aiohttp keeps the last body of a connection in the pool.
+    """
+    if isinstance(content._timer, _BodyTimer):
+        content._timer = content._timer._timer
 
 
 def outlast_attempt(
@@ -61,7 +68,7 @@ def outlast_attempt(
     if not isinstance(timer, _BodyTimer) or connection is None:
         return
     if timer.is_of_attempt():
-        left = call.remaining(call)
+        left = call.time_of(call)
         # To aiohttp 0 would mean that there is no limit.
         limit = TimeoutHandle(
             call.loop, None if left == math.inf else max(left, 1e-6), math.inf

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from itertools import count
 from typing import (
     TYPE_CHECKING,
     Any,
     ClassVar,
-    Final,
     Generic,
     Literal,
     Protocol,
@@ -19,52 +17,18 @@ from typing import (
     runtime_checkable,
 )
 
-from .._call.hooks import EndOfCall
 from .._errors import bad_argument
-from .context import state_of
-from .loop import ONCE, Row, on_its_way, run
 from .recording import record_error, record_result
-from .sender import ForeignClient, Sender
 
 if TYPE_CHECKING:
     import aiohttp
     from typing_extensions import TypeVar as TypeVarWithDefault
 
-    from .._call.hooks import End, Hooks
     from .._call.kinds import Request
     from .._masking.mask import Mask
     from .._request.request import HttpRequest
     from .._request.rpc_request import RpcRequest
     from .context import ClientRequestContext
-
-
-class Changes:
-    """Counts the changes of clients, after which their rows are compiled again."""
-
-    number = 0
-
-
-changes: Final = Changes()
-_numbers: Final = count(1)
-
-_COMPILED: Final = frozenset({"config", "delegate", "execute"})
-"""The attributes that a row is compiled from."""
-
-
-class Watched:
-    """A client of which it is noted when a row has to be compiled again."""
-
-    __slots__ = ()
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, value)
-        if name in _COMPILED:
-            changes.number = next(_numbers)
-
-    def __delattr__(self, name: str) -> None:
-        super().__delattr__(name)
-        if name in _COMPILED:
-            changes.number = next(_numbers)
 
 
 _C = TypeVar("_C")
@@ -118,19 +82,7 @@ else:
     ClientT = TypeVar("ClientT")
 
 
-_NOT_COMPILED: Final[Any] = (-1, None)
-
-_VALUES: Final = "config", "delegate"
-"""The attributes of clients, besides ``execute``, that a row is compiled from."""
-
-
-def derived(execute: _F) -> _F:
-    """Mark an ``execute`` that is made of hooks, so that rows may pass it by."""
-    execute.is_derived = True  # type: ignore[attr-defined]
-    return execute
-
-
-class ForOneKind(Watched):
+class ForOneKind:
     """A client that may be made for one kind of chain."""
 
     __slots__ = ()
@@ -179,24 +131,12 @@ class DecoratingClient(ForOneKind, Generic[ClientT]):
     mask: Mask | None = None
     """Names to hide in logs, besides the usual secrets."""
 
-    _hooks: Hooks | None = None
-    """What it does around each request, where that is all that it does."""
-
-    _retrier: Any = None
-    """What makes attempts of each request, if it does that."""
-
-    _around_attempts: ClassVar[tuple[Hooks, ...]] = ()
-    """What is done right inside of it, around each of its attempts."""
-
-    _compiled: tuple[int, Row] = _NOT_COMPILED
-
     def __init__(self, delegate: ClientT) -> None:
         self.delegate = recorded(delegate)
 
-    @derived
     async def execute(self, ctx: ClientRequestContext, request: Request) -> Any:
-        """Send the request on, with what this client and those inside it do."""
-        return await run(on_its_way, (row_inside(self), *state_of(ctx), request))
+        """Send the request on."""
+        return await self.delegate.execute(ctx, request)
 
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""
@@ -278,88 +218,6 @@ class OutcomeRecorder:
             record_error(ctx, cause)
             raise
         return result
-
-
-class Chain:
-    """A chain of clients, compiled again where one of them has changed.
-
-    Args:
-        client: The outermost client.
-        end: Ends each call, as for :class:`.EndOfCall`.
-    """
-
-    __slots__ = ("client", "end", "known")
-
-    known: tuple[int, Row]
-    """The number of changes that there were, and the row of the clients as of then.
-
-    It is replaced as a whole: a function may be called in several threads.
-    """
-
-    def __init__(self, client: Any, end: End) -> None:
-        self.client = client
-        self.end = EndOfCall(end)
-        self.known = _NOT_COMPILED
-
-    def compiled(self) -> Row:
-        """Return the row that begins with the outermost client, as of now."""
-        number, row = self.known
-        if number != changes.number:
-            client, number = self.client, changes.number
-            is_row = isinstance(client, Sender | DecoratingClient)
-            if is_row and _is_derived(client):
-                row = _row_of(client, self.end)
-            else:
-                row = Row.of([self.end], ONCE, [], ForeignClient(client))
-            self.known = number, row
-        return row
-
-
-def row_inside(client: DecoratingClient[Any]) -> Row:
-    """Return the row that begins with what a client does itself."""
-    number, row = client._compiled
-    if number != changes.number:
-        number, row = changes.number, _row_of(client)
-        if not _varies(client):
-            # A user's class may refuse to be written on.
-            object.__setattr__(client, "_compiled", (number, row))
-    return row
-
-
-def _row_of(client: Any, *outermost: Hooks) -> Row:
-    """Collect what the clients of a row do, up to one that has a way of its own."""
-    outer = [*outermost]
-    around, retrier, link = outer, None, client
-    while isinstance(link, DecoratingClient) and (link is client or _is_derived(link)):
-        if link._hooks is not None:
-            around.append(link._hooks)
-        elif link._retrier is not None:
-            if retrier is not None:
-                break
-            retrier, around = link._retrier, [*link._around_attempts]
-        link = link.delegate
-    is_sender = isinstance(link, Sender) and (link is client or _is_derived(link))
-    sender = link if is_sender else ForeignClient(link)
-    if retrier is None:
-        return Row.of([], ONCE, outer, sender)
-    if any(each.needs_attempt for each in (*around, sender)):
-        retrier.is_looked_at, retrier.starts_at_once = True, False
-    return Row.of(outer, retrier, around, sender)
-
-
-def _is_derived(link: object) -> bool:
-    """Say whether nobody has written an ``execute`` of their own for a client."""
-    execute = getattr(type(link), "execute", None)
-    is_patched = "execute" in getattr(link, "__dict__", ())
-    if is_patched or _varies(link):
-        return False
-    return getattr(execute, "is_derived", False)
-
-
-def _varies(link: object) -> bool:
-    """Say whether the class of a client computes what rows are compiled from."""
-    made = (getattr(type(link), name, None) for name in _VALUES)
-    return any(hasattr(each, "__get__") for each in made)
 
 
 def recorded(client: Any) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._call.defaults import OF_ALL
 from .._log.capture import collecting
 from .._log.request_log import log_of
 from .context import attributes_of
@@ -13,8 +12,9 @@ from .options import AttemptOptions
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from .._call.call import Attempt, Call
+    from .._call.call import Call
     from .._log.capture import CaptureBlock
+    from .context import ClientRequestContext
     from .options import Options
 
 
@@ -25,14 +25,13 @@ class EnclosingAttempt(AttemptOptions):
     long. So this refers to the attempt only until it is over.
 
     Args:
-        call: The call of the function.
-        scope: The attempt; or the call, where nothing retries.
+        ctx: The attempt; or the call, where nothing retries.
     """
 
     __slots__ = ("_attempt", "_captures")
 
-    def __init__(self, call: Call, scope: Call | Attempt) -> None:
-        self._attempt: tuple[Call, Call | Attempt] | None = call, scope
+    def __init__(self, ctx: ClientRequestContext) -> None:
+        self._attempt: ClientRequestContext | None = ctx
         self._captures = collecting()
 
     def end(self) -> None:
@@ -42,8 +41,7 @@ class EnclosingAttempt(AttemptOptions):
     def take(self, call: Call) -> tuple[CaptureBlock, ...]:
         """Let a call that begins be part of the attempt, and end with it."""
         if self._attempt is not None:
-            outer, scope = self._attempt
-            record = scope.record
+            outer, record = self._attempt.call, self._attempt.record
             outer.surround(record, call)
             deadline = outer.deadline_of(record)
             # The loop of another thread has a clock of its own.
@@ -62,7 +60,6 @@ def begin_call(call: Call, options: Options | None) -> None:
         options: The options of the blocks around it.
     """
     outside: Collection[CaptureBlock] = ()
-    call.care = OF_ALL
     if options is not None:
         call.options = options
         if options.attributes:

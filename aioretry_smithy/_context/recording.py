@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
-from .._call.call import Attempt
+from .._call.call import Exchange
 from .._call.outcome import PENDING
 from .._call.recorder import (
     note_length,
@@ -23,8 +23,8 @@ from .._call.recorder import (
 from .._call.response_facts import arrived_of, connection_of
 from .._failures.any_headers import NO_HEADERS
 from .._meant import is_ours
-from .body_watch import fail_body
-from .context import record_of, state_of
+from .body_watch import fail_body, unwatch_body
+from .context import AttemptContext
 
 if TYPE_CHECKING:
     from .._call.call import Call
@@ -38,13 +38,13 @@ def record_result(
     ctx: ClientRequestContext, result: Result, source: object = None
 ) -> None:
     """Record what *source* has returned; see :func:`.record_response`."""
-    call, scope = state_of(ctx)
-    if isinstance(scope, Attempt) and call.brings_response:
-        _choose_record(call, scope, result)
-    record_response(call, scope.record, result, source)
+    call = ctx.call
+    if isinstance(ctx, AttemptContext) and call.brings_response:
+        _choose_record(call, ctx, result)
+    record_response(call, ctx.record, result, source)
 
 
-def _choose_record(call: Call, attempt: Attempt, response: Result) -> None:
+def _choose_record(call: Call, attempt: AttemptContext, response: Result) -> None:
     """Let an attempt have the raced request that a response is of.
 
     A decorator may have sent several passes through a hedging client, and return
@@ -61,15 +61,23 @@ def _choose_record(call: Call, attempt: Attempt, response: Result) -> None:
 
 def record_error(ctx: ClientRequestContext, cause: BaseException) -> None:
     """Record what was raised; see :func:`.record_failure`."""
-    record_failure(*record_of(ctx), cause)
+    record_failure(ctx.call, ctx.record, cause)
 
 
 def close_result(ctx: ClientRequestContext, result: Result) -> None:
     """Close a response that nobody gets, because something has failed after it."""
-    if state_of(ctx)[0].brings_response:
+    if ctx.call.brings_response:
         # It may be no response at all.
         with suppress(Exception):
             result.close()
+
+
+def count_earlier(ctx: ClientRequestContext, earlier: Record, outcome: Outcome) -> None:
+    """Let an earlier request of an attempt count, with the outcome that it had."""
+    earlier.outcome = outcome
+    if isinstance(ctx, AttemptContext) and isinstance(earlier, Exchange):
+        # Each request of an attempt has a record of its own.
+        ctx.record = earlier
 
 
 _SWITCHING_PROTOCOLS = 101
@@ -140,6 +148,7 @@ def record_http(
                 record_end_of_body(call, outcome)
             else:
                 fail_body(call, outcome, cause)
+        unwatch_body(content)
 
     connection.add_callback(end_body)
 

@@ -125,7 +125,7 @@ class LoadBalancingClient(DecoratingClient[HttpClient]):
             return None, request
         if self._is_left_to_proxy(ctx, request, asked):
             routed = RoutedRequest.to(None, self._service.whole(asked), request)
-            ctx.record.request = routed.without_body()
+            ctx.record.routed_request = routed.without_body()
             return None, routed
         chosen = self._choose(ctx, request)
         if chosen is None:

@@ -169,7 +169,7 @@ class Fallback:
         loop = call.loop
         rosters = self._rosters(loop, request) or self._rosters(loop)
         patience = max(each.patience for each in rosters)
-        ends = loop.time() + call.remaining(call)
+        ends = loop.time() + call.time_of(call)
         until = min(loop.time() + patience, ends)
         while any(each.may_fill for each in rosters):
             await self._change(loop, rosters, until if loop.time() < until else ends)

@@ -79,7 +79,7 @@ async def wait_for_pinned(
     call = ctx.call
     loop, rosters = call.loop, _rosters_of(group, call.loop, request)
     patience = max(each.patience for each in rosters)
-    until = loop.time() + min(patience, call.remaining(call))
+    until = loop.time() + min(patience, call.time_of(call))
     while True:
         chosen = choose_pinned(group, ctx, request, pin)
         if chosen is not None:

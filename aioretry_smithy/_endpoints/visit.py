@@ -10,7 +10,6 @@ import aiohttp
 from .._breaker.strategy import checked_verdict
 from .._call.connection_end import end_with
 from .._call.response_facts import connection_of
-from .._context.context import context_of
 from .._context.recording import record_error
 from .._failures.marks import mark_raised_by_caller
 from .._failures.safety import is_of_proxy
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from .._call.call import Call
-    from .._call.hooks import Scope
     from .._call.record import Record
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
@@ -83,7 +81,7 @@ class Visit:
         self.state.in_flight += 1
         record.route = self.route
         routed = RoutedRequest.to(self.route, self.url, request)
-        record.request = routed.without_body()
+        record.routed_request = routed.without_body()
         return routed
 
     async def end(
@@ -226,30 +224,22 @@ def note_hop(url: URL, sender: object) -> None:
 
 
 def move_resend(
-    call: Call,
-    scope: Scope,
-    stale: Record,
-    record: Record,
-    request: HttpRequest,
-    *,
-    may_move: bool,
+    ctx: ClientRequestContext, stale: Record, request: HttpRequest, *, may_move: bool
 ) -> HttpRequest:
     """Let a request whose connection was broken go to an endpoint that is not tried.
 
     To the same one where no other is well, or where it is bound to that.
 
     Args:
-        call: The call.
-        scope: What it is sent for.
+        ctx: What it is sent for; its record is that of the request in its place.
         stale: The record of the request whose connection was broken.
-        record: That of the request in its place; the same one without attempts.
         request: The request.
         may_move: Whether it is one from the beginning, not from a redirect on.
 
     Returns:
         The request to send in its place; the very same where it does not move.
     """
-    visit = _current.get()
+    visit, call, record = _current.get(), ctx.call, ctx.record
     record.route = stale.route
     if visit is None or visit.about is None or visit.about[0] is not call:
         return request
@@ -258,13 +248,13 @@ def move_resend(
     if not may_move or route is None or route.key != before.key:
         return request
     path = path_after(before.endpoint.url, request.url)
-    state = None if path is None else visit.route.other_for(context_of(call, scope))
+    state = None if path is None else visit.route.other_for(ctx)
     if path is None or state is None:
         return request
     is_same = state.endpoint.url == before.endpoint.url
     url = request.url if is_same else joined(state.endpoint.url, path)
     route = visit.move(state, url)
     routed = RoutedRequest.to(route, url, request)
-    record.route, record.request = route, routed.without_body()
+    record.route, record.routed_request = route, routed.without_body()
     record.has_moved = True
     return routed

@@ -49,7 +49,7 @@ async def choice_in(
     """
     call = ctx.call
     loop = call.loop
-    until = loop.time() + min(roster.patience, call.remaining(call))
+    until = loop.time() + min(roster.patience, call.time_of(call))
     while roster.may_fill:
         await roster.wait(until)
         check_open(call)

@@ -12,7 +12,7 @@ from .._call.time_limits import time_left
 from .._clock import loop_time
 from .._context.chain import check_inside
 from .._context.client import DecoratingClient, Decorator, HttpClient
-from .._context.context import state_of
+from .._context.context import AttemptContext
 from .._errors import ResponseTimeoutError, bad_argument, check_int, is_finite
 from .._failures.marks import sibling_timed_out, stands_for
 from .._failures.pool_queue import IN_POOL, was_in_pool
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     import aiohttp
 
     from .._call.call import Call
-    from .._call.record import Record
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .delay import Delays
@@ -141,25 +140,24 @@ class HedgingClient(DecoratingClient[HttpClient]):
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         """Send *request*, and again while its answer is late."""
-        if ctx.attempt is not None:
+        if isinstance(ctx, AttemptContext):
             return await self._hedged(ctx, request)
         # Nothing retries: then each request gets its log here.
-        attempt = ctx.derive(request)
-        call, scope = state_of(attempt)
+        attempt = AttemptContext(ctx.call, request)
         try:
             response = await self._hedged(attempt, request)
         except BaseException as cause:
-            _end(call, scope.record)
-            judge_attempt(call, scope.record, cause)
+            _end(attempt)
+            judge_attempt(ctx.call, attempt.record, cause)
             is_other = type(cause) is not ResponseTimeoutError
-            if is_other and sibling_timed_out(cause) and time_left(call) <= 0:
-                raise _timed_out(call, cause) from cause
+            if is_other and sibling_timed_out(cause) and time_left(ctx.call) <= 0:
+                raise _timed_out(ctx.call, cause) from cause
             raise
-        _end(call, scope.record)
+        _end(attempt)
         return response
 
     async def _hedged(
-        self, ctx: ClientRequestContext, request: HttpRequest
+        self, ctx: AttemptContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         data = request.arguments.get("data")
         is_hedged = may_be_hedged(ctx, request) and (
@@ -168,7 +166,7 @@ class HedgingClient(DecoratingClient[HttpClient]):
         times = self._delays.of(request) if is_hedged else None
         if times is None:
             return await self.delegate.execute(ctx, request)
-        delay = None if hedges_are_off(state_of(ctx)[0]) else times.delay()
+        delay = None if hedges_are_off(ctx.call) else times.delay()
         if delay is not None:
             hedged = HedgedRequest(
                 self.delegate,
@@ -182,7 +180,7 @@ class HedgingClient(DecoratingClient[HttpClient]):
             return await hedged.run()
         started = loop_time()
         response = await self.delegate.execute(ctx, request)
-        if is_good(response.status) and came_from_server(*state_of(ctx), response):
+        if is_good(response.status) and came_from_server(ctx, response):
             times.note(loop_time() - started)
         return response
 
@@ -205,8 +203,9 @@ class HedgingClient(DecoratingClient[HttpClient]):
         return f"{type(self).__name__}(delay={self._delay!r}, {settings})"
 
 
-def _end(call: Call, record: Record) -> None:
+def _end(attempt: AttemptContext) -> None:
     """Let a call that nothing retries end as its attempt did."""
+    call, record = attempt.call, attempt.record
     record.is_settled = True
     if not call.is_settled:
         call.outcome = record.outcome

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +10,7 @@ from .._call.record import Race
 from .._call.recorder import begin_beside, record_race, record_superseded
 from .._call.time_limits import time_left
 from .._clock import loop_time
-from .._context.context import context_of, record_of, state_of
+from .._context.context import AttemptContext
 from .._failures.kept_cause import drop_frames
 from .._failures.marks import mark_reached_server, mark_sibling_timed_out, was_queued
 from .._failures.raised_answers import hint_in, status_of_server
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .._call.call import Sent
+    from .._call.call import Exchange
     from .._context.client import HttpClient
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
@@ -60,7 +59,7 @@ class HedgedRequest:
     """
 
     _delegate: HttpClient
-    _ctx: ClientRequestContext
+    _ctx: AttemptContext
     _request: HttpRequest
     _times: FixedDelay | RecentTimes
     _delay: float
@@ -68,8 +67,7 @@ class HedgedRequest:
     _limiter: RetryLimiter | None
 
     def __post_init__(self) -> None:
-        self._call, scope = state_of(self._ctx)
-        self._scope: Any = scope
+        self._call = self._ctx.call
         self._record = self._own_record()
         self._first = SentRequest()
         self._sent = [self._first]
@@ -85,17 +83,14 @@ class HedgedRequest:
         serves where no other request brings one.
         """
         # The attempt itself, and its context, get the request that counts.
-        first = copy(self._scope)
-        first.context, first.record = None, self._record
-        first.number = self._record.number - self._call.resends
-        self._first.send(context_of(self._call, first))
+        self._first.send(self._ctx.beside(self._record))
         answer = self._delegate.execute(self._first.ctx, self._request)
         self._start(self._first, answer)
         try:
             await self._race()
             for sent in self._under_way:
                 if sent.is_sent:
-                    record_superseded(record_of(sent.ctx)[1])
+                    record_superseded(sent.ctx.record)
             await self._end()
         except BaseException as error:
             self._standing.close()
@@ -104,9 +99,9 @@ class HedgedRequest:
             raise
         return self._hand_over()
 
-    def _own_record(self) -> Sent:
+    def _own_record(self) -> Exchange:
         """Return the record of the first request, which no other pass writes into."""
-        record: Sent = self._scope.record
+        record = self._ctx.record
         if record.is_raced or record.was_sent or record.outcome.ended is not None:
             # A decorator outside sends twice, in turn or at once.
             record = begin_beside(self._call, record)
@@ -156,7 +151,7 @@ class HedgedRequest:
         self, hedge: SentRequest, before: ClientRequestContext, cause: Exception | None
     ) -> Answer:
         """Send a hedge; return None where the limiter gives no permit, or too late."""
-        limiter, ctx = self._limiter, self._ctx
+        limiter = self._limiter
         if limiter is not None:
             if not await acquired(limiter, before, cause):
                 self._call.refused_hedges += 1
@@ -171,9 +166,9 @@ class HedgedRequest:
         request = self._request
         if name is not None:
             request = HTTP.with_count(request, name, call.attempts_made)
-        hedge.send(ctx.derive(request))
+        hedge.send(AttemptContext(self._call, request))
         self._standing.free_connection()
-        record, first = record_of(hedge.ctx)[1], self._record
+        record, first = hedge.ctx.record, self._record
         record.deadline = first.deadline
         record.race = Race(record.started - first.started)
         return await self._delegate.execute(hedge.ctx, request)
@@ -196,7 +191,7 @@ class HedgedRequest:
         if not is_good(response.status):
             self._take_bad(sent, response)
             return False
-        if came_from_server(*state_of(sent.ctx), response):
+        if came_from_server(sent.ctx, response):
             self._standing.win(sent)
             self._learn(sent)
             return True
@@ -265,8 +260,7 @@ class HedgedRequest:
     def _hand_over(self) -> aiohttp.ClientResponse:
         """Give the attempt the log of what counts, and return or raise that."""
         best = self._standing.best
-        counts = state_of(best.ctx)[1]
-        self._scope.record, self._scope.number = counts.record, counts.number
+        self._ctx.record, self._ctx.attempt = best.ctx.record, best.ctx.attempt
         if best is not self._last:
             record_race(self._call)
         response = best.response

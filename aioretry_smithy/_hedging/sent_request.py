@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from .._call.recorder import record_failure
 from .._call.response_facts import connection_of
 from .._clock import loop_time
-from .._context.context import state_of
 from .._failures.any_headers import NO_HEADERS
 from .._retry.given_up import is_refusal
 
 if TYPE_CHECKING:
     import aiohttp
 
-    from .._call.call import Attempt, Call
     from .._call.record import Record
-    from .._context.context import ClientRequestContext
+    from .._context.context import AttemptContext, ClientRequestContext
 
     Answer: TypeAlias = aiohttp.ClientResponse | None
     """None where a limiter has not said yes."""
@@ -36,7 +34,7 @@ class SentRequest:
 
     task: asyncio.Task[Answer] = field(init=False)
 
-    ctx: ClientRequestContext = field(init=False)
+    ctx: AttemptContext = field(init=False)
     """Its attempt, once it is sent."""
 
     is_sent: bool = False
@@ -49,7 +47,7 @@ class SentRequest:
     response: aiohttp.ClientResponse | None = None
     started: float = field(init=False)
 
-    def send(self, ctx: ClientRequestContext) -> None:
+    def send(self, ctx: AttemptContext) -> None:
         """Note that it is sent now."""
         self.ctx, self.is_sent, self.started = ctx, True, loop_time()
 
@@ -75,11 +73,10 @@ class SentRequest:
         del self.task  # it may have a failure, whose frames have this object
         if not self.is_sent:
             return
-        call, scope = state_of(self.ctx)
-        record = scope.record
+        call, record = self.ctx.call, self.ctx.record
         if call.resources is not None:
             # A decorator may have dropped one, as it was cancelled.
-            call.resources.close_responses(scope)
+            call.resources.close_responses(self.ctx)
         if record.outcome.ended is None:
             record.was_sent = record.was_sent or not task.done()
             record_failure(call, record, asyncio.CancelledError())
@@ -146,20 +143,20 @@ class Standing:
 
 
 def came_from_server(
-    call: Call, scope: Call | Attempt, response: aiohttp.ClientResponse
+    ctx: ClientRequestContext, response: aiohttp.ClientResponse
 ) -> bool:
     """Say whether the answer to a request is one of a server.
 
     One that a fault injected is, so that hedging can be rehearsed; that of a fallback
     or a cache is not. A decorator may have made attempts of its own.
     """
-    record, headers = scope.record, getattr(response, "headers", NO_HEADERS)
+    record, headers = ctx.record, getattr(response, "headers", NO_HEADERS)
     if record.was_refused:
         # Whatever was sent before the fallback answered.
         return False
     return _met_server(record) or any(
         _met_server(each) and each.outcome.headers is headers
-        for each in call.sent_after(record.number)
+        for each in ctx.call.sent_after(record.number)
     )
 
 

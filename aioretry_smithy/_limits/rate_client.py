@@ -108,7 +108,7 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
             math.inf if self._longest_wait is None else started + self._longest_wait
         )
         # That of the attempt has not begun.
-        deadline = started + call.remaining(call)
+        deadline = started + call.time_of(call)
         if self._dry_run is not None:
             return await _rehearse(self._dry_run, ctx, request, gate, latest, deadline)
         try:

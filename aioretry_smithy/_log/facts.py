@@ -143,12 +143,12 @@ class LogFacts(NeverCopied):
         """The logs of the attempts, in order; empty where nothing retries."""
         if not self._is_root:
             return ()
-        return tuple(self._of(self._call, sent) for sent in self._call.requests)
+        return tuple(self._of(self._call, sent) for sent in self._call.sent)
 
     @property
     def total_attempts(self) -> int | None:
         """The attempts made so far (on the root; 1 where nothing retries)."""
-        made = len(self._call.requests) + self._call.dropped.count
+        made = len(self._call.sent) + self._call.dropped.count
         return max(1, made) if self._is_root else None
 
     @property

@@ -11,13 +11,13 @@ import aiohttp
 from .._bodies.request_body import is_spent, may_be_refused
 from .._bodies.response_content import discard, keep
 from .._bodies.sent_content import SpentBodyError
-from .._call.call import Attempt
-from .._call.recorder import count_earlier, follow_rejected, record_failure
+from .._call.recorder import follow_rejected, record_failure
 from .._call.response_facts import history_of, url_of
 from .._call.stamps import BoundHeader
 from .._call.time_limits import TimeLimits
 from .._context.client import DecoratingClient, HttpClient
-from .._context.context import state_of
+from .._context.context import AttemptContext
+from .._context.recording import count_earlier
 from .._errors import bad_argument, bad_secret
 from .._failures.marks import mark_queued, mark_reached_server
 from .._failures.raised_answers import status_of_server
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from .._call.call import Call
-    from .._call.hooks import Scope
     from .._context.client import Decorator
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
@@ -144,10 +143,10 @@ class RefreshingClient(DecoratingClient[HttpClient]):
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         """Send *request* with a token, and once more where that is refused."""
-        call, scope = state_of(ctx)
+        call = ctx.call
         if not self._wants_token(call, request):
             return await self.delegate.execute(ctx, request)
-        token = self._tokens.known or await self._newest(call, scope)
+        token = self._tokens.known or await self._newest(ctx)
         with_token = self._with(call, request, token)
         response: aiohttp.ClientResponse | None = None
         try:
@@ -180,21 +179,20 @@ class RefreshingClient(DecoratingClient[HttpClient]):
         request: HttpRequest,
     ) -> aiohttp.ClientResponse:
         """Send a request with another token; where its body has changed, it was all."""
-        _, scope = state_of(ctx)
-        before, outcome = scope.record, scope.record.outcome
+        before, outcome = ctx.record, ctx.record.outcome
         await keep(response)
         try:
             return await self._send_again(ctx, request)
         except SpentBodyError:
-            count_earlier(scope, before, outcome)
+            count_earlier(ctx, before, outcome)
             return response
 
     async def _send_again(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         """Send a request with another token, since the server has refused one."""
-        call, scope = state_of(ctx)
-        token = await self._another(call, scope)
+        call = ctx.call
+        token = await self._another(ctx)
         with_token = self._with(call, request, token)
         try:
             return await self.delegate.execute(ctx, with_token)
@@ -238,17 +236,17 @@ class RefreshingClient(DecoratingClient[HttpClient]):
         scheme = "" if self._scheme is None else f"{self._scheme} "
         return request.with_header(self._header, f"{scheme}{token.text}")
 
-    async def _another(self, call: Call, scope: Scope) -> Token:
+    async def _another(self, ctx: ClientRequestContext) -> Token:
         """Wait for another token; the request that it is for has a log of its own."""
-        started = call.loop.time()
+        started = ctx.call.loop.time()
         try:
-            return await self._newest(call, scope, started)
+            return await self._newest(ctx, started)
         except Exception as cause:
             mark_reached_server(cause)
             raise
 
     async def _newest(
-        self, call: Call, scope: Scope, rejected_at: float | None = None
+        self, ctx: ClientRequestContext, rejected_at: float | None = None
     ) -> Token:
         """Return the newest token, fetched in the time that the request has.
 
@@ -256,27 +254,27 @@ class RefreshingClient(DecoratingClient[HttpClient]):
             Exception: There is none in time, or the fetch has failed.
         """
         try:
-            token = await self._newest_in_time(call, scope)
+            token = await self._newest_in_time(ctx)
         except Exception as cause:
-            _follow(call, scope, rejected_at)
+            _follow(ctx, rejected_at)
             # The server had no part in it.
             mark_queued(cause, "token")
-            record_failure(call, scope.record, cause)
+            record_failure(ctx.call, ctx.record, cause)
             raise
         except BaseException as cause:
             # Of an attempt the 401 is the last that is known.
-            if scope is call or rejected_at is None:
-                record_failure(call, scope.record, cause)
+            if ctx.attempt is None or rejected_at is None:
+                record_failure(ctx.call, ctx.record, cause)
             raise
-        _follow(call, scope, rejected_at)
+        _follow(ctx, rejected_at)
         return token
 
-    async def _newest_in_time(self, call: Call, scope: Scope) -> Token:
-        seconds = call.remaining(scope.record)
+    async def _newest_in_time(self, ctx: ClientRequestContext) -> Token:
+        seconds = ctx.remaining()
         token = await self._tokens.newest(None if seconds == inf else seconds)
         if token is None:
             # There is none if the deadline was moved meanwhile.
-            passed = TimeLimits.of(call, scope).passed(_IN_FETCH) or TimeoutError
+            passed = TimeLimits.of(ctx).passed(_IN_FETCH) or TimeoutError
             raise passed()
         return token
 
@@ -290,11 +288,11 @@ class RefreshingClient(DecoratingClient[HttpClient]):
         )
 
 
-def _follow(call: Call, scope: Scope, rejected_at: float | None) -> None:
+def _follow(ctx: ClientRequestContext, rejected_at: float | None) -> None:
     """Begin the log of another request, where each has one."""
-    if rejected_at is not None and isinstance(scope, Attempt):
-        waited = call.loop.time() - rejected_at
-        scope.record = follow_rejected(call, scope.record, waited)
+    if rejected_at is not None and isinstance(ctx, AttemptContext):
+        waited = ctx.call.loop.time() - rejected_at
+        ctx.record = follow_rejected(ctx.call, ctx.record, waited)
 
 
 def _check_fetch(fetch: object) -> None:

@@ -8,11 +8,11 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from .._failures.kept_cause import CallBound
 from .._masking.mask import DEFAULT_MASK
 from .._text import one_word, printable
 from .copied_arguments import copy_arguments
 from .service import Service
+from .swapped import NoContext
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +43,7 @@ class Goal(Protocol):
     """Connects to its address; None where its name is looked up."""
 
 
-class HttpRequest(CallBound):
+class HttpRequest(NoContext):
     """A request as the caller made it. Immutable by convention.
 
     To send another one, pass on a changed copy: :meth:`replace`, :meth:`with_header`.

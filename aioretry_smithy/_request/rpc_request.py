@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .._errors import checked_name
-from .._failures.kept_cause import CallBound
 from .._text import printable
+from .swapped import NoContext
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .._masking.mask import Mask
 
 
-class RpcRequest(CallBound):
+class RpcRequest(NoContext):
     """The call of a function that :func:`rpc` decorates. Immutable by convention.
 
     To call the function with other arguments, pass on a changed copy: :meth:`replace`.

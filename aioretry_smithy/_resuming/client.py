@@ -11,7 +11,6 @@ from .._call.recorder import record_failure
 from .._call.response_facts import content_of
 from .._context.chain import retrying_client
 from .._context.client import DecoratingClient, HttpClient
-from .._context.context import record_of, state_of
 from .._errors import bad_argument, check_int, is_plain_function
 from .._rules.conditions import checked_answer
 from .._text import name_of
@@ -122,7 +121,7 @@ class ResumingClient(DecoratingClient[HttpClient]):
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         """Send *request*, and get the rest of its answer where that breaks."""
-        call, _ = state_of(ctx)
+        call = ctx.call
         if not self._takes_up(ctx, request):
             send = self._send if ctx.attempt is None else self.delegate.execute
             return await send(ctx, request)
@@ -154,22 +153,22 @@ class ResumingClient(DecoratingClient[HttpClient]):
         if self._has_attempts:
             return await self.delegate.execute(ctx, request)
         attempt = ctx.derive(request)
-        call, record = record_of(attempt)
+        call = ctx.call
         try:
             return await self.delegate.execute(attempt, request)
         except BaseException as cause:
-            judge_attempt(call, record, cause)
+            judge_attempt(call, attempt.record, cause)
             raise
         finally:
             # A request that was sent again has put another one there.
-            _, record = record_of(attempt)
+            record = attempt.record
             record.is_settled = True
             if not call.is_settled:
                 call.outcome = record.outcome
 
     def _takes_up(self, ctx: ClientRequestContext, request: HttpRequest) -> bool:
         """Say whether a request is one whose answer may be continued."""
-        call, scope = state_of(ctx)
+        call = ctx.call
         if not self._max_without_progress or not _is_download(call, request):
             return False
         if self._filter is None:
@@ -177,7 +176,7 @@ class ResumingClient(DecoratingClient[HttpClient]):
         try:
             return checked_answer("request_filter", self._filter(request))
         except Exception as cause:
-            record_failure(call, scope.record, cause)
+            record_failure(call, ctx.record, cause)
             raise
 
     def describe(self) -> str:

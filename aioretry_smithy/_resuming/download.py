@@ -16,7 +16,6 @@ from .._call.pause import pause
 from .._call.recorder import note_length, record_end_of_body
 from .._call.stop_reason import RetryStopReason
 from .._context.body_watch import fail_body
-from .._context.context import state_of
 from .._failures.kept_cause import drop_frames
 from .download_connection import DownloadConnection
 from .own_context import in_context
@@ -77,7 +76,7 @@ class Download:
     ) -> None:
         self._send = send
         self._ctx = ctx
-        self._call, self._scope = state_of(ctx)
+        self._call = ctx.call
         self._request = request
         self._version = version
         self._progress = Progress(self._call, max_without_progress)
@@ -347,8 +346,8 @@ class Download:
         """Let the call have the outcome of the whole, not that of a part."""
         call = self._call
         call.outcome, call.stop_reason = self._whole, self._stop_reason
-        if self._scope is not call:
-            self._scope.record.outcome = self._whole
+        if self._ctx.attempt is not None:
+            self._ctx.record.outcome = self._whole
 
 
 def _closed() -> aiohttp.ClientConnectionError:

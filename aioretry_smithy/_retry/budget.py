@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from .._call.rounds import FailedAttempt, Rounds, is_throttled
 from .._call.tries import is_of_one_server
-from .._context.context import record_of
 from .._errors import bad_argument, checked_name, is_finite
 from .._listeners import Listeners, checked
 from .._lru import BoundedMap
@@ -18,7 +17,6 @@ from .limiter import NEGLIGIBLE, RetryLimiter
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from .._call.kinds import Request
     from .._context.context import ClientRequestContext
 
 
@@ -175,16 +173,6 @@ class RetryBudget(Shared, RetryLimiter):
 
     def on_success(self, ctx: ClientRequestContext) -> None:
         """Count a success: it adds the deposit and releases the brake."""
-        self._count_success()
-
-    def _note_success(self, request: Request) -> bool:
-        # A subclass may do more.
-        if type(self).on_success is not RetryBudget.on_success:
-            return False
-        self._count_success()
-        return True
-
-    def _count_success(self) -> None:
         self._failures = 0
         if self._tokens != self._capacity:
             self._change(self._deposit)
@@ -249,9 +237,6 @@ class PerHostRetryBudget(Shared, RetryLimiter):
         """Tell the budget of the request's host."""
         self._of(ctx).on_failure(ctx, cause)
 
-    def _note_success(self, request: Request) -> bool:
-        return self.budget_for(service_key(request))._note_success(request)
-
     def __repr__(self) -> str:
         return self._description
 
@@ -263,7 +248,7 @@ def count_failure(
     budget: RetryBudget, ctx: ClientRequestContext, cause: Exception | None
 ) -> bool:
     """Count a failure as :meth:`RetryBudget.on_failure` does; say whether it counts."""
-    call, record = record_of(ctx)
+    call, record = ctx.call, ctx.record
     failed = FailedAttempt.of(call, record, cause)
     if (
         is_throttled(call, record, cause)

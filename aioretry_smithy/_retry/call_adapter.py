@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import aiohttp
 
     from .._call.call import Call
-    from .._call.hooks import Scope
     from .._call.kinds import Request, Result
+    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .._request.rpc_request import RpcRequest
 
@@ -59,8 +59,7 @@ class CallAdapter(ABC):
     @abstractmethod
     async def read(
         self,
-        call: Call,
-        attempt: Scope,
+        ctx: ClientRequestContext,
         result: Result,
         look: Callable[[Result], Awaitable[_T]] | None,
         *,
@@ -116,8 +115,7 @@ class HttpAdapter(CallAdapter):
 
     async def read(
         self,
-        call: Call,
-        attempt: Scope,
+        ctx: ClientRequestContext,
         response: aiohttp.ClientResponse,
         look: Callable[[aiohttp.ClientResponse], Awaitable[_T]] | None,
         *,
@@ -129,12 +127,12 @@ class HttpAdapter(CallAdapter):
             Exception: The body failed; so the attempt has failed, also in its log.
         """
         try:
-            looked = await read_within(call, attempt, response, look, whole=whole)
+            looked = await read_within(ctx, response, look, whole=whole)
         except Exception:
-            forget_body(call)
+            forget_body(ctx.call)
             raise
-        if call.awaiting_body:
-            tell_of_body(call, response, _content.whole_body(response))
+        if ctx.call.awaiting_body:
+            tell_of_body(ctx.call, response, _content.whole_body(response))
         return looked
 
     def release(
@@ -184,8 +182,7 @@ class RpcAdapter(CallAdapter):
 
     async def read(
         self,
-        call: Call,
-        attempt: Scope,
+        ctx: ClientRequestContext,
         result: object,
         look: Callable[[Result], Awaitable[_T]] | None,
         *,

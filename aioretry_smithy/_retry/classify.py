@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeAlias
 import aiohttp
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from .._context.context import record_of
 from .._errors import bad_argument, is_finite
 from .._failures.groups import peel
 from .._failures.hints import retry_after
@@ -204,7 +203,7 @@ def by_exception(failure: Failure, previous: RetryAction | None) -> RetryAction 
         return None
     cause = peel(failure.cause)
     info = RetryInfo.of(cause)
-    given_up = is_given_up(record_of(failure.ctx)[1], failure.cause)
+    given_up = is_given_up(failure.ctx.record, failure.cause)
     if info.allows_retry and not (raised_by_caller(cause) or given_up):
         return RetryAction(_kind(info, cause), info.retry_after)
     # A status tells more, and has been judged already.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
 
+from .._call.recorder import record_failure
+from .._call.stop_reason import RetryStopReason
 from .._context.client import ClientT, DecoratingClient, HttpClient
 from .._context.options import UNSET, Unset
 from .._errors import bad_argument, unqualified
@@ -12,14 +14,19 @@ from .._meant import call_it
 from .call_adapter import HTTP
 from .config import RetryConfig
 from .config_mapping import RetryConfigMapping
-from .retrier import Retrier
+from .no_retries import in_one_attempt
+from .strategy_retries import StrategyRetries
+from .token_retries import TokenRetries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from .._call.kinds import Request
     from .._context.client import Decorator
+    from .._context.context import ClientRequestContext
     from .call_adapter import CallAdapter
     from .config import FurtherSettings, Strategy
+    from .retries import Retries
 
 
 class CommonRetryingClient(DecoratingClient[ClientT]):
@@ -63,9 +70,53 @@ class CommonRetryingClient(DecoratingClient[ClientT]):
             expected += call_it(config, RetryConfig, RetryConfigMapping)
             raise bad_argument(name, config, expected)
 
-    @property
-    def _retrier(self) -> Retrier:
-        return Retrier(self.config, self._adapter)
+    async def execute(self, ctx: ClientRequestContext, request: Request) -> Any:
+        """Send a request again until its strategy or a limit says stop."""
+        retries = self._retries_of(ctx, request)
+        try:
+            decision = await retries.begin()
+            while not decision.stops:
+                attempt = retries.next_attempt()
+                try:
+                    retries.result = await self._attempt(attempt, attempt.request)
+                except Exception as cause:
+                    retries.cause = cause
+                decision = await retries.decide()
+                if not decision.stops:
+                    decision = await retries.wait(decision)
+            if retries.owes_refund:
+                await retries.refund()
+        except BaseException as error:
+            await retries.break_off(error)
+            raise
+        return retries.end(decision.reason)
+
+    def _attempt(self, ctx: ClientRequestContext, request: Request) -> Any:
+        """Make an attempt."""
+        return self.delegate.execute(ctx, request)
+
+    def _retries_of(self, ctx: ClientRequestContext, request: Request) -> Retries:
+        """Return the retries of a call, by the settings that it has.
+
+        Raises:
+            Exception: A mapping has raised it.
+        """
+        call, options = ctx.call, ctx.options
+        config: Any = self.config
+        if options is not None and options.retry is not None:
+            config = options.retry
+        elif not isinstance(config, RetryConfig):
+            try:
+                config = config.config_for(ctx, request)
+            except Exception as cause:
+                call.stop_reason = RetryStopReason.ERROR
+                record_failure(call, ctx.record, cause)
+                raise
+        if call.defaults.no_retries:
+            config = in_one_attempt(config)
+        call.retry_config = config
+        kind = TokenRetries if config.uses_tokens else StrategyRetries
+        return kind(ctx, request, config, self._adapter)
 
     @classmethod
     def _new_decorator(

@@ -42,8 +42,6 @@ class RetryStrategyWithContent(ABC):
     max_content_length: int = MAX_CONTENT_LENGTH
     """Bytes of each body to look at, >= 1."""
 
-    _ignores_success = False
-
     @abstractmethod
     def should_retry(
         self, ctx: ClientRequestContext, cause: Exception | None, content: Content

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 from .._bodies.sent_content import SpentBodyError
 from .._call.recorder import attached_to, cause_of
 from .._call.stop_reason import RetryStopReason
-from .._context.context import record_of
 from .._errors import (
     LimitedRequestError,
     RefusedRequestError,
@@ -76,7 +75,7 @@ def safety_in(ctx: ClientRequestContext, cause: BaseException) -> RetrySafety:
 
     Retries would multiply, if each client on the way out made its own of them.
     """
-    if is_given_up(record_of(ctx)[1], cause):
+    if is_given_up(ctx.record, cause):
         return RetrySafety.NO
     return retry_safety(cause)
 
@@ -89,7 +88,7 @@ def status_judged_in(ctx: ClientRequestContext, cause: BaseException) -> int | N
     status = status_in(cause)
     if status is None or forbids_retry(cause):
         return None
-    return None if is_given_up(record_of(ctx)[1], cause) else status
+    return None if is_given_up(ctx.record, cause) else status
 
 
 def _gave_up(call: Call) -> bool:

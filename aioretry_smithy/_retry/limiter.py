@@ -8,7 +8,6 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from .._call.rounds import status_judged
-from .._context.context import record_of
 from .._errors import bad_argument, check_int, check_positive, is_finite
 from .._failures.marks import is_of_no_server, was_queued
 from .._failures.safety import SERVER_ERRORS, is_of_server, was_refused
@@ -52,7 +51,7 @@ async def report(
     wanted: bool,
 ) -> None:
     """Tell a limiter how an attempt ended, where that says something."""
-    record = record_of(ctx)[1]
+    record = ctx.record
     failed = _is_failure(record, cause, wanted)
     # A fallback's answer says as little of the server as the refusal it stands for.
     if failed is None or record.was_refused:
@@ -264,10 +263,6 @@ class RetryLimiter(ABC):
             cause: The exception of the attempt, or None when there is a response.
         """
         return None
-
-    def _note_success(self, request: object) -> bool:
-        """Note a success without its context; False where that takes the context."""
-        return False
 
 
 class _ConcurrencyLimiter(Shared, RetryLimiter):

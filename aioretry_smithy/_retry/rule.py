@@ -99,11 +99,6 @@ RetryRule(on_unprocessed=True, backoff=Backoff.fixed(0.0))
 
     _made_by: ClassVar[str] = "RetryRule"
 
-    @property
-    def _ignores_success(self) -> bool:  # type: ignore[override]
-        # A subclass may judge otherwise, and a function wants to be asked.
-        return type(self) in {RetryRule, _NoRetryRule} and not self._judges_success()
-
     @staticmethod
     def no_retry(**conditions: Unpack[RuleConditions]) -> RetryRule:
         """Make a rule that forbids retries of outcomes that meet its conditions.

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from .._backoff.backoff import Backoff
-from .._context.context import context_of, state_of
 from .._errors import bad_argument
 from .._failures.raised_answers import status_in
 from .._failures.safety import SERVER_ERRORS, RetrySafety, may_pass_by
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
     from .._call.call import Call
-    from .._call.hooks import Scope
     from .._context.context import ClientRequestContext
     from .._context.options import Options
     from .._request.request import HttpRequest
@@ -55,9 +53,6 @@ class RetryStrategy(ABC):
     RetryStrategy.on_unprocessed(Backoff.fixed(0.1))
     """
 
-    _ignores_success: ClassVar[bool] = False
-    """Whether it never retries a status below 400, so that it need not be asked."""
-
     @abstractmethod
     def should_retry(
         self, ctx: ClientRequestContext, cause: Exception | None
@@ -78,12 +73,6 @@ class RetryStrategy(ABC):
             The backoff; None to leave it to the next strategy of a chain, or to stop
             with this outcome if there is none; or a :class:`RetryDecision`.
         """
-
-    def _ask(
-        self, call: Call, attempt: Scope, cause: Exception | None
-    ) -> RetryAnswer | Awaitable[RetryAnswer]:
-        """Ask it; one that needs no context is given none."""
-        return self.should_retry(context_of(call, attempt), cause)
 
     def __or__(self, other: RetryStrategy) -> RetryStrategy:
         if not isinstance(other, RetryStrategy):
@@ -177,8 +166,6 @@ class RetryStrategy(ABC):
 
 @dataclass(frozen=True, slots=True)
 class _Never(RetryStrategy):
-    _ignores_success: ClassVar[bool] = True
-
     def should_retry(self, ctx: ClientRequestContext, cause: Exception | None) -> None:
         return None
 
@@ -193,7 +180,6 @@ _NEVER = _Never()
 class _OnFailure(RetryStrategy):
     """Retries with one backoff what is worth it."""
 
-    _ignores_success: ClassVar[bool] = True
     _made_by: ClassVar[str]
 
     backoff: Backoff
@@ -205,22 +191,16 @@ class _OnFailure(RetryStrategy):
 
     @abstractmethod
     def _wants_after_status(
-        self, call: Call, attempt: Scope, status: int | None
+        self, ctx: ClientRequestContext, status: int | None
     ) -> bool: ...
 
     def should_retry(
         self, ctx: ClientRequestContext, cause: Exception | None
     ) -> Backoff | None:
-        return self._ask(*state_of(ctx), cause)
-
-    def _ask(
-        self, call: Call, attempt: Scope, cause: Exception | None
-    ) -> Backoff | None:
         if cause is None:
-            status = attempt.record.outcome.status
-            wants = self._wants_after_status(call, attempt, status)
+            wants = self._wants_after_status(ctx, ctx.record.outcome.status)
         else:
-            wants = self._wants_after_failure(context_of(call, attempt), cause)
+            wants = self._wants_after_failure(ctx, cause)
         return self.backoff if wants else None
 
     def __repr__(self) -> str:
@@ -234,7 +214,7 @@ class _OnUnprocessed(_OnFailure):
         return safety_in(ctx, cause) is RetrySafety.YES
 
     def _wants_after_status(
-        self, call: Call, attempt: Scope, status: int | None
+        self, ctx: ClientRequestContext, status: int | None
     ) -> bool:
         return False
 
@@ -249,7 +229,7 @@ class _OnServerErrorStatus(_OnFailure):
         )
 
     def _wants_after_status(
-        self, call: Call, attempt: Scope, status: int | None
+        self, ctx: ClientRequestContext, status: int | None
     ) -> bool:
         return status in SERVER_ERRORS
 
@@ -284,10 +264,10 @@ class _Failsafe(_OnFailure):
         )
 
     def _wants_after_status(
-        self, call: Call, attempt: Scope, status: int | None
+        self, ctx: ClientRequestContext, status: int | None
     ) -> bool:
         may_pass = status is not None and may_pass_by(status)
-        return may_pass and may_be_repeated(call, attempt.to_send)
+        return may_pass and is_idempotent(ctx)
 
 
 def asks_for_idempotence(strategies: Collection[object]) -> bool:
@@ -305,12 +285,8 @@ class StrategyChain(RetryStrategy):
     def should_retry(
         self, ctx: ClientRequestContext, cause: Exception | None
     ) -> RetryAnswer | Awaitable[RetryAnswer]:
-        return self._ask(*state_of(ctx), cause)
-
-    def _ask(
-        self, call: Call, attempt: Scope, cause: Exception | None
-    ) -> RetryAnswer | Awaitable[RetryAnswer]:
-        return first_answer(each._ask(call, attempt, cause) for each in self.members)
+        answers = (each.should_retry(ctx, cause) for each in self.members)
+        return first_answer(answers)
 
     def __repr__(self) -> str:
         return " | ".join(map(repr, self.members))
@@ -352,8 +328,7 @@ def is_idempotent(
         ctx: The context of the request.
         request: What is sent, where a decorator may have changed it.
     """
-    call, _ = state_of(ctx)
-    return _may_be_repeated(ctx.options, call, request or ctx.request)
+    return may_be_repeated(ctx.call, request or ctx.request)
 
 
 def may_be_hedged(ctx: ClientRequestContext, request: HttpRequest) -> bool:
@@ -362,19 +337,15 @@ def may_be_hedged(ctx: ClientRequestContext, request: HttpRequest) -> bool:
     Not one with a key that was made for it: while one is in work, servers refuse
     another with its key, or carry it out too. A caller who brings a key knows better.
     """
-    call, _ = state_of(ctx)
-    options, key = ctx.options, call.key
+    options, key = ctx.options, ctx.call.key
     if key is not None and key.was_made_for(request):
         return options is not None and options.idempotent is True
-    return _may_be_repeated(options, call, request)
+    return may_be_repeated(ctx.call, request)
 
 
 def may_be_repeated(call: Call, request: HttpRequest) -> bool:
     """Say whether the server may see a request twice, by the options around it too."""
-    return _may_be_repeated(call.options, call, request)
-
-
-def _may_be_repeated(options: Options | None, call: Call, request: HttpRequest) -> bool:
+    options: Options | None = call.options
     if options is not None and options.idempotent is not None:
         return options.idempotent
     if request.method in IDEMPOTENT_METHODS:

@@ -44,9 +44,6 @@ Decision: TypeAlias = Wait | Stop
 AT_ONCE: Final = Wait(0.0, "backoff")
 """The decision to make the first attempt, without a wait."""
 
-LATER: Final = Stop(None)
-"""In place of a decision: it may take a wait."""
-
 SUCCEEDED: Final = Stop(None)
 NOT_WANTED: Final = Stop(RetryStopReason.NO_RETRY)
 NOT_REPLAYABLE: Final = Stop(RetryStopReason.BODY_NOT_REPLAYABLE)

@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from .._call.hooks import Hooks
 from .._call.recorder import note_request, record_failure, record_return
 from .._call.time_limits import TimeLimits, time_left
-from .._context.client import derived
-from .._context.context import state_of
+from .._context.client import DecoratingClient, RpcClient
 from .._context.enclosing import EnclosingAttempt
-from .._context.loop import ONCE, Row, on_its_way, run
 from .._context.options import leave_attempt
-from .._context.sender import Sender
 from .._errors import ResponseTimeoutError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from contextvars import Token
 
-    from .._call.call import Call
-    from .._call.hooks import Scope
-    from .._call.record import Record
     from .._context.context import ClientRequestContext
-    from .._context.options import Options
     from .._request.rpc_request import RpcRequest
 
 
@@ -106,61 +97,48 @@ class AttemptTimeout:
         return self._task.uncancel() > self._before
 
 
-class _Begun(NamedTuple):
-    """The parts of an attempt that have begun, and have to end."""
+async def attempted(
+    delegate: RpcClient, ctx: ClientRequestContext, request: RpcRequest
+) -> object:
+    """Make an attempt: end it at its deadline, and let the calls inside be part of it.
 
-    timeout: AttemptTimeout | None
-    enclosing: EnclosingAttempt
-    token: Token[Options | None]
-
-
-class FunctionAttempts(Hooks):
-    """Lets each attempt end at its deadline, and the calls inside be part of it.
-
-    They stand right inside a retrying client; where nothing retries, outside of all.
+    It stands right inside a retrying client; where nothing retries, outside of all.
     """
-
-    __slots__ = ()
-
-    def enter(self, call: Call, scope: Scope, request: object) -> _Begun:
-        """Begin an attempt."""
-        timeout, deadline = None, call.deadline_of(scope.record)
-        if deadline is not None:
-            timeout = scope.cut = AttemptTimeout(call.loop, deadline)
-        enclosing = EnclosingAttempt(call, scope)
-        return _Begun(timeout, enclosing, enclosing.enter())
-
-    def leave(
-        self,
-        call: Call,
-        scope: Scope,
-        permit: _Begun,
-        result: object,
-        cause: Exception | None,
-    ) -> None:
-        """End the attempt."""
-        self.cancel(call, scope, permit, cause)
-
-    def cancel(
-        self, call: Call, scope: Scope, permit: _Begun, cause: BaseException | None
-    ) -> None:
-        """End the attempt, which its deadline may have cut."""
+    timeout, deadline = None, ctx.deadline
+    if deadline is not None:
+        timeout = ctx.cut = AttemptTimeout(ctx.call.loop, deadline)
+    enclosing = EnclosingAttempt(ctx)
+    token = enclosing.enter()
+    try:
+        return await delegate.execute(ctx, request)
+    except BaseException as cause:
+        # The limit of a decorator; the function's own client has named the rest.
+        error = _limit_error(ctx, cause)
+        if error is None:
+            raise
         try:
-            # The limit of a decorator; the function's own client has named the rest.
-            cause = None if cause is None else _limit_error(call, scope, cause)
-            if cause is not None:
-                record_failure(call, scope.record, cause)
-                raise cause
+            record_failure(ctx.call, ctx.record, error)
+            raise error from cause
         finally:
-            scope.cut = None
-            permit.enclosing.end()
-            leave_attempt(permit.token)
-            if permit.timeout is not None:
-                permit.timeout.end()
-            del cause
+            # It has this frame, which must not have it.
+            del error
+    finally:
+        ctx.cut = None
+        enclosing.end()
+        leave_attempt(token)
+        if timeout is not None:
+            timeout.end()
 
 
-class FunctionClient(Sender):
+class OneAttempt(DecoratingClient[RpcClient]):
+    """Makes the call its one attempt, where nothing retries."""
+
+    async def execute(self, ctx: ClientRequestContext, request: RpcRequest) -> object:
+        """Call the function, as an attempt."""
+        return await attempted(self.delegate, ctx, request)
+
+
+class FunctionClient:
     """Calls the function at the end of its chain, and records the outcome.
 
     Args:
@@ -172,82 +150,65 @@ class FunctionClient(Sender):
     def __init__(self, function: Callable[..., Awaitable[object]]) -> None:
         self._function = function
 
-    @derived
     async def execute(self, ctx: ClientRequestContext, request: RpcRequest) -> object:
-        """Call the function with the arguments of *request*."""
-        row = Row((), ONCE, (), self)
-        return await run(on_its_way, (row, *state_of(ctx), request))
-
-    def start(self, call: Call, scope: Scope, request: RpcRequest) -> Awaitable[object]:
-        """Begin to call the function, if there is time.
+        """Call the function with the arguments of *request*, if there is time.
 
         Where a decorator has set a limit and there was none, it ends with the function.
 
         Raises:
             ResponseTimeoutError: There is none: nothing begins after a deadline.
         """
-        timeout: AttemptTimeout | None = scope.cut
-        record = scope.record
-        if request is not scope.to_send or record.sent_request is not None:
-            note_request(scope, request)
-        deadline, loop = call.deadline_of(record), call.loop
+        call, record = ctx.call, ctx.record
+        try:
+            self._begin(ctx, request)
+            result = await self._function(*request.args, **request.kwargs)
+        except BaseException as cause:
+            error = _limit_error(ctx, cause)
+            try:
+                record_failure(call, record, error or cause)
+                if error is None:
+                    raise
+                raise error from cause
+            finally:
+                # It has this frame, which must not have it.
+                del error
+        finally:
+            timeout: AttemptTimeout | None = ctx.cut
+            if timeout is not None and timeout.is_of_function:
+                ctx.cut = None
+                timeout.end()
+        record_return(call, record)
+        return result
+
+    def _begin(self, ctx: ClientRequestContext, request: RpcRequest) -> None:
+        """Note what is called, and when it has to end."""
+        call, record = ctx.call, ctx.record
+        timeout: AttemptTimeout | None = ctx.cut
+        if request is not ctx.request or record.sent_request is not None:
+            note_request(ctx, request)
+        deadline, loop = ctx.deadline, call.loop
         if timeout is not None:
             timeout.follow(loop, deadline)
         if deadline is not None:
             if time_left(call, record) <= 0:
                 if timeout is not None:
                     timeout.is_named = True
-                raise _error_of(TimeLimits.of(call, scope))
+                raise _error_of(TimeLimits.of(ctx))
             if timeout is None:
-                scope.cut = timeout = AttemptTimeout(loop, deadline)
+                ctx.cut = timeout = AttemptTimeout(loop, deadline)
                 timeout.is_of_function = True
         # The function may send anything.
         record.was_sent = True
-        return self._function(*request.args, **request.kwargs)
-
-    def answered(
-        self, call: Call, scope: Scope, record: Record, result: object
-    ) -> None:
-        """Record that the function returned."""
-        _end_timeout_of_function(scope)
-        record_return(call, record)
-
-    async def failed(
-        self,
-        call: Call,
-        scope: Scope,
-        record: Record,
-        request: RpcRequest,
-        cause: BaseException,
-    ) -> object:
-        """Name the limit that has passed, if one has; record the failure."""
-        try:
-            cause = _limit_error(call, scope, cause) or cause
-            record_failure(call, record, cause)
-            raise cause
-        finally:
-            _end_timeout_of_function(scope)
-            # It has this frame, which must not have it.
-            del cause
 
 
-def _end_timeout_of_function(scope: Scope) -> None:
-    timeout: AttemptTimeout | None = scope.cut
-    if timeout is not None and timeout.is_of_function:
-        scope.cut = None
-        timeout.end()
-
-
-def _limit_error(call: Call, scope: Scope, cause: BaseException) -> Exception | None:
+def _limit_error(ctx: ClientRequestContext, cause: BaseException) -> Exception | None:
     """Return the error for a limit that ended an attempt, or None."""
-    timeout: AttemptTimeout | None = scope.cut
-    limits = TimeLimits.of(call, scope)
+    timeout: AttemptTimeout | None = ctx.cut
+    limits = TimeLimits.of(ctx)
     if timeout is None or not timeout.has_ended(cause, limits):
         return None
     timeout.is_named = True
-    error = _error_of(limits)
-    error.__cause__ = error.__context__ = cause
-    return error
+    return _error_of(limits)
 
 
 def _is_out_of_time(cause: BaseException) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from .._breaker.client import CommonCircuitBreakerClient
 from .._context.client import RpcClient
@@ -13,10 +13,12 @@ from .._retry.call_adapter import RPC
 from .._retry.client import CommonRetryingClient
 from .._retry.config import RetryConfig
 from .._retry.config_mapping import RetryConfigMapping
-from .attempt import FunctionAttempts
+from .attempt import attempted
 
 if TYPE_CHECKING:
     from .._context.client import RpcDecorator
+    from .._context.context import ClientRequestContext
+    from .._request.rpc_request import RpcRequest
     from .._retry.config import SharedSettings, Strategy
 
 
@@ -69,7 +71,9 @@ class RetryingRpcClient(CommonRetryingClient[RpcClient]):
     _counterpart = "RetryingClient"
     _adapter = RPC
 
-    _around_attempts = (FunctionAttempts(),)
+    def _attempt(self, ctx: ClientRequestContext, request: RpcRequest) -> Any:
+        """Make an attempt, which ends at its deadline."""
+        return attempted(self.delegate, ctx, request)
 
     @classmethod
     def _check_config(cls, name: str, config: object) -> None:

@@ -7,13 +7,11 @@ import inspect
 from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias, TypeVar
 
-from .._call.call import Call
 from .._call.defaults import CallDefaults
 from .._call.recorder import end_call
 from .._context.chain import assemble, check_attempt_timeout, mask_of, retrying_client
-from .._context.client import Chain, DecoratingClient, RpcClient
+from .._context.context import CallContext
 from .._context.enclosing import begin_call
-from .._context.loop import run
 from .._context.options import UNSET, RequestOptions, Unset, current_options
 from .._errors import bad_argument, checked_name, is_finite
 from .._log.notes import annotate
@@ -23,20 +21,16 @@ from .._retry.config import RetryConfig
 from .._retry.given_up import call_inside, is_given_up
 from .._retry.no_retries import retries_are_off
 from .._retry.strategy import asks_for_idempotence
-from .attempt import FunctionAttempts, FunctionClient
+from .attempt import FunctionClient, OneAttempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from .._call.kinds import Result
+    from .._call.call import Call
     from .._context.client import RpcDecorator
-    from .._context.loop import Begun
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
-
-Given: TypeAlias = "tuple[tuple[object, ...], dict[str, object]]"
-"""The arguments of a call: by position, and by name."""
 
 CoroutineFunction: TypeAlias = "Callable[_P, Coroutine[Any, Any, _T]]"
 """A function that is written with ``async def``."""
@@ -102,7 +96,7 @@ def rpc(
 
         @functools.wraps(function)
         async def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-            answer: _T = await run(calls.begin, (args, kwargs))
+            answer: _T = await calls.make(args, kwargs)
             return answer
 
         return call
@@ -144,16 +138,10 @@ def _name_of(function: object) -> str:
     return getattr(function, "__qualname__", type(function).__qualname__)
 
 
-class _Attempt(DecoratingClient[RpcClient]):
-    """Makes the call its one attempt, where nothing retries."""
-
-    _hooks = FunctionAttempts()
-
-
-class _Calls(Chain):
+class _Calls:
     """Makes the calls of one function."""
 
-    __slots__ = ("_config", "_defaults", "_options", "_request")
+    __slots__ = ("_client", "_config", "_defaults", "_options", "_request")
 
     def __init__(
         self,
@@ -165,7 +153,7 @@ class _Calls(Chain):
         client = assemble(FunctionClient(function), decorators, "functions")
         check_attempt_timeout(client, lambda: _seconds(options))
         retrying = retrying_client(client)
-        super().__init__(_Attempt(client) if retrying is None else client, _end)
+        self._client = OneAttempt(client) if retrying is None else client
         self._defaults = CallDefaults(mask_of(client), no_retries=retries_are_off())
         self._config: object = getattr(retrying, "config", None)
         self._options = options
@@ -187,30 +175,36 @@ class _Calls(Chain):
                 " idempotent=False says that this is meant"
             )
 
-    def begin(self, given: Given) -> Begun:
+    async def make(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the function through its chain."""
+        call = self._begin(args, kwargs)
+        try:
+            result = await self._client.execute(call, call.request)
+        except BaseException as cause:
+            try:
+                _annotate(call, cause)
+            finally:
+                end_call(call, cause)
+            raise
+        end_call(call)
+        return result
+
+    def _begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallContext:
         """Begin a call, with the options of the blocks around it."""
-        request = self._request.called_with(*given)
+        request = self._request.called_with(args, kwargs)
         around, options = current_options(), self._options
         if around is not None:
             options = around.within(options)
-        call = Call(request, get_running_loop(), _seconds(options), self._defaults)
+        loop, timeout = get_running_loop(), _seconds(options)
+        call = CallContext(request, loop, timeout, self._defaults)
         call.brings_response = False
         begin_call(call, options)
-        return self.compiled(), call, call, request
+        return call
 
 
 def _seconds(options: RequestOptions) -> float | None:
     seconds = options.response_timeout
     return None if seconds is UNSET else seconds
-
-
-def _end(call: Call, result: Result, cause: BaseException | None) -> None:
-    """Let go of all that a call has; its notes say how it failed."""
-    try:
-        if cause is not None:
-            _annotate(call, cause)
-    finally:
-        end_call(call, cause)
 
 
 def _annotate(call: Call, cause: BaseException) -> None:

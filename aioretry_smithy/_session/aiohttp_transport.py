@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from multidict import CIMultiDict
 
 from .._bodies.sent_content import SpentBodyError
-from .._call.call import Attempt
-from .._call.defaults import OF_ALL
 from .._call.recorder import (
-    count_earlier,
     follow_stale,
     note_defaults,
     note_request,
 )
+from .._context.context import AttemptContext
 from .._context.options import current_options, lending
+from .._context.recording import count_earlier
 from .._endpoints.visit import move_resend
 from .._failures.marks import mark_reached_server
 from .._request.copied_arguments import is_unchanged
-from .._request.request import with_header
 from .._request.routed import RoutedRequest
 from .bound_headers import with_bound
 from .deadline import CLOSE_ENOUGH, attempt_timeout
@@ -35,7 +33,7 @@ from .resend import (
 )
 from .routed_arguments import with_route
 from .shown_body import ShownBody, is_watched, shown_body, take_shown
-from .transport import Transport, judged, prepared_body, refused
+from .transport import Transport, answered, judged, prepared_body, refused
 from .uploads import has_body_in, sending
 
 if TYPE_CHECKING:
@@ -45,8 +43,8 @@ if TYPE_CHECKING:
     from aiohttp import ClientSession
 
     from .._call.call import Call
-    from .._call.hooks import Scope
     from .._call.record import Record
+    from .._context.context import ClientRequestContext
     from .._context.options import Options
     from .._request.copied_arguments import Arguments
     from .._request.request import HttpRequest
@@ -60,8 +58,6 @@ class AiohttpTransport(Transport):
     """Sends requests with aiohttp, within the limits that the context sets."""
 
     __slots__ = ("__weakref__", "replaced", "resends", "session")
-
-    needs_attempt = False
 
     session: Callable[[], ClientSession | None]
     """Finds the session, which must not be kept alive from here."""
@@ -78,23 +74,19 @@ class AiohttpTransport(Transport):
         self.resends = False
 
     async def failed(
-        self,
-        call: Call,
-        scope: Scope,
-        record: Record,
-        request: HttpRequest,
-        cause: BaseException,
-    ) -> Any:
+        self, ctx: ClientRequestContext, request: HttpRequest, cause: BaseException
+    ) -> aiohttp.ClientResponse:
         """Send *request* again where a connection of the pool was broken."""
+        call, record = ctx.call, ctx.record
         wake_next(call.session or self.session())
         resends, broken, stale, outcome = 0, None, record, record.outcome
         try:
-            note_request(scope, request)
+            note_request(ctx, request)
             while True:
-                cause = judged(call, scope, record, cause)
+                cause = judged(ctx, cause)
                 if broken is not None:
                     if isinstance(cause, SpentBodyError):
-                        count_earlier(scope, stale, outcome)
+                        count_earlier(ctx, stale, outcome)
                         raise broken
                     # On the broken connection, by a server that may be gone now.
                     mark_reached_server(cause)
@@ -107,47 +99,72 @@ class AiohttpTransport(Transport):
                 resends, broken = resends + 1, cause
                 stale, outcome = record, record.outcome
                 # Without attempts all requests share the record of the call.
-                if isinstance(scope, Attempt):
-                    scope.record = record = follow_stale(call, record)
-                request, again = _moved(call, scope, stale, record, request, again)
+                if isinstance(ctx, AttemptContext):
+                    ctx.record = record = follow_stale(call, record)
+                request, again = _moved(ctx, stale, request, again)
                 try:
-                    response = await self.start(call, scope, again)
+                    response = await self.start(ctx, again)
                 except BaseException as failure:
                     cause = failure
                 else:
-                    self.answered(call, scope, record, response)
+                    answered(ctx, record, response)
                     return response
         finally:
             # They have this frame, which must not have them.
             del broken, cause
 
     def start(
-        self, call: Call, scope: Scope, request: HttpRequest
+        self, ctx: ClientRequestContext, request: HttpRequest
     ) -> Awaitable[aiohttp.ClientResponse]:
         """Begin to send the request."""
-        arguments, options = request.given, None
         try:
-            session = call.session
-            if session is None and (session := self.session()) is None:
+            session = ctx.call.session or self.session()
+            if session is None:
                 refuse_as_closed()
-            if call.care:
-                arguments = _prepared(self, call, scope, request, session)
-                options = current_options() if call.care == OF_ALL else None
+            arguments = self._prepared(ctx, request, session)
         except BaseException as cause:
-            refused(call, scope, cause)
+            refused(ctx, cause)
             raise
-        if call.care and (options is not None or not _NEED_CARE.isdisjoint(arguments)):
-            return self._sending(call, scope, request, session, arguments, options)
+        options = current_options()
+        if options is not None or not _NEED_CARE.isdisjoint(arguments):
+            return self._sending(ctx, request, session, arguments, options)
         if self.replaced is not None:
             return self.replaced(request.spelling, request.target, **arguments)
         # Looked up now and on the class: that is where mocks put themselves.
         kind = type(session)
         return kind._request(session, request.spelling, request.target, **arguments)
 
+    def _prepared(
+        self, ctx: ClientRequestContext, request: HttpRequest, session: ClientSession
+    ) -> Arguments:
+        """Return the arguments to send a request with, right now."""
+        call, record = ctx.call, ctx.record
+        if request is not ctx.request or record.sent_request is not None:
+            note_request(ctx, request)
+        headers = session._default_headers
+        if version_of(headers) != call.defaults.version:
+            note_defaults(call, record, CIMultiDict(headers), request)
+        arguments = request.arguments
+        if request.given is not arguments:
+            arguments = _arguments(call, request)
+        arguments = _with_timeout(call, record, request, session, arguments)
+        if arguments.get("data") is not None:
+            arguments = _with_data(self, call, request, session, arguments)
+        tracker = arguments.get("upload_tracker")
+        if tracker is not None and (
+            call.is_over or not call.needs_care().use_once(tracker)
+        ):
+            arguments = {**arguments, "upload_tracker": None}
+        if request.route is not None:
+            arguments = with_route(request, request.route, session, arguments)
+        if call.resources is not None and call.resources.bound_headers:
+            base = call.defaults.base_url
+            arguments = with_bound(arguments, call.resources, request, base, session)
+        return arguments
+
     def _sending(
         self,
-        call: Call,
-        scope: Scope,
+        ctx: ClientRequestContext,
         request: HttpRequest,
         session: ClientSession,
         arguments: Arguments,
@@ -165,75 +182,24 @@ class AiohttpTransport(Transport):
         if options is not None and (options.blocks or options.attributes):
             send = partial(lending, options, send)
         if self.resends and is_tracked(request):
-            send = partial(sending_tracked, scope.record, session, send)
+            send = partial(sending_tracked, ctx.record, session, send)
         if not has_body_in(arguments):
             return send()
-        json = call.needs_care().json if "json" in arguments else None
-        return sending(scope.record, json, send, shown)
+        json = ctx.call.needs_care().json if "json" in arguments else None
+        return sending(ctx.record, json, send, shown)
 
 
 def _moved(
-    call: Call,
-    scope: Scope,
-    stale: Record,
-    record: Record,
-    request: HttpRequest,
-    again: HttpRequest,
+    ctx: ClientRequestContext, stale: Record, request: HttpRequest, again: HttpRequest
 ) -> tuple[HttpRequest, HttpRequest]:
     """Return a request and how to send it again, elsewhere if its endpoint is out."""
     if stale.route is None:
         return request, again
     may_move = not repeats_hops(again)
-    moved = move_resend(call, scope, stale, record, request, may_move=may_move)
+    moved = move_resend(ctx, stale, request, may_move=may_move)
     if moved is not request:
         again = RoutedRequest.to(moved.route, moved.url, again)
     return moved, again
-
-
-def _prepared(
-    transport: AiohttpTransport,
-    call: Call,
-    scope: Scope,
-    request: HttpRequest,
-    session: ClientSession,
-) -> Arguments:
-    """Return the arguments to send a request with, right now."""
-    arguments, is_later = request.given, call.care == OF_ALL
-    if is_later:
-        arguments = _later_arguments(call, scope, request, session)
-    if is_later or not call.aiohttp_keeps_time:
-        arguments = _with_timeout(call, scope.record, request, session, arguments)
-    if scope.count_header is not None:
-        arguments = with_header(arguments, *scope.count_header)
-    if arguments.get("data") is not None:
-        arguments = _with_data(transport, call, request, session, arguments)
-    tracker = arguments.get("upload_tracker")
-    if tracker is not None and (
-        call.is_over or not call.needs_care().use_once(tracker)
-    ):
-        arguments = {**arguments, "upload_tracker": None}
-    if request.route is not None:
-        arguments = with_route(request, request.route, session, arguments)
-    if call.resources is not None and call.resources.bound_headers:
-        base = call.defaults.base_url
-        arguments = with_bound(arguments, call.resources, request, base, session)
-    return arguments
-
-
-def _later_arguments(
-    call: Call, scope: Scope, request: HttpRequest, session: ClientSession
-) -> Arguments:
-    """Return the arguments where something may have changed since the call began."""
-    headers, arguments = session._default_headers, request.arguments
-    if request is not scope.to_send or scope.record.sent_request is not None:
-        note_request(scope, request)
-    if version_of(headers) != call.defaults.version:
-        count = scope.count_header
-        counted = request if count is None else request.with_header(*count)
-        note_defaults(call, scope.record, CIMultiDict(headers), counted)
-    if request.given is not arguments:
-        arguments = _arguments(call, request)
-    return arguments
 
 
 def _with_timeout(
@@ -247,11 +213,11 @@ def _with_timeout(
     if (
         call.aiohttp_keeps_time
         and (record is call or record.deadline is None)
-        and (request is call.to_send or "timeout" not in arguments)
+        and (request is call.request or "timeout" not in arguments)
         and call.loop.time() - call.started <= CLOSE_ENOUGH
     ):
         return arguments
-    is_same = request.arguments is call.to_send.arguments
+    is_same = request.arguments is call.request.arguments
     if not is_same and record.first_sent is None:
         record.first_sent = call.loop.time()
     timeout = attempt_timeout(call, record, request, session)

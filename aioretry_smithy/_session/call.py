@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from asyncio import get_running_loop
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from .._bodies.new_response import CLOSES_REFUSED
-from .._call.call import Call
-from .._call.defaults import NO_CARE, OF_ARGUMENTS
 from .._call.origin import judge_attempt
 from .._call.recorder import attach, attached_to, end_call, record_failure
 from .._call.time_limits import time_left
-from .._context.client import Chain, changes
+from .._context.context import CallContext
 from .._context.enclosing import begin_call
-from .._context.loop import run
 from .._context.options import current_options
+from .._context.recording import close_result
 from .._errors import ResponseTimeoutError, UnprocessedRequestError
-from .._failures.kept_cause import LOG_KEY, KeptCause
+from .._failures.kept_cause import KeptCause
 from .._failures.marks import mark_queued, was_queued
 from .._log.capture import collecting
 from .._log.notes import annotate
@@ -25,7 +23,7 @@ from .._request.request import HttpRequest
 from .._retry.no_retries import retries_are_off
 from .aiohttp_transport import refuse_as_closed
 from .deadline import response_timeout
-from .defaults import SessionDefaults, number_of_change
+from .defaults import SessionDefaults
 from .tracked_upload import TrackedUpload, end_unsent
 
 if TYPE_CHECKING:
@@ -35,22 +33,19 @@ if TYPE_CHECKING:
     from aiohttp import ClientSession
     from aiohttp.typedefs import StrOrURL
 
-    from .._call.kinds import Result
+    from .._call.call import Call
     from .._context.client import HttpClient
-    from .._context.loop import Begun
     from .._masking.mask import Mask
     from .._request.copied_arguments import Arguments
     from .._request.service import Service
 
 
-Given: TypeAlias = "tuple[ClientSession | None, str, StrOrURL, Arguments]"
-"""The session, the method, the URL and the other arguments of a call."""
-
 _TRACKER: Final = "upload_tracker"
-_WANT_CARE: Final = MUTABLE_ARGUMENTS | {"json", "timeout", _TRACKER}
+_OWN: Final = MUTABLE_ARGUMENTS | {"json", _TRACKER}
+"""The arguments that the caller may change, or that are the call's alone."""
 
 
-class SessionChain(Chain):
+class SessionChain:
     """The chain of a session, with what its calls begin and end with.
 
     Args:
@@ -60,7 +55,7 @@ class SessionChain(Chain):
         service: What relative URLs are joined to in place of the session's base URL.
     """
 
-    __slots__ = ("defaults",)
+    __slots__ = ("client", "defaults")
 
     def __init__(
         self,
@@ -69,76 +64,84 @@ class SessionChain(Chain):
         mask: Mask,
         service: Service | None = None,
     ) -> None:
-        super().__init__(client, _end)
+        self.client = client
         off = retries_are_off()
         self.defaults = SessionDefaults(session, mask, service, no_retries=off)
 
-    def begin(self, given: Given) -> Begun:
+    async def send(
+        self,
+        session: ClientSession | None,
+        method: str,
+        target: StrOrURL,
+        options: Arguments,
+    ) -> aiohttp.ClientResponse:
+        """Send a request through the chain, as one call."""
+        call = self._begin(session, method, target, options)
+        try:
+            response = await self.client.execute(call, call.request)
+        except BaseException as cause:
+            await _fail(call, cause)
+            raise
+        if call.resources is not None and call.resources.bodies:
+            await _close_bodies(call, response)
+        end_call(call)
+        attach(call, response)
+        return response
+
+    def _begin(
+        self,
+        session: ClientSession | None,
+        method: str,
+        target: StrOrURL,
+        options: Arguments,
+    ) -> CallContext:
         """Begin a call, with the options of the blocks around it."""
-        session, method, target, options = given
         if session is None:
             end_unsent(options.get(_TRACKER))
             refuse_as_closed()
-        number, row = self.known
-        if number != changes.number:
-            row = self.compiled()
-        defaults, around, loop = self.defaults, current_options(), get_running_loop()
-        try:
-            if (
-                defaults.version != number_of_change(session._default_headers)
-                or defaults.timeout is not session._timeout
-            ):
-                self.defaults = defaults = defaults.of_now(session)
-        except TypeError:
-            # No multidict: see version_of().
-            self.defaults = defaults = defaults.of_now(session)
+        around, loop = current_options(), get_running_loop()
+        self.defaults = defaults = self.defaults.of_now(session)
         base, timeout = defaults.base_url, defaults.limit
-        if around is None and _WANT_CARE.isdisjoint(options):
-            request = HttpRequest.of_arguments(method, target, options, options, base)
-            call = Call(request, loop, timeout, defaults, session, NO_CARE)
-        else:
-            copies = copy_arguments(options)
-            request = HttpRequest.of_arguments(method, target, options, copies, base)
-            is_own = around is not None or "timeout" in options
-            if is_own:
-                timeout = response_timeout(options, session, around)
-            call = Call(request, loop, timeout, defaults, session, OF_ARGUMENTS)
-            if is_own:
-                call.aiohttp_keeps_time = False
-            if _TRACKER in options:
-                call.needs_care().bodies = (TrackedUpload(options[_TRACKER]),)
+        copies = options if _OWN.isdisjoint(options) else copy_arguments(options)
+        request = HttpRequest.of_arguments(method, target, options, copies, base)
+        is_own = around is not None or "timeout" in options
+        if is_own:
+            timeout = response_timeout(options, session, around)
+        call = CallContext(request, loop, timeout, defaults, session)
+        if is_own:
+            call.aiohttp_keeps_time = False
+        if _TRACKER in options:
+            call.needs_care().bodies = (TrackedUpload(options[_TRACKER]),)
         if around is not None or collecting():
             begin_call(call, around)
-        return row, call, call, request
+        return call
 
 
-def _end(
-    call: Call, result: Result, cause: BaseException | None
-) -> Awaitable[None] | None:
-    """Let go of all that a call has; what takes care is awaited."""
-    if cause is None and (call.resources is None or not call.resources.bodies):
+async def _close_bodies(call: CallContext, response: aiohttp.ClientResponse) -> None:
+    """Close the bodies of a call that was answered; without that it gets no answer."""
+    try:
+        await call.needs_care().close_bodies()
+    except BaseException:
+        close_result(call, response)
         end_call(call)
-        try:
-            # Quicker than by attach(); nor does Python need a dictionary for it.
-            setattr(result, LOG_KEY, call)
-        except (AttributeError, TypeError):
-            attach(call, result)
-        return None
-    return _let_go(call, result, cause)
+        raise
 
 
-async def _let_go(call: Call, result: Result, cause: BaseException | None) -> None:
-    """Name a failure, and close what is open; then let go."""
+async def _fail(call: Call, cause: BaseException) -> None:
+    """Name a failure, and close what is open; then let go.
+
+    Raises:
+        ResponseTimeoutError: The deadline has passed in a queue.
+    """
     raised = cause
     try:
         was_refused = isinstance(cause, UnprocessedRequestError) and was_queued(cause)
         if was_refused and time_left(call) <= 0:
             cause = _timed_out(call, cause)
-        if cause is not None:
-            judge_attempt(call, call, cause)
-            annotate(call, cause)
-            if call.resources is not None:
-                call.resources.close_responses()
+        judge_attempt(call, call, cause)
+        annotate(call, cause)
+        if call.resources is not None:
+            call.resources.close_responses()
     finally:
         try:
             if call.resources is not None:
@@ -146,9 +149,7 @@ async def _let_go(call: Call, result: Result, cause: BaseException | None) -> No
         finally:
             end_call(call, cause)
     try:
-        if cause is None:
-            attach(call, result)
-        elif cause is not raised:
+        if cause is not raised:
             raise cause
     finally:
         # They have this frame, which must not have them.
@@ -165,16 +166,21 @@ def _timed_out(call: Call, refused: BaseException | None) -> ResponseTimeoutErro
     return error
 
 
-async def call_and_raise(chain: SessionChain, given: Given) -> aiohttp.ClientResponse:
+async def call_and_raise(
+    chain: SessionChain,
+    session: ClientSession | None,
+    method: str,
+    target: StrOrURL,
+    options: Arguments,
+) -> aiohttp.ClientResponse:
     """Send a request likewise, and raise for the status where that is wanted."""
-    session, _, _, options = given
     refuse = options.get("raise_for_status")
     if refuse is None and session is not None:
         refuse = session._raise_for_status
     if refuse:
         # The decorators are to see the status, and the body where they need it.
         options["raise_for_status"] = False
-    response: aiohttp.ClientResponse = await run(chain.begin, given)
+    response = await chain.send(session, method, target, options)
     if refuse:
         await _refuse(response, refuse)
     return response

@@ -77,7 +77,7 @@ def attempt_timeout(
     if not isinstance(timeout.total, _NUMBER_OR_NONE):
         return None  # aiohttp reports the caller's value
     own = limit_of(timeout.total) or math.inf
-    limit = call.remaining(record)
+    limit = call.time_of(record)
     if _is_replaced(call, request):
         limit = min(limit, own)
     if limit <= 0:
@@ -107,7 +107,7 @@ def with_rest_of_timeout(
 
 def _is_replaced(call: Call, request: HttpRequest) -> bool:
     """Say whether a decorator has replaced the timeout."""
-    own, as_called = request.arguments, call.to_send.arguments
+    own, as_called = request.arguments, call.request.arguments
     return own is not as_called and (
         own.get("timeout", sentinel) is not as_called.get("timeout", sentinel)
     )
@@ -140,6 +140,6 @@ def _cut(timeout: ClientTimeout, limit: float) -> ClientTimeout:
 
 def too_late(call: Call) -> ResponseTimeoutError:
     """Make the error for a request that came after the deadline."""
-    if call.remaining(call) <= 0:
+    if call.time_of(call) <= 0:
         return ResponseTimeoutError("no time left before the request was sent")
     return AttemptTimeoutError("no time left for this attempt before it was sent")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._context.loop import run
 from .._errors import bad_argument
 from .call import SessionChain, call_and_raise
 from .hops import follow_hops
@@ -65,8 +64,8 @@ def install(
         # The coroutine gets the session itself, to keep it alive while a call waits.
         # This function must not, or no session would ever be freed.
         if raises or "raise_for_status" in options:
-            return call_and_raise(chain, (reference(), method, str_or_url, options))
-        return run(chain.begin, (reference(), method, str_or_url, options))
+            return call_and_raise(chain, reference(), method, str_or_url, options)
+        return chain.send(reference(), method, str_or_url, options)
 
     attributes = vars(session)
     resend_before = None if resend else session._retry_connection

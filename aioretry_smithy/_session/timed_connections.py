@@ -27,10 +27,9 @@ if TYPE_CHECKING:
     import aiohttp
     from aiohttp import BaseConnector, ClientSession
 
-    from .._call.call import Call
     from .._call.connection_timings import Part
-    from .._call.hooks import Scope
     from .._call.record import Record
+    from .._context.context import ClientRequestContext
     from .._request.copied_arguments import Arguments
     from .._request.request import HttpRequest
 
@@ -45,23 +44,24 @@ class TimedTransport(AiohttpTransport):
     __slots__ = ()
 
     def start(
-        self, call: Call, scope: Scope, request: HttpRequest
+        self, ctx: ClientRequestContext, request: HttpRequest
     ) -> Awaitable[aiohttp.ClientResponse]:
         """Begin to send the request."""
-        return _timed(super().start, call, scope, request)
+        return _timed(super().start, ctx, request)
 
 
 async def _timed(
-    start: Callable[[Call, Scope, HttpRequest], Awaitable[aiohttp.ClientResponse]],
-    call: Call,
-    scope: Scope,
+    start: Callable[
+        [ClientRequestContext, HttpRequest], Awaitable[aiohttp.ClientResponse]
+    ],
+    ctx: ClientRequestContext,
     request: HttpRequest,
 ) -> aiohttp.ClientResponse:
     """Send a request, and time what it waits for."""
-    timed = TimedRequest(call.loop, scope.record)
+    timed = TimedRequest(ctx.call.loop, ctx.record)
     token = _sent.set(timed)
     try:
-        return await start(call, scope, request)
+        return await start(ctx, request)
     finally:
         timed.close()
         # A coroutine that is thrown away ends in another context, or in a copy.

@@ -13,7 +13,7 @@ from .client import log_error
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .._call.call import Call, Sent
+    from .._call.call import Call, Exchange
     from .._call.outcome import Outcome
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
@@ -236,7 +236,7 @@ class HedgeCount:
         }
 
 
-def _has_won(hedge: Sent) -> bool:
+def _has_won(hedge: Exchange) -> bool:
     status, race = hedge.outcome.status, hedge.race
     is_superseded = race is not None and race.is_superseded
     return status is not None and is_good(status) and not is_superseded

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING
 
 from .._bodies.new_response import new_response
-from .._context.context import ClientRequestContext
+from .._call.defaults import CallDefaults
+from .._context.context import CallContext
 from .._context.recording import record_error, record_result
 from .._errors import bad_argument
 from .._meant import call_it
@@ -66,7 +68,7 @@ async def ask(
         raise bad_argument("attempt", attempt, "an integer >= 1")
     if content is not None and (cause is not None or not isinstance(content, bytes)):
         raise bad_argument("content", content, "bytes, or None where there is a cause")
-    root = ClientRequestContext(request)
+    root = CallContext(request, asyncio.get_running_loop(), None, CallDefaults())
     *_, ctx = [root.derive(request) for _ in range(attempt)]
     if cause is None:
         content = b"" if content is None else content

@@ -12,7 +12,6 @@ import aiohttp
 from .._bodies.truncated_body import TruncatedBody
 from .._call.time_limits import passed_limit
 from .._context.client import chain_of
-from .._context.context import state_of
 from .._context.recording import record_cut
 from .._errors import bad_argument, is_finite
 from .._failures.kept_cause import without_frames
@@ -172,7 +171,7 @@ async def wait_for_answer(
                 await asyncio.get_running_loop().create_future()
             await asyncio.sleep(wait)
     except TimeoutError as cut:
-        make_error = passed_limit(*state_of(ctx), cut) or TimeoutError
+        make_error = passed_limit(ctx, cut) or TimeoutError
         raise make_error() from cut
     if wait < seconds:
         raise aiohttp.SocketTimeoutError("Timeout on reading data from socket")

@@ -15,7 +15,6 @@ from .._bodies.new_response import new_response
 from .._bodies.replayable_payload import ReplayablePayload
 from .._call.recorder import note_request
 from .._call.upload import Upload
-from .._context.context import context_of
 from .._errors import bad_argument
 from .._session.aiohttp_transport import refuse_as_closed
 from .._session.deadline import too_late
@@ -23,8 +22,6 @@ from .._session.transport import Transport, prepared_body, refused
 from .._shown import shown
 
 if TYPE_CHECKING:
-    from .._call.call import Call
-    from .._call.hooks import Scope
     from .._context.client import HttpClient
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
@@ -134,17 +131,16 @@ class ScriptedTransport(Transport):
         return self
 
     def start(
-        self, call: Call, scope: Scope, request: HttpRequest
+        self, ctx: ClientRequestContext, request: HttpRequest
     ) -> Awaitable[aiohttp.ClientResponse]:
         """Take the next answer of the list."""
-        ctx = context_of(call, scope)
         self.contexts.append(ctx)
         self.requests.append(request)
         try:
-            note_request(scope, request)
+            note_request(ctx, request)
             return self._next_answer(ctx, request)
         except BaseException as cause:
-            refused(call, scope, cause)
+            refused(ctx, cause)
             raise
 
     def _next_answer(

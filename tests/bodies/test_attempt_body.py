@@ -28,7 +28,7 @@ async def test_a_body_that_fails_settles_nothing(was_settled):
     call.is_settled = was_settled
 
     with pytest.raises(aiohttp.ClientPayloadError) as caught:
-        await read_within(call, call, response, None, whole=True)
+        await read_within(call, response, None, whole=True)
 
     assert failure is caught.value
     assert was_settled == call.is_settled
@@ -40,4 +40,4 @@ async def test_nothing_may_be_wanted_of_it():
     """Then it is left alone."""
     call = call_of(begin())
 
-    assert None is await read_within(call, call, unending(REQUEST), None)
+    assert None is await read_within(call, unending(REQUEST), None)

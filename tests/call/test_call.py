@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from calls import REQUEST, begin, call_of, end, end_call, send
+from calls import REQUEST, begin, call_of, end, end_call
 
 from aioretry_smithy import HttpRequest
-from aioretry_smithy._call.call import Attempt
 
 URL = "http://example.com/"
 
@@ -73,13 +72,12 @@ async def test_call_inside_counts_from_the_start_of_the_outermost():
 async def test_record_has_the_request_without_its_body():
     """That of the caller is shared; the attempt itself sends the whole request."""
     request = HttpRequest("POST", URL, data=b"body")
-    call = call_of(begin(request))
-    first = Attempt(call, request)
+    ctx = begin(request)
+    first = ctx.derive(request)
     again = request.with_header("A", "1")
-    second = Attempt(call, again)
+    second = ctx.derive(again)
 
-    assert (request, again) == (first.to_send, second.to_send)
-    assert call.request is first.record.request
+    assert (request, again) == (first.request, second.request)
     assert first.record.request.options["data"] is None
     assert second.record.request.options["data"] is None
     assert "1" == second.record.request.headers["A"]
@@ -89,39 +87,11 @@ async def test_requests_sent_again_are_no_attempts():
     """The number counts passes; the record has that of the request."""
     ctx = begin()
     call = call_of(ctx)
-    first = Attempt(call, ctx.request)
+    first = ctx.derive(ctx.request)
     first.record = call.begin_request(ctx.request)
     call.resends += 1
-    second = Attempt(call, ctx.request)
+    second = ctx.derive(ctx.request)
 
     assert [(1, 2), (2, 3)] == [
-        (each.number, each.record.number) for each in (first, second)
+        (each.attempt, each.record.number) for each in (first, second)
     ]
-
-
-COUNT = ("armeria-retry-count", "1")
-
-
-@pytest.mark.parametrize("looked", ["never", "before", "after"])
-async def test_changed_request_has_the_count_of_attempts(looked):
-    """Which the sender adds; also where somebody has looked at the request."""
-    call = call_of(begin())
-    attempt = Attempt(call, REQUEST, None, COUNT)
-    if looked == "before":
-        assert COUNT[0] in attempt.record.shown_request.headers
-    send(attempt, REQUEST.with_header("A", "1"))
-    if looked == "after":
-        assert COUNT[0] in attempt.record.begun_request.headers
-
-    assert {"A": "1", COUNT[0]: "1"} == dict(attempt.record.shown_request.headers)
-    assert {COUNT[0]: "1"} == dict(attempt.record.begun_request.headers)
-
-
-async def test_request_of_an_attempt_that_is_the_call_is_kept():
-    """When the two become different things, the attempt has what was sent."""
-    call = call_of(begin())
-    call.attempt_began = 0.0
-    send(call, REQUEST.replace(method="PUT"))
-    (sent,) = call.requests
-
-    assert ("PUT", "GET") == (sent.shown_request.method, call.shown_request.method)

@@ -11,7 +11,6 @@ from calls import REQUEST, begin, begin_body, call_of, end_call
 from fake_responses import FakeResponse, FakeStream, unending
 
 from aioretry_smithy import RequestLog, ResponseTimeoutError
-from aioretry_smithy._call.time_limits import TimeLimits
 from aioretry_smithy._context.body_watch import watch_body
 
 
@@ -22,7 +21,7 @@ def watched(ctx, start=b""):
     response.content._timer = timer
     begin_body(ctx, response)
     call = call_of(ctx)
-    watch_body(call, call, TimeLimits.of(call, call), response)
+    watch_body(call, call, response)
     return response.content, timer
 
 
@@ -159,6 +158,6 @@ async def test_stream_of_another_class_is_left_alone():
     call = call_of(begin())
     response = FakeResponse(stream := FakeStream())
     before = stream._timer
-    watch_body(call, call, TimeLimits.of(call, call), response)
+    watch_body(call, call, response)
 
     assert before is stream._timer

@@ -28,7 +28,6 @@ from aioretry_smithy import (
 from aioretry_smithy._call import recorder
 from aioretry_smithy._call.outcome import Answered, Ended
 from aioretry_smithy._context.client import OutcomeRecorder, chain_of, find_client
-from aioretry_smithy._session import transport
 from aioretry_smithy.testing import ScriptedTransport
 
 
@@ -336,8 +335,7 @@ async def test_each_outcome_is_recorded_once(monkeypatch, answers, expected):
 
         return noted
 
-    for module in (recorder, transport):
-        monkeypatch.setattr(module, "Answered", noting(Answered, "response"))
+    monkeypatch.setattr(recorder, "Answered", noting(Answered, "response"))
     monkeypatch.setattr(recorder, "Ended", noting(Ended, "failure"))
     async with session(answers, *OURS) as client:
         with suppress(aiohttp.InvalidURL):

@@ -229,7 +229,8 @@ async def test_extension_of_an_attempt_starts_from_the_deadline_that_it_has():
 
 async def test_public_context_has_no_private_toolbox():
     """The public names are for decorators; each is documented."""
-    public = {name for name in dir(ClientRequestContext) if not name.startswith("_")}
+    names = {*dir(ClientRequestContext), *ClientRequestContext.__annotations__}
+    public = {name for name in names if not name.startswith("_")}
 
     assert public == {
         "attempt",

@@ -251,7 +251,7 @@ def matches_after(seconds, settings, outcome):
         end(ctx, cause or outcome.get("status", 200), body=body)
         breaker = CircuitBreakerRule(**settings) | Otherwise()
         inside = CircuitBreakerRuleWithContent(**settings) | Otherwise()
-        verdict = await inside.verdict(ctx, cause, given_content(body))
+        verdict = await inside.verdict_on(ctx, cause, given_content(body))
         return (
             RetryRule(**settings).should_retry(ctx, cause) is not None,
             RetryRule.no_retry(**settings).should_retry(ctx, cause) is not None,
@@ -307,7 +307,7 @@ def test_rules_with_content_of_both_kinds_match_the_same(
         forbidden = RetryRuleWithContent.no_retry(**settings)
         forbids = forbidden.should_retry(ctx, cause, content) is not None
         breaker = CircuitBreakerRuleWithContent(**settings) | Otherwise()
-        verdict = await breaker.verdict(ctx, cause, given_content(body))
+        verdict = await breaker.verdict_on(ctx, cause, given_content(body))
         return retried, forbids, verdict is False
 
     assert 1 == len({*in_virtual_time(ask_both())})
@@ -330,7 +330,7 @@ def test_first_rule_of_a_circuit_breaker_that_applies_decides(members, outcome):
         chain = reduce(or_, members) | CircuitBreakerRuleWithContent(
             exceptions=LookupError
         )
-        said = await chain.verdict(ctx, cause, reading)
+        said = await chain.verdict_on(ctx, cause, reading)
         limits = iter([*read])
         for member in members:
             if isinstance(member, CircuitBreakerRule):

@@ -112,15 +112,15 @@ async def test_calls_under_way_keep_theirs(config, around):
         assert (1, 3, 3) == (new, await waiting, await sending)
 
 
-async def test_call_in_the_queue_of_a_limit_outside_has_begun():
-    """It has the settings of its beginning."""
+async def test_call_in_the_queue_of_a_limit_outside_gets_the_new_settings():
+    """Those that hold when it reaches the retrying client."""
     limiting = ConcurrencyLimitingClient.new_decorator(ConcurrencyLimit.fixed(1))
     async with session([503] * 99, retrying(THREE), limiting) as client:
         calls = [asyncio.create_task(attempts_of(client)) for _ in range(2)]
         await asyncio.sleep(0.25)
         swap(client, FIVE)
 
-        assert [3, 3] == [await call for call in calls]
+        assert [3, 5] == [await call for call in calls]
 
 
 @CHAINS

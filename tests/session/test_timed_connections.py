@@ -162,7 +162,7 @@ async def test_coroutine_that_is_thrown_away_elsewhere(is_copy):
         contexts.append(copy_context())
         await asyncio.get_running_loop().create_future()
 
-    coroutine = _timed(for_ever, call, call, call.to_send)
+    coroutine = _timed(for_ever, call, call.request)
     copy_context().run(coroutine.send, None)
     await asyncio.sleep(1.0)
     (contexts.pop() if is_copy else copy_context()).run(coroutine.close)

@@ -21,12 +21,14 @@ from aioretry_smithy import (
 from aioretry_smithy._body_text import BodyHead
 from aioretry_smithy._call import recorder
 from aioretry_smithy._call.connection_timings import ConnectionTimes
+from aioretry_smithy._call.defaults import CallDefaults
 from aioretry_smithy._call.record import Race
 from aioretry_smithy._call.upload import Upload
 from aioretry_smithy._context.body_watch import fail_body
-from aioretry_smithy._context.context import record_of, state_of
+from aioretry_smithy._context.context import CallContext
 from aioretry_smithy._context.recording import record_error, record_result
 from aioretry_smithy._log.notes import annotate
+from aioretry_smithy._masking.mask import DEFAULT_MASK, Mask
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,10 +48,20 @@ def begin(
     Further attempts come of ``derive()``. The options are those of a context, such as
     ``timeout``, ``default_headers`` and ``mask``.
     """
-    ctx = ClientRequestContext(request, **options)
+    ctx = _begin(request, **options)
     if inside is not None:
-        inside._call.surround(inside._record, record_of(ctx)[0])
+        inside._call.surround(inside._record, ctx.call)
     return ctx
+
+
+def _begin(
+    request: Any,
+    timeout: float | None = None,
+    default_headers: Any = None,
+    mask: Mask = DEFAULT_MASK,
+) -> ClientRequestContext:
+    loop, defaults = asyncio.get_running_loop(), CallDefaults(mask, default_headers)
+    return CallContext(request, loop, timeout, defaults)
 
 
 def function(
@@ -109,7 +121,7 @@ def end(
         refused: Whether a circuit breaker has refused it.
         **options: Those of :func:`new_response`, beside a status.
     """
-    call, record = record_of(ctx)
+    call, record = ctx.call, ctx.record
     record.was_sent, record.was_refused = sent, refused
     if isinstance(outcome, BaseException):
         record_error(ctx, outcome)
@@ -143,7 +155,7 @@ async def attempted(
 
 def begin_body(ctx: ClientRequestContext, outcome: Any = 200, **options: Any) -> None:
     """Let a response arrive whose body is to come."""
-    call, record = record_of(ctx)
+    call, record = ctx.call, ctx.record
     record.was_sent = True
     response = _response(ctx, outcome, options)
     recorder.record_answer(call, record, response)
@@ -153,7 +165,7 @@ def end_body(
     ctx: ClientRequestContext, length: int = 0, cause: BaseException | None = None
 ) -> None:
     """Let a body end, or fail."""
-    call, record = record_of(ctx)
+    call, record = ctx.call, ctx.record
     recorder.note_length(record.outcome, length)
     if cause is None:
         recorder.record_end_of_body(call, record.outcome)
@@ -169,12 +181,12 @@ def _response(ctx: ClientRequestContext, outcome: Any, options: Any) -> Any:
 
 def was_refused(ctx: ClientRequestContext) -> bool:
     """Say whether a circuit breaker has refused a call or an attempt."""
-    return record_of(ctx)[1].was_refused
+    return ctx.record.was_refused
 
 
 def note_delay(ctx: ClientRequestContext, seconds: float, source: str) -> None:
     """Note a wait after an attempt, or, of a call, one before its first attempt."""
-    record = record_of(ctx)[1]
+    record = ctx.record
     record.delay, record.delay_source = seconds, source
 
 
@@ -184,9 +196,9 @@ def end_call(
     stop_reason: RetryStopReason | None = None,
 ) -> None:
     """Give the caller what the last attempt of a call came to, or its own outcome."""
-    call, _ = record_of(ctx)
+    call = ctx.call
     if attempt is not None:
-        call.outcome = record_of(attempt)[1].outcome
+        call.outcome = attempt.record.outcome
     call.stop_reason = stop_reason
     recorder.end_call(call)
 
@@ -195,7 +207,7 @@ def leave(
     ctx: ClientRequestContext, error: BaseException, *, is_from_inside: bool = False
 ) -> None:
     """Let an exception leave a call; it may have left another one inside before."""
-    annotate(record_of(ctx)[0], error, keep=is_from_inside)
+    annotate(ctx.call, error, keep=is_from_inside)
 
 
 def drop_calls(log: Any, number: int) -> None:
@@ -206,24 +218,24 @@ def drop_calls(log: Any, number: int) -> None:
 def preview(ctx: ClientRequestContext, sent: str = "", received: bytes = b"") -> None:
     """Keep the beginning of what was sent and of a response that has arrived."""
     if sent:
-        record_of(ctx)[1].request_preview = sent
+        ctx.record.request_preview = sent
     if received:
         head = BodyHead("text/plain", 20)
         head.add(received)
-        record_of(ctx)[1].outcome.preview = head
+        ctx.record.outcome.preview = head
 
 
 def upload(
     ctx: ClientRequestContext, length: int | None, seconds: float | None
 ) -> None:
     """Let a body of so many bytes be sent, for so long."""
-    sent = record_of(ctx)[1].upload = Upload(length)
+    sent = ctx.record.upload = Upload(length)
     sent.ended = None if seconds is None else ctx.log.started + seconds
 
 
 def connect(ctx: ClientRequestContext, *, reused: bool = False, **parts: float) -> None:
     """Let a call or an attempt have waited for its connection: part by part."""
-    record = record_of(ctx)[1]
+    record = ctx.record
     now = record.started
     times = record.connection = ConnectionTimes(now)
     for part, seconds in parts.items():
@@ -251,17 +263,17 @@ def connecting(*waits: dict[str, Any] | None) -> Decorator:
 
 def call_of(ctx: ClientRequestContext) -> Any:
     """Return the state of a call."""
-    return record_of(ctx)[0]
+    return ctx.call
 
 
 def bodies_of(ctx: ClientRequestContext) -> Sequence[Any]:
     """Return the bodies that a call keeps, to send them again."""
-    return record_of(ctx)[0].needs_care().bodies
+    return ctx.call.needs_care().bodies
 
 
 async def close_bodies(ctx: ClientRequestContext) -> None:
     """Close the bodies of a call, as at its end."""
-    await record_of(ctx)[0].needs_care().close_bodies()
+    await ctx.call.needs_care().close_bodies()
 
 
 def growing(ctx: ClientRequestContext) -> RequestLog:
@@ -325,6 +337,11 @@ def race(after: float | None = None) -> Race:
     return Race(after)
 
 
+def record_of(ctx: ClientRequestContext) -> tuple[Any, Any]:
+    """Return the call of a context, and the record that counts for it."""
+    return ctx.call, ctx.record
+
+
 def call_and_scope(ctx: ClientRequestContext) -> tuple[Any, Any]:
     """Return the call that a context shows, and its attempt, or the call again."""
-    return state_of(ctx)
+    return ctx.call, ctx

@@ -260,7 +260,7 @@ def hear_of_retries() -> None:
     SessionBuilder.standard(listeners=listeners)
 
 
-async def use() -> None:
+async def use(ctx: ClientRequestContext) -> None:
     """Stack, call, read."""
     config = RetryConfig(Plain(Linear(0.1)), max_total_attempts=3, attempt_timeout=None)
     standard = RetryConfig.standard(strategy=Plain(Linear(0.1)), limiter=None)
@@ -363,9 +363,7 @@ async def use() -> None:
     RetryingClient.new_decorator(rule | DecidingLater(), max_total_attempts=3)
     client: HttpClient = Counting(ScriptedTransport([]))
     result: Awaitable[aiohttp.ClientResponse]
-    result = client.execute(
-        ClientRequestContext(HttpRequest("GET", "/")), HttpRequest("GET", "/")
-    )
+    result = client.execute(ctx, HttpRequest("GET", "/"))
     await result
 
 

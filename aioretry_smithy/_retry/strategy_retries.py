@@ -6,62 +6,45 @@ import warnings
 import weakref
 from collections.abc import Awaitable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from .._backoff.backoff import Backoff, counts_attempts
 from .._call.stop_reason import RetryStopReason
 from .content_strategy import RetryStrategyWithContent
 from .decision import RetryDecision, first_answer
-from .retried_call import RetriedCall
-from .wait import LATER, NOT_WANTED, Stop, Wait
+from .retries import Retries
+from .wait import NOT_WANTED, Stop, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from .._call.kinds import Request
+    from .._context.context import ClientRequestContext
+    from .call_adapter import CallAdapter
+    from .config import RetryConfig
     from .decision import RetryAnswer
-    from .strategy import RetryStrategy
     from .wait import Decision
 
 _EXHAUSTED: Final = Stop(RetryStopReason.BACKOFF_EXHAUSTED)
 
 
-class StrategyCall(RetriedCall):
+class StrategyRetries(Retries):
     """Asks for a backoff, and counts on it for as long as it is the same object."""
 
-    __slots__ = ("_answer", "_backoff", "_count", "_pending")
-
-    _answer: Backoff | None
-    """The backoff of the last answer."""
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
+    def __init__(
+        self,
+        ctx: ClientRequestContext,
+        request: Request,
+        config: RetryConfig,
+        adapter: CallAdapter,
+    ) -> None:
+        super().__init__(ctx, request, config, adapter)
+        self._answer: Backoff | None = None
         self._backoff: Backoff | None = None
         self._count = 0
-        self._pending: Awaitable[RetryAnswer] | None = None
-
-    def ask_at_once(self) -> Stop | None:
-        """Ask the strategies, unless a body is to be read first."""
-        config, cause = self.config, self.cause
-        if config.buffer_response or config.looks_at_content:
-            return LATER
-        if cause is not None and self.was_cut():
-            return self.time_out()
-        strategy = cast("RetryStrategy", config.strategy)
-        answer = strategy._ask(self.call, self.attempt, cause)
-        if answer is not None and answer is self._backoff:
-            # As after the attempt before.
-            self._answer = self._backoff
-            return None
-        if isinstance(answer, Awaitable):
-            self._pending = answer
-            return LATER
-        return self._take(answer)
 
     async def ask(self) -> Stop | None:
         """Ask one strategy after the other; a backoff means another attempt."""
-        pending, self._pending = self._pending, None
-        if pending is not None:
-            return self._take(await pending)
         if self.config.buffer_response:
             await self.read()
         cause = self.cause
@@ -87,21 +70,21 @@ class StrategyCall(RetriedCall):
             if isinstance(strategy, RetryStrategyWithContent):
                 yield self._ask_with_content(strategy)
             else:
-                yield strategy._ask(self.call, self.attempt, self.cause)
+                yield strategy.should_retry(self.attempt, self.cause)
 
     async def _ask_with_content(
         self, strategy: RetryStrategyWithContent
     ) -> RetryAnswer:
         cause, content = self.cause, None
-        if strategy._looks_at(self.ctx):
+        if strategy._looks_at(self.attempt):
             look = partial(self.adapter.content, limit=strategy.max_content_length)
             content = await self.read(look)
         if self.cause is not cause:
             return RetryDecision.no_retry()
-        answer = strategy.should_retry(self.ctx, cause, content)
+        answer = strategy.should_retry(self.attempt, cause, content)
         return await answer if isinstance(answer, Awaitable) else answer
 
-    def delay_at_once(self) -> Decision:
+    async def delay(self) -> Decision:
         """Ask the backoff; one that is not the last one's object counts from 1."""
         backoff = cast("Backoff", self._answer)
         if backoff is not self._backoff:

@@ -8,10 +8,9 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from .._call.hooks import NOTHING
+from .._call.kinds import NOTHING
 from .._call.pause import pause
 from .._call.stop_reason import RetryStopReason
-from .._context.context import context_of
 from .._errors import is_finite, raised_from
 from .._failures.hints import most_jitter
 from .._failures.retry_info import RetryInfo
@@ -26,9 +25,9 @@ from ..smithy.tokens import own_delay_of
 from .classify import Failure, classify
 from .elsewhere import overrules, without_wait
 from .error_code import read_error_code
-from .retried_call import RetriedCall
+from .retries import Retries
 from .strategy_tokens import delay_of, scope_of, tokens_of
-from .wait import AT_ONCE, LATER, NOT_WANTED, Decision, Stop, Wait
+from .wait import AT_ONCE, NOT_WANTED, Decision, Stop, Wait
 
 if TYPE_CHECKING:
     from ..smithy.rate_limiter import ClientRateLimiter
@@ -36,19 +35,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("aioretry_smithy")
 
 
-class TokenCall(RetriedCall):
+class TokenRetries(Retries):
     """Asks for a token before each attempt, and gives the last one back on success."""
-
-    __slots__ = (
-        "_error",
-        "_has_new_token",
-        "_overrules",
-        "_rate_limiter",
-        "_token",
-        "_tokens",
-    )
-
-    may_have_to_wait = True
 
     async def begin(self) -> Decision:
         """Acquire the initial token; without one, the call makes one attempt."""
@@ -60,7 +48,7 @@ class TokenCall(RetriedCall):
         key, wait = self.adapter.key, AT_ONCE
         scope = scope_of(
             self.config.token_scope,
-            context_of(self.call, self.scope),
+            self.ctx,
             self.request,
             key,
         )
@@ -72,9 +60,9 @@ class TokenCall(RetriedCall):
             self.cause = cause
             return Stop(RetryStopReason.LIMITER)
         is_late = wait is not AT_ONCE and wait.delay >= self.time_left()
-        if is_late or self.call.remaining(self.scope.record) <= 0:
+        if is_late or self.ctx.remaining() <= 0:
             return self.time_out()
-        return wait
+        return await self.wait(wait)
 
     async def _acquire(self, scope: str | None) -> Wait:
         tokens = self._tokens
@@ -119,7 +107,7 @@ class TokenCall(RetriedCall):
             return NOT_WANTED
         if was_refused(self.cause):
             return NOT_WANTED
-        failure = Failure(self.ctx, self.cause, code)
+        failure = Failure(self.attempt, self.cause, code)
         self._error = error = classify(failure, self.config.classifiers)
         if error.retry_after is not None:
             error.retry_after = self._asked_of_call(error.retry_after)
@@ -136,11 +124,7 @@ class TokenCall(RetriedCall):
             self._overrules = await self._refresh() is None
         return None if self._overrules else NOT_WANTED
 
-    def delay_at_once(self) -> Decision:
-        """Put it off."""
-        return LATER
-
-    async def next_delay(self) -> Decision:
+    async def delay(self) -> Decision:
         """Exchange the token for that of the next attempt."""
         if not self._has_new_token:
             # A retry that would come too late is not to cost anything.
@@ -205,9 +189,7 @@ class TokenCall(RetriedCall):
 
     async def _read_code(self) -> str | None:
         has_code = self.result is not NOTHING and not self.succeeded()
-        look = partial(
-            read_error_code, seconds=self.call.remaining(self.attempt.record)
-        )
+        look = partial(read_error_code, seconds=self.attempt.remaining())
         if self.config.buffer_response:
             code: str | None = await self.read(look if has_code else None)
             return code
@@ -264,7 +246,7 @@ class TokenCall(RetriedCall):
             with suppress(Exception):
                 _chain(refusal, self._error)
             if self.result is not NOTHING:
-                left = self.call.remaining(self.scope.record)
+                left = self.ctx.remaining()
                 releasing = self.adapter.release(self.result, left)
                 if releasing is not None:
                     await releasing

@@ -1,0 +1,313 @@
+"""Decide what follows each attempt of one call: a wait, or the end."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .._call.awaited_body import forget_body, tell_of_body, will_read
+from .._call.kinds import NOTHING
+from .._call.origin import judge_attempt
+from .._call.pause import pause
+from .._call.recorder import record_failure
+from .._call.stop_reason import RetryStopReason
+from .._call.time_limits import tick_of, time_left
+from .._context.context import AttemptContext
+from .._failures.kept_cause import drop_frames
+from .._failures.raised_answers import hint_in
+from .._failures.safety import ran_out
+from .._listeners import tell
+from .break_off import deadline_passed, record_break, record_stop
+from .elsewhere import ELSEWHERE, overrules, without_wait
+from .limiter import acquired, notify, report
+from .replaced_outcome import ReplacedOutcome, is_refused_body
+from .wait import AT_ONCE, NOT_REPLAYABLE, SUCCEEDED, Stop, plan_wait
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from .._call.kinds import Request, Result
+    from .._call.record import Record
+    from .._context.context import ClientRequestContext
+    from .call_adapter import CallAdapter
+    from .config import RetryConfig
+    from .limiter import RetryLimiter
+    from .wait import Decision, Wait
+
+_T = TypeVar("_T")
+
+
+class Retries(ABC):
+    """The retries of one call: what follows each attempt, and what ends the call.
+
+    Two subclasses ask for another attempt: a strategy, or one of Smithy's for a token.
+
+    It keeps the outcome: variables would keep it alive in frames of a traceback.
+
+    Args:
+        ctx: What the retrying client was called for: the call, as a rule.
+        request: The request.
+        config: The settings of the call.
+        adapter: Handles requests and results of the kind of call.
+    """
+
+    attempt: ClientRequestContext
+    """The attempt under way, or the last one; before the first, the context around."""
+
+    cause: Exception | None
+    """The failure of the last attempt."""
+
+    _earlier_cause: Exception | None
+
+    owes_refund: bool
+    """Whether a retry was paid for that has not begun yet."""
+
+    refusal: Exception | None
+    """The error with which a Smithy strategy refused another attempt."""
+
+    result: Result
+    """The result of the last attempt; :data:`.NOTHING` without one."""
+
+    def __init__(
+        self,
+        ctx: ClientRequestContext,
+        request: Request,
+        config: RetryConfig,
+        adapter: CallAdapter,
+    ) -> None:
+        self.ctx = self.attempt = ctx
+        self.call = ctx.call
+        self.request = request
+        self.config = config
+        self.adapter = adapter
+        self.result = NOTHING
+        self.attempts_made = 0
+        self.owes_refund = False
+        # The attempt after which the limiter permitted a retry.
+        self._permitted: ClientRequestContext | None = None
+        self.cause = self._earlier_cause = self.refusal = None
+        self._replaced: ReplacedOutcome | None = None
+
+    async def begin(self) -> Decision:
+        """Prepare the first attempt."""
+        return AT_ONCE
+
+    def next_attempt(self) -> AttemptContext:
+        """Begin another attempt."""
+        call, config, request = self.call, self.config, self.request
+        # Counted over the call: a decorator outside may send it through here twice.
+        if call.sent and (name := config.retry_count_header) is not None:
+            made_before = call.sent[-1].number - call.resends
+            request = self.adapter.with_count(request, name, made_before)
+        self.attempts_made += 1
+        self.owes_refund = False
+        if config.buffer_response or config.looks_at_content:
+            will_read(call)
+        self.attempt = new = AttemptContext(call, request, config.attempt_timeout)
+        return new
+
+    async def decide(self) -> Decision:
+        """Decide what follows an attempt: a wait for the next one, or the end."""
+        call, record, limiter = self.call, self.attempt.record, self.config.limiter
+        record.is_settled = True
+        if self.cause is not None:
+            judge_attempt(call, record, self.cause)
+        stop = await self.ask()
+        tell_of_body(call, self.result)
+        goes_elsewhere = stop is not None and overrules(call, record, self.cause)
+        if goes_elsewhere:
+            stop = None
+        if limiter is not None:
+            await report(limiter, self.attempt, self.cause, wanted=stop is None)
+            if self._permitted is not None:
+                await self._end_retry()
+        if stop is not None:
+            return SUCCEEDED if self.succeeded() else stop
+        wait = self._limit() or (ELSEWHERE if goes_elsewhere else await self.delay())
+        if wait.stops:
+            return wait
+        planned = self.plan(wait)
+        self.owes_refund = True
+        if limiter is None or planned.stops:
+            return planned
+        return await self._ask_limiter(limiter, wait)
+
+    @abstractmethod
+    async def ask(self) -> Stop | None:
+        """Ask, after an attempt, for another; return why there is none, if so."""
+
+    @abstractmethod
+    async def delay(self) -> Decision:
+        """Find out how long to wait for the next attempt, or why there is none."""
+
+    async def admit(self) -> float | None:
+        """Wait on until an attempt may begin; return the seconds, None if too many."""
+        return 0.0
+
+    async def refund(self) -> None:
+        """Give back what a retry has cost, because it is not made after all."""
+        self.owes_refund = False
+        permitted, self._permitted, limiter = self._permitted, None, self.config.limiter
+        if limiter is not None and permitted is not None:
+            await notify(limiter, limiter.release, permitted)
+
+    def plan(self, wait: Wait) -> Decision:
+        """Plan a wait as long as the server asks, or stop if time is too short."""
+        config, call, record = self.config, self.call, self.attempt.record
+        asked = self.retry_after() if config.use_retry_after else 0.0
+        if record.route is not None:
+            wait, asked = without_wait(call, record, self.cause, wait, asked)
+        return plan_wait(wait, asked, self.time_left(), config, tick_of(call.loop))
+
+    def time_left(self) -> float:
+        """Return the seconds before it is too late to begin another attempt."""
+        return time_left(self.call, self.ctx.record)
+
+    def retry_after(self) -> float:
+        """Return the seconds that the server asks to be left alone, or 0."""
+        if self.cause is not None:
+            return hint_in(self.cause) or 0.0
+        return self.adapter.retry_after(self.result) or 0.0
+
+    def succeeded(self) -> bool:
+        """Say whether the last attempt brought a success."""
+        status = self.attempt.record.outcome.status
+        # A function that has returned has no status.
+        return self.result is not NOTHING and (status is None or status < 400)
+
+    def time_out(self) -> Stop:
+        """Let the call end with a :class:`.ResponseTimeoutError`."""
+        cut, earlier = self.cause, self._earlier_cause
+        self.cause = deadline_passed(cut, earlier, self.attempts_made)
+        return Stop(RetryStopReason.DEADLINE)
+
+    def was_cut(self) -> bool:
+        """Say whether the deadline of the call, and no other limit, cut the attempt."""
+        return ran_out(self.cause) and self.time_left() <= 0
+
+    async def read(self, look: Callable[[Any], Awaitable[_T]] | None = None) -> Any:
+        """Read what is wanted of a body; where that fails, the attempt has failed."""
+        if self.result is NOTHING:
+            return None
+        whole = self.config.buffer_response
+        try:
+            return await self.adapter.read(self.attempt, self.result, look, whole=whole)
+        except Exception as cause:
+            self.result, self.cause = NOTHING, cause
+        return None
+
+    def forget_earlier(self) -> None:
+        """Drop earlier failures: this object is in the frames of what is raised."""
+        self._earlier_cause = self.refusal = self._replaced = None
+
+    async def wait(self, wait: Wait) -> Decision:
+        """Wait for the next attempt; return why there is none after all, if so."""
+        if wait is AT_ONCE:
+            return wait
+        call, record = self.call, self.attempt.record
+        if not self.attempts_made and call.sent:
+            # Before its own first attempt a second pass waits after the last one's.
+            record = call.sent[-1]
+        started, seconds = call.loop.time(), wait.delay
+        record.delay, record.delay_source = seconds, wait.source
+        if wait is ELSEWHERE:
+            call.switches += 1
+        self._replaced = ReplacedOutcome.of(call, record, self.result, self.cause)
+        try:
+            passed = await self._let_go(record, seconds)
+            record.delay = seconds = max(seconds, passed)
+            record.delay -= await pause(call, seconds - passed)
+            held_up = await self.admit()
+        except BaseException:
+            record.delay = call.loop.time() - started
+            raise
+        if held_up != 0.0:
+            record.delay, record.delay_source = call.loop.time() - started, "rate_limit"
+        if held_up is None or (self.attempts_made and self.time_left() <= 0):
+            return self.time_out()
+        return AT_ONCE
+
+    async def _let_go(self, record: Record, seconds: float) -> float:
+        """Release what there is of the last attempt; return the seconds that it took.
+
+        They are 0 where it was not waited for.
+        """
+        clock, passed = self.call.loop.time, 0.0
+        started = clock()
+        if self.result is not NOTHING:
+            record.outcome.is_unwanted = True
+            keep = self._replaced is not None
+            releasing = self.adapter.release(self.result, seconds, keep=keep)
+            if releasing is not None:
+                await releasing
+                passed = clock() - started
+        if self.config.listeners and self.attempts_made:
+            await self._tell(seconds)
+            passed = clock() - started
+        if self.cause is not None:
+            drop_frames(self.cause)
+            self._earlier_cause = self.cause
+        self.result, self.cause = NOTHING, None
+        return passed
+
+    async def _tell(self, delay: float) -> None:
+        """Tell the listeners of a retry; frames that a report has keep no failure."""
+        await tell(
+            "retrying client",
+            self.config.listeners,
+            lambda listener: listener.on_retry(self.attempt, self.cause, delay),
+        )
+
+    def end(self, reason: RetryStopReason | None) -> Result:
+        """End the call as its last attempt did; return its result.
+
+        Raises:
+            Exception: The last attempt failed so.
+        """
+        record: Record = self.attempt.record
+        if self._replaced is not None and is_refused_body(self.cause):
+            # It ends as it would have without the attempt.
+            record, self.result, self.cause = self._replaced
+            reason = RetryStopReason.BODY_NOT_REPLAYABLE
+        record_stop(self.call, record, reason, self.refusal)
+        if self.cause is not None:
+            record_failure(self.call, self.call, self.cause)
+        self.forget_earlier()
+        cause, self.cause = self.cause, None
+        try:
+            if cause is not None:
+                raise cause
+        finally:
+            # It has this frame, which must not have it.
+            del cause
+        return self.result
+
+    async def break_off(self, error: BaseException) -> None:
+        """Leave nothing behind when *error* breaks into the call."""
+        forget_body(self.call)
+        if self.result is not NOTHING:
+            self.adapter.close(self.result)
+        is_first = not self.attempts_made
+        record_break(self.call, error, self.cause, self.refusal, is_first=is_first)
+        self.result, self.cause = NOTHING, None
+        self.forget_earlier()
+        await (self.refund() if self.owes_refund else self._end_retry())
+
+    async def _ask_limiter(self, limiter: RetryLimiter, wait: Wait) -> Decision:
+        if not await acquired(limiter, self.attempt, self.cause):
+            return Stop(RetryStopReason.LIMITER)
+        self._permitted = self.attempt
+        # It may have taken its time.
+        return self.plan(wait)
+
+    def _limit(self) -> Stop | None:
+        if self.attempts_made >= self.config.max_total_attempts:
+            return Stop(RetryStopReason.MAX_TOTAL_ATTEMPTS)
+        is_spent = self.adapter.is_spent(self.call, self.request, self.cause)
+        return NOT_REPLAYABLE if is_spent else None
+
+    async def _end_retry(self) -> None:
+        """Tell the limiter that the retry that it permitted is over."""
+        permitted, self._permitted, limiter = self._permitted, None, self.config.limiter
+        if limiter is not None and permitted is not None:
+            await notify(limiter, limiter.on_retry_end, permitted)
