@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-import ast
 import csv
 import re
+import sys
 from itertools import takewhile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pytest
-from test_architecture import FLOORS, GROUND_FLOOR, MODULES, ROOT, trees
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from test_architecture import FLOORS, GROUND_FLOOR, MODULES, ROOT
+
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreakerClient,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from types import FrameType
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = (REPOSITORY / "docs" / "explanation" / "architecture.rst").read_text("utf-8")
@@ -19,15 +33,9 @@ ROOMS = dict.fromkeys(GROUND_FLOOR, 0) | {
 """The floor of each room, and of each module that stands in none."""
 
 FUNCTIONS = Path(__file__).parent / "functions_of_a_call.csv"
-"""What makes each step, and what the other sections speak of."""
+"""What runs in each step, in the order in which a retried call comes to it."""
 
-CHECKS = (REPOSITORY / "docs" / "explanation" / "attempts-and-deadlines.rst").read_text(
-    "utf-8"
-)
-STEPS = {"The way of a call": PAGE, "After each attempt": CHECKS}
-"""The sections that go step by step, and their pages."""
-
-MOST_WORDS = 1500
+MOST_WORDS = 1300
 
 
 def functions() -> list[dict[str, str]]:
@@ -35,25 +43,34 @@ def functions() -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def section(title: str, page: str = PAGE) -> str:
-    """Return a section of a page, without the sections after it."""
-    after = re.split(rf"^{title}\n-+\n", page, flags=re.MULTILINE)[1]
+def section(title: str) -> str:
+    """Return a section of the page, without the sections after it."""
+    after = re.split(rf"^{title}\n-+\n", PAGE, flags=re.MULTILINE)[1]
     return after.partition("\n\n\n")[0]
 
 
-def defined_in(tree: ast.Module) -> set[str]:
-    """Return the names that a module defines, those in classes with the class."""
-    names = set()
-    for node in tree.body:
-        match node:
-            case ast.AnnAssign(ast.Name(name)):
-                names.add(name)
-            case ast.FunctionDef(name) | ast.AsyncFunctionDef(name):
-                names.add(name)
-            case ast.ClassDef(name, body=body):
-                inner = defined_in(ast.Module(body, []))
-                names |= {name, *(f"{name}.{each}" for each in inner)}
-    return names
+def steps() -> list[str]:
+    """Return the steps of a call, as the page has them, from the first one."""
+    counted = re.split(r"^\d+\. ", section("The way of a call"), flags=re.MULTILINE)
+    return [step.partition("\n\n")[0] for step in counted[1:]]
+
+
+async def functions_run(call: Callable[[], Awaitable[object]]) -> list[tuple[str, str]]:
+    """Return the functions of the package that run in a call, by their first run."""
+    run: dict[tuple[str, str], None] = {}
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and path.is_relative_to(ROOT):
+            file = path.relative_to(ROOT).as_posix()
+            run[file, frame.f_code.co_qualname] = None
+
+    sys.setprofile(note)
+    try:
+        await call()
+    finally:
+        sys.setprofile(None)
+    return [*run]
 
 
 def test_files_exist():
@@ -68,54 +85,49 @@ def test_files_exist():
     ]
 
 
-def test_functions_are_in_their_files():
-    """Each function of a step is defined in the file beside it."""
-    named = [
-        (row["file"].removesuffix(".py").replace("/", "."), name)
-        for row in functions()
-        for name in row["functions"].split()
-    ]
+async def test_functions_run_in_their_order():
+    """A call that gets 503, 503 and 200 goes the way that the list says."""
+    statuses = [503, 503, 200]
 
-    assert named
-    assert [] == [
-        (module, name)
-        for module, name in named
-        if name not in defined_in(trees()[module])
-    ]
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(status=statuses.pop(0), text="orders")
+
+    app = web.Application()
+    app.router.add_get("/orders", answer)
+    strategy = RetryStrategy.failsafe(Backoff.fixed(0.001))
+    async with (
+        TestServer(app) as server,
+        SessionBuilder(server.make_url("/"))
+        .decorator(CircuitBreakerClient.new_per_host_decorator())
+        .decorator(RetryingClient.new_decorator(strategy, attempt_timeout=3.0))
+        .response_timeout(10.0)
+        .build() as session,
+    ):
+        run = await functions_run(lambda: session.get("/orders"))
+
+    listed = [(row["file"], row["function"]) for row in functions()]
+    assert statuses == []
+    assert listed == [each for each in run if each in {*listed}]
 
 
-@pytest.mark.parametrize("title", STEPS)
-def test_steps_have_their_functions(title):
-    """Each step that a page counts has functions, and no step is left over."""
-    steps = re.findall(r"^(\d+)\. ", section(title, STEPS[title]), flags=re.MULTILINE)
-    made = [row["step"] for row in functions() if row["section"] == title]
+def test_steps_have_their_functions():
+    """Each step that the page counts has functions, and no step is left over."""
+    numbers = [f"{number}" for number, _ in enumerate(steps(), 1)]
 
-    assert len(steps) >= 8
-    assert steps == [*dict.fromkeys(step for step in made if step)]
+    assert len(numbers) >= 8
+    assert numbers == [*dict.fromkeys(row["step"] for row in functions())]
 
 
 def test_steps_name_a_file_of_their_functions():
     """The file that the page names for a step is one where its functions are."""
-    title = "The way of a call"
-    steps = re.split(r"^\d+\. ", section(title), flags=re.MULTILINE)[1:]
     named = {
-        (title, f"{number}", path)
-        for number, step in enumerate(steps, 1)
-        for path in re.findall(r"``([\w/]+\.py)``", step.partition("\n\n")[0])
+        (f"{number}", path)
+        for number, step in enumerate(steps(), 1)
+        for path in re.findall(r"``([\w/]+\.py)``", step)
     }
 
-    assert len(steps) == len(named)
-    assert set() == named - {
-        (each["section"], each["step"], each["file"]) for each in functions()
-    }
-
-
-def test_functions_stand_for_sections():
-    """Each row belongs to a section that is there."""
-    titles = {row["section"] for row in functions()} - {*STEPS}
-
-    assert titles
-    assert [] == [title for title in titles if not section(title).strip()]
+    assert len(steps()) == len(named)
+    assert set() == named - {(row["step"], row["file"]) for row in functions()}
 
 
 def test_page_is_short():
