@@ -40,9 +40,9 @@ class CommonRetryingClient(DecoratingClient[ClientT]):
     config: RetryConfig | RetryConfigMapping
     """The settings of all calls, or a mapping that finds those of each.
 
-    Other ones may be put here at any time, from any thread: they hold from the next
-    call on, for the one session that this client is part of. Calls under way keep
-    theirs. Anything else is a :class:`ValueError`, and changes nothing.
+    Other ones may be put here at any time, from any thread: they hold for calls that
+    reach this client from then on, in the one session that it is part of. Those inside
+    of it keep theirs. Anything else is a :class:`ValueError`, and changes nothing.
     """
 
     _retries = _sends_again = True
