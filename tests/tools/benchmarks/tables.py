@@ -45,20 +45,16 @@ def bounds(rounds: int, runs: int) -> Table:
         for bound in several
     ]
     limits = [bound for several in SHOWN.values() for bound in several]
-    table = _table(
-        "bounds", ("situation", "variant", "beside"), ("at most", "aim", "median")
-    )
-    for _ in range(runs):
-        table.add_column("", justify="right", no_wrap=True)
-    table.add_column("")
+    words, numbers = ("situation", "variant", "beside"), ("at most", "aim", "median")
+    table = _table("bounds", words, (*numbers, "each run", ""))
     found = in_runs(figures, rounds, runs)
     for figure, bound, values in zip(figures, limits, found, strict=True):
-        numbers = bound.limit, bound.aim, median(values), *values
         table.add_row(
             SCENARIOS[figure.scenario].title,
             figure.variant,
             figure.base,
-            *map(_short, numbers),
+            *map(_short, (bound.limit, bound.aim, median(values))),
+            ", ".join(map(_short, values)),
             "ok" if median(values) <= bound.limit else "missed",
         )
     return table
@@ -91,7 +87,7 @@ def show_table() -> None:
     parser.add_argument("--runs", type=int, default=3)
     arguments = parser.parse_args()
     rounds, runs = arguments.rounds, arguments.runs
-    Console(width=160).print(TABLES[arguments.table](rounds, runs))
+    Console(width=180).print(TABLES[arguments.table](rounds, runs))
     python, aiohttp = platform.python_version(), metadata.version("aiohttp")
     print(f"{runs} runs of {rounds} rounds, Python {python}, aiohttp {aiohttp}")
 
@@ -101,7 +97,7 @@ def _table(title: str, words: Iterable[str], numbers: Iterable[str]) -> Table:
     for heading in words:
         table.add_column(heading, no_wrap=True)
     for heading in numbers:
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
     return table
 
 
