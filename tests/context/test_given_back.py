@@ -1,4 +1,4 @@
-"""Requests on their way through hooks, out of which nothing may get stuck."""
+"""Places come back, whatever goes wrong once something was returned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The attempt loop: counting, the last outcome, cancellation, the log."""
+"""Retries of a call: counting, the last outcome, cancellation, the log."""
 
 from __future__ import annotations
 
