@@ -199,7 +199,7 @@ def _kept(call: Call) -> list[ReplayablePayload | MadeBodies]:
 
 
 def _keep(call: Call, body: ReplayablePayload | MadeBodies) -> None:
-    resources = call.needs_care()
+    resources = call.own_resources()
     resources.bodies = [*resources.bodies, body]
 
 

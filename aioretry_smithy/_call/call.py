@@ -84,7 +84,7 @@ class Call(Rarely, Record, Context):
     """The time of day at its start, by the clock of the machine."""
 
     resources: CallResources | None
-    """What needs care, if there is anything."""
+    """What is closed at its end, or may be used once; None where nothing is."""
 
     sent: list[Exchange] | tuple[()]
     """Its requests, in order; none where nothing retries."""
@@ -226,7 +226,7 @@ class Call(Rarely, Record, Context):
             record.calls_inside = CallsInside()
         record.calls_inside.add(inside)
 
-    def needs_care(self) -> CallResources:
+    def own_resources(self) -> CallResources:
         """Return the resources of the call, made where it had none."""
         if self.resources is None:
             self.resources = CallResources()

@@ -14,15 +14,6 @@ Result: TypeAlias = Any
 Cut: TypeAlias = Any
 """What cancels a function at a deadline; the room of functions knows its class."""
 
-Permit: TypeAlias = Any
-"""What hooks return when they are entered; each kind of hooks knows its own."""
-
-Finder: TypeAlias = Any
-"""Finds what hooks share with others: ``of(request)`` returns it, or None for no such.
-
-Hooks that have found it once need not ask whether it is there.
-"""
-
 
 class Nothing(Enum):
     """Marks a result that is missing, since None may be a result."""

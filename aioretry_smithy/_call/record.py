@@ -137,7 +137,7 @@ class _Rarely(NeverCopied):
     """Whether a pass through a hedging client has it, so that another needs its own."""
 
     has_moved: bool = False
-    """Whether it went on to another server than the hooks further in know of."""
+    """Whether it went on to another server than the decorators further in know of."""
 
     view: Callable[[], Any] | None = None
     """Finds the log that shows this, as long as somebody keeps that."""

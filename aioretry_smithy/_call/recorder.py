@@ -2,7 +2,7 @@
 
 A record that is settled keeps its outcome, and what is recorded twice counts once. Who
 waits for the end of a call is woken. Single facts, such as ``was_refused``, are set by
-the hooks and senders that know them.
+the clients that know them.
 """
 
 from __future__ import annotations

@@ -31,9 +31,9 @@ class ReplayableBody(Protocol):
 
 
 class CallResources:
-    """The bodies, the responses and the objects of a call that need care.
+    """The bodies and the responses that a call closes, and what it may use once.
 
-    Made only for calls that have one of these; see :meth:`.Call.needs_care`.
+    Made only for calls that have one of these; see :meth:`.Call.own_resources`.
     """
 
     bodies: Sequence[ReplayableBody] = ()

@@ -87,7 +87,7 @@ def assemble(
         if not isinstance(wrapped, HttpClient):
             expected = f"one that returns an {_CLIENTS[serves]}"
             raise bad_argument("decorator", decorator, expected)
-        outermost = chain_of(client)[0]  # without the joint
+        outermost = chain_of(client)[0]  # without an OutcomeRecorder
         hides = all(link is not outermost for link in chain_of(wrapped))
         if hides and not may_be_hidden:
             name = describe_client(outermost).partition("(")[0]

@@ -221,7 +221,7 @@ class OutcomeRecorder:
 
 
 def recorded(client: Any) -> Any:
-    """Return a client that records its outcome: *client*, or a joint around it."""
+    """Return a client whose outcome is recorded: itself, or an OutcomeRecorder."""
     return client if _records_outcome(client) else OutcomeRecorder(client)
 
 
@@ -240,7 +240,7 @@ def find_client(client: HttpClient | RpcClient, wanted: type[_C]) -> _C | None:
 
 
 def chain_of(client: HttpClient | RpcClient) -> list[HttpClient]:
-    """Return the clients of a chain from the outside in, without the joints."""
+    """Return the clients of a chain from the outside in, without OutcomeRecorders."""
     chain: list[Any] = [client]
     while isinstance(delegate := _delegate_of(chain[-1]), HttpClient):
         if any(link is delegate for link in chain):

@@ -125,7 +125,7 @@ def record_http(
         if not hasattr(response, "status"):
             raise
         headers = NO_HEADERS
-    # Every joint of the chain comes here, so this is fast.
+    # Each client of a user's comes here too, so this is fast.
     outcome = record.outcome
     if record.is_settled or (
         outcome is not PENDING
@@ -158,7 +158,7 @@ def _is_of_client(coroutine: Any) -> bool:
     frame = coroutine.cr_frame
     if frame is None or frame.f_code.co_name != "execute":
         return False
-    # A decorator has one of our clients, or a joint around one of the user's.
+    # A decorator has one of our clients, or an OutcomeRecorder around a user's.
     return is_ours(frame.f_globals["__name__"])
 
 

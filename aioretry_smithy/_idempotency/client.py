@@ -136,7 +136,7 @@ class IdempotencyKeyClient(DecoratingClient[HttpClient]):
             # By another such client further out.
             return request
         if header in request.merged_headers(call.default_headers):
-            call.needs_care().key = IdempotencyKey(header, None, request)
+            call.own_resources().key = IdempotencyKey(header, None, request)
             return request
         if before is not None and before.value is not None and before.is_for(request):
             # A decorator further out sends it once more, such as after a 401.
@@ -145,7 +145,7 @@ class IdempotencyKeyClient(DecoratingClient[HttpClient]):
             value = self._made(ctx, request)
         if value is None:
             return request
-        resources = call.needs_care()
+        resources = call.own_resources()
         resources.key = IdempotencyKey(header, value, request)
         resources.bind(BoundHeader(header, self._hosts))
         return request.with_header(header, value)

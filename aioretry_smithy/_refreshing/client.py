@@ -232,7 +232,7 @@ class RefreshingClient(DecoratingClient[HttpClient]):
 
     def _with(self, call: Call, request: HttpRequest, token: Token) -> HttpRequest:
         """Return a request with a token that goes nowhere else."""
-        call.needs_care().bind(BoundHeader(self._header, self._hosts))
+        call.own_resources().bind(BoundHeader(self._header, self._hosts))
         scheme = "" if self._scheme is None else f"{self._scheme} "
         return request.with_header(self._header, f"{scheme}{token.text}")
 

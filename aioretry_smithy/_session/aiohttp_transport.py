@@ -152,7 +152,7 @@ class AiohttpTransport(Transport):
             arguments = _with_data(self, call, request, session, arguments)
         tracker = arguments.get("upload_tracker")
         if tracker is not None and (
-            call.is_over or not call.needs_care().use_once(tracker)
+            call.is_over or not call.own_resources().use_once(tracker)
         ):
             arguments = {**arguments, "upload_tracker": None}
         if request.route is not None:
@@ -185,7 +185,7 @@ class AiohttpTransport(Transport):
             send = partial(sending_tracked, ctx.record, session, send)
         if not has_body_in(arguments):
             return send()
-        json = ctx.call.needs_care().json if "json" in arguments else None
+        json = ctx.call.own_resources().json if "json" in arguments else None
         return sending(ctx.record, json, send, shown)
 
 

@@ -111,7 +111,7 @@ class SessionChain:
         if is_own:
             call.aiohttp_keeps_time = False
         if _TRACKER in options:
-            call.needs_care().bodies = (TrackedUpload(options[_TRACKER]),)
+            call.own_resources().bodies = (TrackedUpload(options[_TRACKER]),)
         if around is not None or collecting():
             begin_call(call, around)
         return call
@@ -120,7 +120,7 @@ class SessionChain:
 async def _close_bodies(call: CallContext, response: aiohttp.ClientResponse) -> None:
     """Close the bodies of a call that was answered; without that it gets no answer."""
     try:
-        await call.needs_care().close_bodies()
+        await call.own_resources().close_bodies()
     except BaseException:
         close_result(call, response)
         end_call(call)

@@ -83,7 +83,7 @@ def answered(
     record.was_sent = True
     record_http(ctx.call, record, response)
     if connection_of(response) is not None:
-        ctx.call.needs_care().track(response, ctx)
+        ctx.call.own_resources().track(response, ctx)
         watch_body(ctx, record, response)
 
 

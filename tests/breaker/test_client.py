@@ -451,7 +451,7 @@ def test_bad_arguments_are_rejected(name, value, expected):
 
 
 async def test_a_call_that_succeeds_makes_no_timer_and_no_task(breaker):
-    """The way of a success is lean."""
+    """A success needs neither."""
 
     @client_decorator
     async def server(delegate, ctx, request):

@@ -42,10 +42,10 @@ async def test_request_that_begins_too_late_changes_no_outcome():
 
 
 async def test_resources_are_made_once():
-    """All that needs care in a call is in one place."""
+    """All that a call closes at its end is in one place."""
     call = call_of(begin())
 
-    assert call.needs_care() is call.needs_care()
+    assert call.own_resources() is call.own_resources()
 
 
 async def test_waiters_are_woken_once():

@@ -284,8 +284,8 @@ async def test_what_a_foreign_decorator_made_is_in_the_log(
     assert expected[0] == logs[0].response_status
 
 
-def test_chain_of_our_own_has_no_joint():
-    """Its clients record themselves what a joint would record."""
+def test_chain_of_our_own_has_no_outcome_recorder():
+    """Its clients record themselves what one would record."""
     client = ScriptedTransport([])
     for decorator in (*OURS, DecoratingClient, Inner):
         client = decorator(client)
@@ -298,7 +298,7 @@ def test_chain_of_our_own_has_no_joint():
     assert 7 == len(links)
 
 
-async def test_joints_are_not_seen():
+async def test_outcome_recorders_are_not_seen():
     """Neither the description of a chain nor ``unwrap()`` shows one."""
     made = []
 

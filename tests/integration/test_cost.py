@@ -156,7 +156,7 @@ async def test_a_call_runs_few_bytecodes(open_chain, statuses, at_most):
 
 
 async def test_a_further_decorator_adds_its_own_calls_only():
-    """Nothing stands between decorators but a joint around each foreign one."""
+    """Nothing stands between them but an OutcomeRecorder around each foreign one."""
 
     @client_decorator
     async def function(delegate, ctx, request):

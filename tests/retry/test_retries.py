@@ -255,7 +255,7 @@ class TestOtherPeoplesCode:
         assert (200, None) == (response.status, RequestLog.of(response).stop_reason)
 
     async def test_attempts_below_a_derived_context_are_those_of_the_call(self):
-        """With a retrier of the user's around ours every attempt is in the log."""
+        """With a user's retrying decorator around ours every attempt is in the log."""
 
         @client_decorator
         async def outer(delegate, ctx, request):

@@ -268,12 +268,12 @@ def call_of(ctx: ClientRequestContext) -> Any:
 
 def bodies_of(ctx: ClientRequestContext) -> Sequence[Any]:
     """Return the bodies that a call keeps, to send them again."""
-    return ctx.call.needs_care().bodies
+    return ctx.call.own_resources().bodies
 
 
 async def close_bodies(ctx: ClientRequestContext) -> None:
     """Close the bodies of a call, as at its end."""
-    await ctx.call.needs_care().close_bodies()
+    await ctx.call.own_resources().close_bodies()
 
 
 def growing(ctx: ClientRequestContext) -> RequestLog:
