@@ -58,8 +58,8 @@ async def sent(method="POST", url="/orders", answers=None, decorators=(), **opti
     settings = {"base_url": BASE, "client": keyed(), **options.pop("settings", {})}
     client = settings.pop("client")
     transport = ScriptedTransport(answers or [503, 503, 200])
-    row = (*decorators, retrying(SAFELY), client)
-    async with session(transport, *row, **settings) as opened:
+    added = (*decorators, retrying(SAFELY), client)
+    async with session(transport, *added, **settings) as opened:
         await opened.request(method, url, **options)
     return keys(transport, options.pop("header", HEADER))
 
@@ -71,8 +71,8 @@ class TestKeys:
     async def test_all_attempts_have_the_same_key(self, between):
         """A POST is retried with it; the next call has another."""
         transport = ScriptedTransport([503, 503, 200, 200])
-        row = (*between, retrying(SAFELY), *between, keyed(), *between)
-        async with session(transport, *row, base_url=BASE) as opened:
+        added = (*between, retrying(SAFELY), *between, keyed(), *between)
+        async with session(transport, *added, base_url=BASE) as opened:
             await opened.post("/orders")
             await opened.post("/orders")
         first, second, third, other = keys(transport)
@@ -125,8 +125,8 @@ class TestKeys:
         """A request with it may be retried, also where the caller brings the key."""
         client = keyed(header="X-Order-Key", key=lambda ctx, request: "k")
         transport = ScriptedTransport([503, 200, 503, 200, 503])
-        row = (retrying(SAFELY), client)
-        async with session(transport, *row, base_url=BASE) as opened:
+        added = (retrying(SAFELY), client)
+        async with session(transport, *added, base_url=BASE) as opened:
             await opened.post("/orders")
             await opened.post("/orders", headers={"x-order-key": "mine"})
             await opened.post("https://other.example/orders")
@@ -139,9 +139,9 @@ class TestKeys:
             smithy.StandardRetryStrategy(),
             classifiers=[*smithy.DEFAULT_CLASSIFIERS, smithy.only_idempotent],
         )
-        for row, number in ((keyed(header="X-Order-Key"),), 2), ((), 1):
+        for added, number in ((keyed(header="X-Order-Key"),), 2), ((), 1):
             transport = ScriptedTransport([503, 200])
-            outer = retrying(strategy), *row
+            outer = retrying(strategy), *added
             async with session(transport, *outer, base_url=BASE) as opened:
                 await opened.post("/orders")
             assert number == len(transport.requests)
@@ -154,8 +154,8 @@ class TestKeys:
     async def test_two_clients_with_one_header_make_one_key(self):
         """The one further in leaves it at that."""
         transport = ScriptedTransport([503, 200])
-        row = (retrying(SAFELY), keyed(key=lambda ctx, request: "inner"), keyed())
-        async with session(transport, *row, base_url=BASE) as opened:
+        added = (retrying(SAFELY), keyed(key=lambda ctx, request: "inner"), keyed())
+        async with session(transport, *added, base_url=BASE) as opened:
             await opened.post("/orders")
         first, second = keys(transport)
 
@@ -164,8 +164,10 @@ class TestKeys:
     async def test_log_shows_the_key(self):
         """It is no secret."""
         transport = ScriptedTransport([200])
-        row = (retrying(SAFELY), keyed(key=lambda ctx, request: "k-1"))
-        log = await log_of(session(transport, *row, base_url=BASE), "/", method="POST")
+        added = (retrying(SAFELY), keyed(key=lambda ctx, request: "k-1"))
+        log = await log_of(
+            session(transport, *added, base_url=BASE), "/", method="POST"
+        )
 
         assert "k-1" == log.children[0].request_headers[HEADER]
         assert "k-1" in str(log.to_dict())
@@ -185,8 +187,8 @@ class TestRepetitions:
     async def test_same_request_keeps_its_key(self):
         """As after a refused token: it may have been carried out."""
         transport = ScriptedTransport([200, 200])
-        row = (retrying(SAFELY), keyed(), twice)
-        async with session(transport, *row, base_url=BASE) as opened:
+        added = (retrying(SAFELY), keyed(), twice)
+        async with session(transport, *added, base_url=BASE) as opened:
             await opened.post("/orders", json={"tea": 1})
         first, second = keys(transport)
 
@@ -208,8 +210,8 @@ class TestRepetitions:
             return await delegate.execute(ctx, request)
 
         transport = ScriptedTransport([200] * 6)
-        row = (retrying(SAFELY), keyed(), several)
-        async with session(transport, *row, base_url=BASE) as opened:
+        added = (retrying(SAFELY), keyed(), several)
+        async with session(transport, *added, base_url=BASE) as opened:
             await opened.post("/orders", json={"tea": 1})
 
         assert 6 == len({*keys(transport)})
@@ -221,8 +223,8 @@ class TestRepetitions:
             return "t"
 
         transport = ScriptedTransport([TimeoutError(), 401, 200])
-        row = (retrying(SAFELY), keyed(), RefreshingClient.new_decorator(fetch))
-        async with session(transport, *row, base_url=BASE) as opened:
+        added = (retrying(SAFELY), keyed(), RefreshingClient.new_decorator(fetch))
+        async with session(transport, *added, base_url=BASE) as opened:
             await opened.post("/orders")
 
         assert 1 == len({*keys(transport)})
@@ -233,8 +235,8 @@ class TestHedges:
 
     async def requests(self, *decorators, method="POST", options=None, **settings):
         transport = ScriptedTransport([after(1.0, 200)] * 2)
-        row = (*decorators, keyed(**settings))
-        async with session(transport, *row, base_url=BASE) as opened:
+        added = (*decorators, keyed(**settings))
+        async with session(transport, *added, base_url=BASE) as opened:
             await opened.request(method, "/orders", headers=options)
             await asyncio.sleep(2.0)
         return len(transport.requests)
@@ -242,28 +244,28 @@ class TestHedges:
     @CHAINS
     async def test_request_with_a_key_of_ours_is_not_hedged(self, between):
         """Servers refuse the second one, or carry it out."""
-        row = (HedgingClient.new_decorator(0.1), *between, retrying(SAFELY), *between)
+        added = (HedgingClient.new_decorator(0.1), *between, retrying(SAFELY), *between)
 
-        assert 1 == await self.requests(*row)
-        assert 1 == await self.requests(*row, method="PUT", methods=["PUT"])
+        assert 1 == await self.requests(*added)
+        assert 1 == await self.requests(*added, method="PUT", methods=["PUT"])
 
     async def test_one_with_a_key_of_the_caller_s_is(self):
         """Who says that the server may see it twice, under the usual name or not."""
-        row = HedgingClient.new_decorator(0.1), retrying(SAFELY)
+        added = HedgingClient.new_decorator(0.1), retrying(SAFELY)
         own = {"X-Key": "mine"}
 
-        assert 2 == await self.requests(*row, options={HEADER: "mine"})
-        assert 2 == await self.requests(*row, options=own, header="X-Key")
-        assert 2 == await self.requests(*row, method="GET")
+        assert 2 == await self.requests(*added, options={HEADER: "mine"})
+        assert 2 == await self.requests(*added, options=own, header="X-Key")
+        assert 2 == await self.requests(*added, method="GET")
 
     async def test_block_that_says_so_wins(self):
         """It is meant for hedges too."""
-        row = HedgingClient.new_decorator(0.1), retrying(SAFELY)
+        added = HedgingClient.new_decorator(0.1), retrying(SAFELY)
 
         with request_options(idempotent=True):
-            assert 2 == await self.requests(*row)
+            assert 2 == await self.requests(*added)
         with request_options(attributes={"a": 1}):
-            assert 1 == await self.requests(*row)
+            assert 1 == await self.requests(*added)
 
 
 class TestStrangers:
@@ -334,9 +336,9 @@ class TestPlace:
     def test_inside_a_hedging_client_it_is_refused(self):
         """That would not know of the key, and send two with it at once."""
         expected = "a place inside of IdempotencyKeyClient, not around it"
-        row = keyed(methods=["PUT"]), HedgingClient.new_decorator(0.1)
+        added = keyed(methods=["PUT"]), HedgingClient.new_decorator(0.1)
         with bad_argument("decorator", "HedgingClient", expected):
-            chain([], *row, base_url=BASE).describe()
+            chain([], *added, base_url=BASE).describe()
 
     EXPECTED = (
         "the hosts that IdempotencyKeyClient acts on, since the session has neither"
@@ -428,8 +430,8 @@ class TestMistakes:
         """One attempt; the message does not show the key."""
         transport = ScriptedTransport([200])
         client = keyed(key=lambda ctx, request: made)
-        row = (retrying(SAFELY), client)
-        async with session(transport, *row, base_url=BASE) as opened:
+        added = (retrying(SAFELY), client)
+        async with session(transport, *added, base_url=BASE) as opened:
             with pytest.raises(TypeError) as caught:
                 await opened.post("/orders")
 
@@ -447,8 +449,8 @@ class TestMistakes:
     async def test_what_the_function_raises_is_raised(self, caplog):
         """As it is; a logger further out has it in its line."""
         client = keyed(key=lambda ctx, request: 1 / 0)
-        row = client, LoggingClient.new_decorator()
-        async with session([], *row, base_url=BASE) as opened:
+        added = client, LoggingClient.new_decorator()
+        async with session([], *added, base_url=BASE) as opened:
             with pytest.raises(ZeroDivisionError):
                 await opened.post("/orders")
 
@@ -458,8 +460,8 @@ class TestMistakes:
 async def test_cancelled_call_leaves_nothing_behind():
     """The next call has a key of its own."""
     transport = ScriptedTransport([after(9.0, 200), 200])
-    row = (retrying(RetryStrategy.failsafe(NOW)), keyed())
-    async with session(transport, *row, base_url=BASE) as opened:
+    added = (retrying(RetryStrategy.failsafe(NOW)), keyed())
+    async with session(transport, *added, base_url=BASE) as opened:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(1.0):
                 await opened.post("/orders")
@@ -490,8 +492,8 @@ async def test_request_made_by_hand_gets_a_key():
         return await delegate.execute(ctx, HttpRequest("POST", f"{BASE}/other"))
 
     transport = ScriptedTransport([503, 200])
-    row = (retrying(SAFELY), keyed(), by_hand)
-    async with session(transport, *row, base_url=BASE) as opened:
+    added = (retrying(SAFELY), keyed(), by_hand)
+    async with session(transport, *added, base_url=BASE) as opened:
         await opened.get("/orders")
     first, second = keys(transport)
 

@@ -33,9 +33,9 @@ class TestConnections:
     async def test_pool_of_one_is_enough(self, own, between):
         """For the fetch over the same session too; the body of the 401 is long."""
         connector = aiohttp.TCPConnector(limit=1)
-        row = (*between, retrying(SAFELY))
+        added = (*between, retrying(SAFELY))
         async with refreshing(
-            own, *row, between=between, connector=connector
+            own, *added, between=between, connector=connector
         ) as opened:
             async with opened.get("/secret") as response:
                 assert "the secret" == await response.text()
@@ -95,17 +95,17 @@ class TestRetries:
     async def test_post_that_broke_is_sent_again_with_its_key(self, own, between):
         """Without a key it is not."""
         key = IdempotencyKeyClient.new_decorator()
-        for row, outcome in ((key,), 2), ((), 1):
+        for added, outcome in ((key,), 2), ((), 1):
             own.seen.clear()
             own.breaks = 1
             async with connected(
-                own.url, *between, retrying(SAFELY), *between, *row
+                own.url, *between, retrying(SAFELY), *between, *added
             ) as opened:
                 try:
                     async with opened.post("/break", json={"tea": 1}) as response:
                         assert 200 == response.status
                 except aiohttp.ClientError:
-                    assert not row
+                    assert not added
             sent = own.headers("Idempotency-Key")
             assert outcome == len(sent)
             assert 1 == len({*sent})
@@ -117,8 +117,8 @@ class TestRetries:
     ):
         """It would carry out the POST that a redirect leads there once more."""
         key = IdempotencyKeyClient.new_decorator(header=header)
-        row = (*between, retrying(SAFELY), *between, key)
-        async with connected(own.url, *row) as opened:
+        added = (*between, retrying(SAFELY), *between, key)
+        async with connected(own.url, *added) as opened:
             with pytest.raises(aiohttp.ServerDisconnectedError):
                 await opened.post(f"/to/307?{stranger.url}/break", data=b"tea")
             assert 1 == len(stranger.seen)
@@ -137,8 +137,8 @@ class TestRetries:
     async def test_stale_connection_is_no_loss(self, own):
         """A POST with a key of ours is sent again like a GET, whatever its header."""
         key = IdempotencyKeyClient.new_decorator(header="X-Order-Key")
-        row = retrying(RetryStrategy.never()), key
-        async with connected(own.url, *row) as opened:
+        added = retrying(RetryStrategy.never()), key
+        async with connected(own.url, *added) as opened:
             await read(opened, "/")
             async with opened.post("/break", json={"tea": 1}) as response:
                 assert 200 == response.status
@@ -160,12 +160,12 @@ class TestGroups:
             own.issued += 1
             return f"t{own.issued}"
 
-        row = (
+        added = (
             RefreshingClient.new_decorator(fetch, header="X-Key"),
             retrying(SAFELY),
             IdempotencyKeyClient.new_decorator(),
         )
-        async with connected(group, *row) as opened:
+        async with connected(group, *added) as opened:
             for _ in range(4):
                 async with opened.post("/secret", data=b"tea") as response:
                     assert 200 == response.status
@@ -193,7 +193,7 @@ class TestGroups:
             return f"t{own.issued}"
 
         for decorate_it in (False, True):
-            row = (
+            added = (
                 RefreshingClient.new_decorator(fetch, header="X-Key"),
                 retrying(SAFELY),
             )
@@ -201,10 +201,12 @@ class TestGroups:
                 balancing = LoadBalancingClient.new_decorator(
                     group, service="http://lib.example/"
                 )
-                opened = decorate(aiohttp.ClientSession(), row[0], balancing, row[1])
+                opened = decorate(
+                    aiohttp.ClientSession(), added[0], balancing, added[1]
+                )
                 asked = "http://lib.example/secret"
             else:
-                opened, asked = connected(group, *row), "/secret"
+                opened, asked = connected(group, *added), "/secret"
             async with opened, opened.get(asked) as response:
                 assert 200 == response.status
 
@@ -237,8 +239,8 @@ async def test_span_of_the_call_counts_one_attempt_and_the_wait(own):
     from heard import Heard  # noqa: PLC0415
 
     heard = Heard()
-    row = retrying(SAFELY), heard.decorator()
-    async with refreshing(own, *row, between=()) as opened:
+    added = retrying(SAFELY), heard.decorator()
+    async with refreshing(own, *added, between=()) as opened:
         await read(opened, "/secret")
         own.issued += 1
         await read(opened, "/secret")

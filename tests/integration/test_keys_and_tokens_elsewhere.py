@@ -53,8 +53,8 @@ class TestRedirects:
     async def test_key_stays_at_home(self, own, stranger, between):
         """Though the POST goes on there."""
         key = IdempotencyKeyClient.new_decorator()
-        row = (*between, retrying(SAFELY), *between, key, *between)
-        async with connected(own.url, *row) as opened:
+        added = (*between, retrying(SAFELY), *between, key, *between)
+        async with connected(own.url, *added) as opened:
             async with opened.post(f"/to/307?{stranger.url}/", data=b"tea"):
                 pass
             async with opened.post("/to/307?/orders", data=b"tea"):
@@ -202,14 +202,14 @@ async def test_decorator_that_asks_a_stranger_brings_neither(own, stranger, is_g
         return "t1"
 
     for hosts in None, [own.url, stranger.url]:
-        row = [
+        added = [
             elsewhere,
             RefreshingClient.new_decorator(fetch, hosts=hosts),
             retrying(SAFELY),
             IdempotencyKeyClient.new_decorator(hosts=hosts),
         ]
         fetched.clear()
-        async with connected(base, *row) as opened, opened.post("/") as response:
+        async with connected(base, *added) as opened, opened.post("/") as response:
             assert 401 == response.status
         values = [headers for _, _, headers, _ in stranger.seen]
         names = {"Authorization", "Idempotency-Key"}

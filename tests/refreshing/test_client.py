@@ -54,8 +54,8 @@ class TestOwnCredentials:
         for base, expected in ((BASE, "Bearer token-1"), (None, None)):
             transport = ScriptedTransport([200])
             tokens = Tokens()
-            row = tokens.decorator(**own)
-            async with session(transport, row, base_url=base, auth=AUTH) as opened:
+            added = tokens.decorator(**own)
+            async with session(transport, added, base_url=base, auth=AUTH) as opened:
                 await opened.get("https://other.example/")
             assert [expected] == sent(transport)
 
@@ -63,8 +63,8 @@ class TestOwnCredentials:
         """Both are refused by aiohttp for ``Authorization`` alone."""
         tokens = Tokens()
         transport = ScriptedTransport([200, 200])
-        row = tokens.decorator(header="X-Api-Key", scheme=None)
-        async with session(transport, row, base_url=BASE, auth=AUTH) as opened:
+        added = tokens.decorator(header="X-Api-Key", scheme=None)
+        async with session(transport, added, base_url=BASE, auth=AUTH) as opened:
             await opened.get("/")
             await opened.get("/", headers={"x-api-key": "mine"})
 
@@ -101,8 +101,8 @@ class TestStrangers:
         group = EndpointGroup.of("http://a.example", "http://b.example")
         for outside in ((), (retrying(SAFELY),)):
             tokens = Tokens()
-            row = outside
-            async with refreshing_session(tokens, *row, base_url=group) as opened:
+            added = outside
+            async with refreshing_session(tokens, *added, base_url=group) as opened:
                 assert [200] * 4 == await outcomes(opened, 4)
                 tokens.expire()
                 response = await opened.get("/")
@@ -160,10 +160,10 @@ class TestBodies:
 def test_tokens_belong_to_a_loop():
     """One decorator in two loops: each has a token of its own."""
     tokens = Tokens(takes=0.0)
-    row = tokens.decorator()
+    added = tokens.decorator()
 
     async def main():
-        async with session([tokens.answer] * 2, row, base_url=BASE) as opened:
+        async with session([tokens.answer] * 2, added, base_url=BASE) as opened:
             return await outcomes(opened, 2)
 
     assert [[200, 200], [200, 200]] == [asyncio.run(main()) for _ in range(2)]

@@ -67,8 +67,8 @@ class TestFailures:
             finally:
                 del failure
 
-        row = RefreshingClient.new_decorator(fetch), retrying(SAFELY)
-        async with session([200] * 9, *row, base_url=BASE) as opened:
+        added = RefreshingClient.new_decorator(fetch), retrying(SAFELY)
+        async with session([200] * 9, *added, base_url=BASE) as opened:
             gc.collect()
             assert [OwnError] * 3 == await outcomes(opened, 3)
             with request_options(response_timeout=0.5):
@@ -126,8 +126,8 @@ class TestFailures:
         """The server had no part in it."""
         tokens = Tokens(OSError("down"))
         breaker = CircuitBreaker("orders")
-        row = CircuitBreakerClient.new_decorator(breaker)
-        async with refreshing_session(tokens, row) as opened:
+        added = CircuitBreakerClient.new_decorator(breaker)
+        async with refreshing_session(tokens, added) as opened:
             assert [OSError] == await outcomes(opened, 1)
 
         assert 0 == breaker.event_count.total
@@ -138,8 +138,8 @@ class TestFailures:
         async def fetch():
             raise asyncio.CancelledError
 
-        row = RefreshingClient.new_decorator(fetch)
-        async with session([], row, base_url=BASE) as opened:
+        added = RefreshingClient.new_decorator(fetch)
+        async with session([], added, base_url=BASE) as opened:
             with pytest.raises(UnprocessedRequestError, match="was cancelled"):
                 await opened.get("/")
 
@@ -178,9 +178,9 @@ class TestFailures:
         async def fetch():
             return given
 
-        row = RefreshingClient.new_decorator(fetch), retrying(SAFELY)
+        added = RefreshingClient.new_decorator(fetch), retrying(SAFELY)
         with capture_logs() as logs:
-            async with session([], *row, base_url=BASE) as opened:
+            async with session([], *added, base_url=BASE) as opened:
                 with pytest.raises(TypeError) as caught:
                     await opened.get("/")
 
@@ -190,8 +190,8 @@ class TestFailures:
 
     async def test_function_that_is_not_async_is_the_caller_s_mistake(self):
         """It says so; the token is not shown."""
-        row = RefreshingClient.new_decorator(lambda: "S3CRET"), retrying(SAFELY)
-        async with session([], *row, base_url=BASE) as opened:
+        added = RefreshingClient.new_decorator(lambda: "S3CRET"), retrying(SAFELY)
+        async with session([], *added, base_url=BASE) as opened:
             with pytest.raises(
                 TypeError, match="expected: an async function"
             ) as caught:

@@ -64,9 +64,9 @@ class TestLog:
             return await delegate.execute(ctx, request)
 
         answers = [200, 401, 503, 401, 200]
-        row = retrying(SAFELY, max_total_attempts=2)
+        added = retrying(SAFELY, max_total_attempts=2)
         async with refreshing_session(
-            tokens, numbers, row, inside=(numbers,), answers=answers
+            tokens, numbers, added, inside=(numbers,), answers=answers
         ) as opened:
             await opened.get("/")
             seen.clear()
@@ -86,8 +86,8 @@ class TestLog:
         tokens = Tokens(takes=0.5)
         answers = [200, 503, 401, 503, 200]
         transport = ScriptedTransport(answers)
-        row = (retrying(SAFELY), tokens.decorator())
-        async with session(transport, *row, base_url=BASE) as opened:
+        added = (retrying(SAFELY), tokens.decorator())
+        async with session(transport, *added, base_url=BASE) as opened:
             await opened.get("/")
             response = await opened.get("/")
             log = RequestLog.of(response)
@@ -114,8 +114,8 @@ class TestLog:
             after(0.2, 200),
             after(9, 200),
         ]
-        row = (HedgingClient.new_decorator(0.5), retrying(SAFELY))
-        async with refreshing_session(tokens, *row, answers=answers) as opened:
+        added = (HedgingClient.new_decorator(0.5), retrying(SAFELY))
+        async with refreshing_session(tokens, *added, answers=answers) as opened:
             await opened.get("/")
             response = await opened.get("/")
             log = RequestLog.of(response)
@@ -128,8 +128,8 @@ class TestLog:
     async def test_second_failure_may_have_been_processed(self):
         """The server has answered the first request."""
         answers = [200, 401, refused()]
-        row = retrying(RetryStrategy.never())
-        async with refreshing_session(Tokens(), row, answers=answers) as opened:
+        added = retrying(RetryStrategy.never())
+        async with refreshing_session(Tokens(), added, answers=answers) as opened:
             await opened.get("/")
             with pytest.raises(aiohttp.ClientConnectorError) as caught:
                 await opened.post("/")
@@ -195,8 +195,8 @@ class TestLog:
     async def test_custom_header_is_hidden(self):
         """It is a secret whatever it is called."""
         tokens = Tokens()
-        row = (tokens.decorator(header="X-Shop", scheme=None), retrying(SAFELY))
-        log = await log_of(session([200], *row, base_url=BASE), "/")
+        added = (tokens.decorator(header="X-Shop", scheme=None), retrying(SAFELY))
+        log = await log_of(session([200], *added, base_url=BASE), "/")
 
         assert "token-1" == log.children[0].request_headers["X-Shop"]
         assert "token-1" not in str(log.to_dict())

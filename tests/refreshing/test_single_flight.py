@@ -21,8 +21,8 @@ class TestSingleFlight:
     async def test_calls_at_once_fetch_once(self, between):
         """Before the first request, and when the token has expired."""
         tokens = Tokens()
-        row = (*between, retrying(SAFELY), *between)
-        async with refreshing_session(tokens, *row, inside=between) as opened:
+        added = (*between, retrying(SAFELY), *between)
+        async with refreshing_session(tokens, *added, inside=between) as opened:
             assert [200] * 10 == await outcomes(opened, 10)
             assert 1 == tokens.asked
             assert [200] == await outcomes(opened, 1)
@@ -54,8 +54,8 @@ class TestSingleFlight:
             await asyncio.sleep(1.0)
             return "stale"
 
-        row = RefreshingClient.new_decorator(fetch)
-        async with session([401] * 20, row, base_url=BASE) as opened:
+        added = RefreshingClient.new_decorator(fetch)
+        async with session([401] * 20, added, base_url=BASE) as opened:
             assert [401] * 10 == await outcomes(opened, 10)
 
         assert 2 == len(asked)
@@ -63,10 +63,10 @@ class TestSingleFlight:
     async def test_sessions_of_one_decorator_share_the_token(self):
         """Also one that is being fetched."""
         tokens = Tokens()
-        row = tokens.decorator()
+        added = tokens.decorator()
         async with (
-            session([tokens.answer] * 9, row, base_url=BASE) as one,
-            session([tokens.answer] * 9, row, base_url=BASE) as other,
+            session([tokens.answer] * 9, added, base_url=BASE) as one,
+            session([tokens.answer] * 9, added, base_url=BASE) as other,
         ):
             got = await asyncio.gather(one.get("/"), other.get("/"))
 
@@ -76,8 +76,8 @@ class TestSingleFlight:
     async def test_fetch_of_another_class_of_function(self):
         """A partial or a lambda that returns a coroutine will do."""
         tokens = Tokens()
-        row = RefreshingClient.new_decorator(lambda: tokens.fetch() or None)
-        async with session([tokens.answer], row, base_url=BASE) as opened:
+        added = RefreshingClient.new_decorator(lambda: tokens.fetch() or None)
+        async with session([tokens.answer], added, base_url=BASE) as opened:
             assert [200] == await outcomes(opened, 1)
 
     @pytest.mark.skipif(
@@ -92,8 +92,8 @@ class TestSingleFlight:
             return f"token-{len(asked)}"
 
         asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
-        row = RefreshingClient.new_decorator(fetch)
-        async with session([200, 401, 200, 200], row, base_url=BASE) as opened:
+        added = RefreshingClient.new_decorator(fetch)
+        async with session([200, 401, 200, 200], added, base_url=BASE) as opened:
             for _ in range(3):
                 assert [200] == await outcomes(opened, 1)
 
@@ -120,13 +120,13 @@ class TestSameSession:
             async with opened.post("/token") as response:
                 return await response.text()
 
-        row = (
+        added = (
             *between,
             RefreshingClient.new_decorator(fetch),
             *between,
             retrying(SAFELY),
         )
-        opened = session([answer] * 20, *row, base_url=BASE)
+        opened = session([answer] * 20, *added, base_url=BASE)
         async with opened, asyncio.timeout(10.0):
             assert [200] * 5 == await outcomes(opened, 5)
 
@@ -161,8 +161,8 @@ class TestSameSession:
             return "t"
 
         transport = ScriptedTransport([200] * 2)
-        row = RefreshingClient.new_decorator(fetch)
-        opened = session(transport, row, base_url=BASE)
+        added = RefreshingClient.new_decorator(fetch)
+        opened = session(transport, added, base_url=BASE)
         async with opened:
             await opened.get("/")
             await tasks[0]

@@ -213,8 +213,8 @@ def test_session_describes_it():
 
 async def test_headers_that_are_none_fail_in_the_line_of_the_attempt(caplog):
     """A logger further out is told what was wrong with them."""
-    row = sdk_headers, LoggingClient.new_decorator()
-    async with session([], *row) as client:
+    added = sdk_headers, LoggingClient.new_decorator()
+    async with session([], *added) as client:
         with pytest.raises(TypeError):
             await client.get(URL, headers=7)
 

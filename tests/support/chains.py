@@ -281,7 +281,7 @@ class Opaque:
 async def pass_on(
     delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
 ) -> aiohttp.ClientResponse:
-    """Change nothing, as a user's decorator that clients around it only see."""
+    """Change nothing, as a decorator of a user's."""
     return await delegate.execute(ctx, request)
 
 

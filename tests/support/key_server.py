@@ -72,6 +72,6 @@ def refreshing(server, *outside, between=(), header="Authorization", **settings)
             return await response.text()
 
     named = {"hosts": settings.pop("hosts", None)}
-    row = (*between, RefreshingClient.new_decorator(fetch, header=header, **named))
-    opened = connected(server.url, *row, *between, *outside, **settings)
+    added = (*between, RefreshingClient.new_decorator(fetch, header=header, **named))
+    opened = connected(server.url, *added, *between, *outside, **settings)
     return opened

@@ -408,8 +408,8 @@ async def test_response_that_cannot_be_cut_is_closed(caplog):
         return Answer()
 
     cut = injecting(InjectedFault.cut_body(after=1))
-    row = client_decorator(answer), cut, LoggingClient.new_decorator()
-    async with session([], *row) as client:
+    added = client_decorator(answer), cut, LoggingClient.new_decorator()
+    async with session([], *added) as client:
         with pytest.raises(AttributeError, match="content"):
             await client.get(URL)
 

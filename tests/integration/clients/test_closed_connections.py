@@ -56,8 +56,8 @@ async def session_on(path):
     budget = SharedRetryBudget(
         Redis(connection_pool=pools[1]), "orders", capacity=99, brake_after=None
     )
-    row = RateLimitingClient.new_decorator(limit), retrying(0.0, limiter=budget)
-    async with chain([503, 200] * CALLS, *row).build() as session:
+    added = RateLimitingClient.new_decorator(limit), retrying(0.0, limiter=budget)
+    async with chain([503, 200] * CALLS, *added).build() as session:
         yield session, budget
         # What it has to report is reported before the connections end.
         await asyncio.sleep(1.1)

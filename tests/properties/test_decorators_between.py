@@ -1,4 +1,4 @@
-"""Chains and requests of all kinds: one row or several, the same comes of a call."""
+"""Chains and requests of all kinds: decorators that pass on change nothing."""
 
 from __future__ import annotations
 
@@ -123,8 +123,8 @@ cases = st.tuples(
 )
 
 
-def in_rows(parts):
-    """Put a decorator that only passes on around each part, which ends a row."""
+def with_others_between(parts):
+    """Put a decorator of a user's that only passes on around each part."""
     return [each for part in parts for each in (part, plain(pass_on))]
 
 
@@ -134,7 +134,8 @@ def test_decorators_in_between_change_nothing(case):
     """Outcome, logs, requests, and what every part of the chain was told."""
     (parts, level), *others = case
     scenarios = [
-        Scenario(chain(*each, level=level), *others) for each in (parts, in_rows(parts))
+        Scenario(chain(*each, level=level), *others)
+        for each in (parts, with_others_between(parts))
     ]
 
     async def play():
