@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import weakref
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from .._clock import wall_clock_at
 from .._failures.kept_cause import CallBound
@@ -50,6 +50,9 @@ class Context(CallBound):
     attempt: int | None
     """The number of the attempt, from 1; None of a call."""
 
+    timeout: float | None
+    """Of an attempt, the seconds that it was given when it began."""
+
     cut: Cut
     """What cancels a function at a deadline, while it runs."""
 
@@ -68,6 +71,7 @@ class Call(Rarely, Record, Context):
     """
 
     attempt: int | None = None
+    number: int | None = None
 
     deadline: float | None
     """When the time of the call runs out, by the loop's clock."""
@@ -85,6 +89,9 @@ class Call(Rarely, Record, Context):
 
     resources: CallResources | None
     """What is closed at its end, or may be used once; None where nothing is."""
+
+    retry_config: Any
+    """The settings of the retrying client, once it has made an attempt of its own."""
 
     sent: list[Exchange] | tuple[()]
     """Its requests, in order; none where nothing retries."""
@@ -109,7 +116,7 @@ class Call(Rarely, Record, Context):
         self.session = session
         self.outcome: Outcome = PENDING
         self.is_over = self.is_settled = self.was_refused = self.was_sent = False
-        self.resources = None
+        self.resources = self.retry_config = None
         self.sent = ()
 
     @property
@@ -181,7 +188,10 @@ class Call(Rarely, Record, Context):
     def time_of(self, record: Record) -> float:
         """Return the seconds left for a request: ``inf`` for no limit, 0.0 after it."""
         deadline = self.deadline_of(record)
-        return math.inf if deadline is None else max(0.0, deadline - self.loop.time())
+        if deadline is None:
+            return math.inf
+        left = deadline - self.loop.time()
+        return left if left > 0.0 else 0.0
 
     def move_deadline(self, deadline: float | None) -> None:
         """Set the deadline of the call, not beyond the attempt that it is made in."""
@@ -191,17 +201,17 @@ class Call(Rarely, Record, Context):
 
     def begin_request(self, request: Request, timeout: float | None = None) -> Exchange:
         """Begin another request, without a body here, with a time limit of its own."""
-        started, sent, number = self.loop.time(), self.sent, 1
+        started, sent = self.loop.time(), self.sent
         deadline = None if timeout is None else started + timeout
-        if sent:
-            # Some before it may not be kept.
-            number = sent[-1].number + 1
-        else:
-            sent = self.sent = []
+        # Some before it may not be kept.
+        number = sent[-1].number + 1 if sent else 1
         record = Exchange(request, started, deadline, number)
-        if not self.is_settled:
+        if self.outcome is not PENDING and not self.is_settled:
             # A decorator outside may begin anew after what looked like the end.
             self.outcome = PENDING
+        if not sent:
+            self.sent = [record]
+            return record
         sent.append(record)
         if len(sent) > MOST_KEPT:
             dropped = self.dropped.with_one_of(sent, self.outcome)

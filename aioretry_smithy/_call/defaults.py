@@ -86,6 +86,9 @@ class Rarely:
     cut: Cut = None
     """What cancels a function at a deadline, while it runs."""
 
+    timeout: float | None = None
+    """Of an attempt, the seconds that it was given when it began."""
+
     dropped: DroppedRequests = NONE_DROPPED
     """The requests of which nothing is kept, between those that are."""
 
@@ -115,9 +118,6 @@ class Rarely:
 
     own_mask: Mask | None = None
     """What hides secrets in its views, where calls around or inside hide more."""
-
-    retry_config: Any = None
-    """The settings of the retrying client, once it has made an attempt of its own."""
 
     resends: int = 0
     """How many requests were sent again because a connection of the pool was broken."""

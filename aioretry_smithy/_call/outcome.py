@@ -19,30 +19,29 @@ if TYPE_CHECKING:
 class Outcome:
     """The facts of a response or a failure; not these themselves.
 
-    A call shares that of the request that it ends with.
+    A call shares that of the request that it ends with. What each outcome of a kind has
+    is set by its class alone: Python is slow to write what a base has a default of.
     """
 
-    __slots__ = ("__dict__",)
-
-    ended: float | None = None
+    ended: float | None
     """When the headers came, or the failure; None while all is under way."""
 
-    cause: BaseException | KeptCause | None = None
+    cause: BaseException | KeptCause | None
     """The failure; beside a status, that of reading the body."""
 
-    body_ended: float | None = None
+    body_ended: float | None
     """When the body ended, or failed."""
 
-    length: int | None = None
+    length: int | None
     """Bytes of the body, once that is known."""
 
-    status: int | None = None
+    status: int | None
 
-    reason: str | None = None
+    reason: str | None
 
-    headers: Mapping[str, str] | None = None
+    headers: Mapping[str, str] | None
 
-    sent_headers: Mapping[str, str] | None = None
+    sent_headers: Mapping[str, str] | None
     """The headers that aiohttp sent first."""
 
     is_injected: bool = False
@@ -58,6 +57,13 @@ class Outcome:
     """Where the first bytes of the body gather."""
 
 
+class _Pending(Outcome):
+    """The outcome of what is under way: nothing yet."""
+
+    ended = cause = body_ended = length = None
+    status = reason = headers = sent_headers = None
+
+
 class Answered(Outcome):
     """The facts of a response.
 
@@ -67,15 +73,7 @@ class Answered(Outcome):
         length: Bytes of the body, where that is all here.
     """
 
-    __slots__ = (
-        "body_ended",
-        "ended",
-        "headers",
-        "length",
-        "reason",
-        "sent_headers",
-        "status",
-    )
+    cause: BaseException | KeptCause | None = None
 
     def __init__(
         self,
@@ -88,8 +86,8 @@ class Answered(Outcome):
         try:
             self.reason = response.reason
             self.headers = response.headers
-            first_hop = response.history[0] if response.history else response
-            self.sent_headers = first_hop.request_info.headers
+            hops = response.history
+            self.sent_headers = (hops[0] if hops else response).request_info.headers
         except AttributeError:
             self.reason = getattr(response, "reason", None)
             self.headers = getattr(response, "headers", NO_HEADERS)
@@ -101,7 +99,11 @@ class Answered(Outcome):
 class Ended(Outcome):
     """The facts of a failure, or of the return of a function."""
 
-    __slots__ = ("body_ended", "cause", "ended")
+    length: int | None = None
+    status: int | None = None
+    reason: str | None = None
+    headers: Mapping[str, str] | None = None
+    sent_headers: Mapping[str, str] | None = None
 
     def __init__(
         self, ended: float, cause: BaseException | KeptCause | None = None
@@ -117,5 +119,5 @@ class Ended(Outcome):
         self.length, self.preview = answer.length, answer.preview
 
 
-PENDING: Final = Outcome()
+PENDING: Final[Outcome] = _Pending()
 """The outcome of all that is under way. Nothing is written into it."""

@@ -102,9 +102,6 @@ class _Rarely(NeverCopied):
     first_sent: float | None = None
     """When the first request of its attempt was sent, where its time is cut."""
 
-    number: int | None = None
-    """Which request of the call it is, from 1; None of the call itself."""
-
     race: Race | None = None
     """None where there was just one request."""
 
@@ -158,6 +155,9 @@ class Record(_Rarely):
 
     deadline: float | None
     """When its own time runs out, by that clock."""
+
+    number: int | None
+    """Which request of the call it is, from 1; None of the call itself."""
 
     outcome: Outcome
 

@@ -35,9 +35,11 @@ def attach(call: Call, source: object) -> None:
         # An exception of the user's own may refuse to be written on.
         vars(source)[LOG_KEY] = call
     else:
-        # So may a response of a user's class, for which there is no other place.
-        with suppress(AttributeError, TypeError):
+        try:
             setattr(source, LOG_KEY, call)
+        except (AttributeError, TypeError):
+            # A response of a user's class may, for which there is no other place.
+            return
 
 
 def attached_to(source: object) -> Any:

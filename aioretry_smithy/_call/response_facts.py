@@ -32,8 +32,9 @@ def content_of(response: Result) -> object:
 
 def arrived_of(response: Result) -> int:
     """Return how many bytes of the body have come into its stream."""
-    arrived = getattr(content_of(response), "total_bytes", 0)
-    return arrived if isinstance(arrived, int) else 0
+    content = getattr(response, "content", None)
+    arrived = getattr(content, "total_bytes", 0)
+    return arrived if type(arrived) is int else 0
 
 
 def headers_of(response: Result) -> MultiMapping[str]:

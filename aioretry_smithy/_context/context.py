@@ -184,12 +184,14 @@ class AttemptContext(ClientRequestContext):
     record: Exchange
     attempt: int
     cut: Cut = None
+    timeout: float | None
 
     def __init__(
         self, call: CallContext, request: Request, timeout: float | None = None
     ) -> None:
         self.call = call
         self.request = request
+        self.timeout = timeout
         self.record = record = call.begin_request(request.without_body(), timeout)
         self.attempt = record.number - call.resends
 

@@ -20,7 +20,7 @@ from .._call.recorder import (
     record_return,
     with_outcome,
 )
-from .._call.response_facts import arrived_of, connection_of
+from .._call.response_facts import arrived_of
 from .._failures.any_headers import NO_HEADERS
 from .._meant import is_ours
 from .body_watch import fail_body, unwatch_body
@@ -115,8 +115,11 @@ def record_response(
 
 def record_http(
     call: Call, record: Record, response: Result, source: object = None
-) -> None:
-    """Record a response; see :func:`record_response`."""
+) -> bool:
+    """Record a response; say whether its body is still to come over a connection.
+
+    See :func:`record_response`. What is recorded already is not recorded again.
+    """
     try:
         headers = response.headers
     except AttributeError:
@@ -132,11 +135,11 @@ def record_http(
         and outcome.headers is headers
         and (headers is not NO_HEADERS or outcome.status == response.status)
     ):
-        return
-    connection = connection_of(response)
+        return False
+    connection = getattr(response, "connection", None)
     if connection is None or response.status == _SWITCHING_PROTOCOLS:
         record_answer(call, record, response, arrived_of(response))
-        return
+        return connection is not None
     content, outcome = response.content, record_answer(call, record, response)
 
     def end_body() -> None:
@@ -151,6 +154,7 @@ def record_http(
         unwatch_body(content)
 
     connection.add_callback(end_body)
+    return True
 
 
 def _is_of_client(coroutine: Any) -> bool:

@@ -37,7 +37,7 @@ SERVER_ERRORS: Final = frozenset(range(500, 600))
 """5xx; HTTP has no classes above, though servers send some."""
 
 
-_THROTTLED: Final = frozenset({408, 429})
+_MAY_PASS: Final = SERVER_ERRORS | {408, 429}
 
 
 def ran_out(cause: BaseException | None) -> bool:
@@ -228,7 +228,7 @@ def is_of_server(cause: BaseException) -> bool:
 
 def may_pass_by(status: int) -> bool:
     """Say whether a request that got this status may get another one later."""
-    return status in SERVER_ERRORS or status in _THROTTLED
+    return status in _MAY_PASS
 
 
 def forbids_retry(cause: BaseException | None) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._call.awaited_body import forget_body, tell_of_body, will_read
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-class Retries(ABC):
+class Retries:
     """The retries of one call: what follows each attempt, and what ends the call.
 
     Two subclasses ask for another attempt: a strategy, or one of Smithy's for a token.
@@ -54,19 +53,27 @@ class Retries(ABC):
     attempt: ClientRequestContext
     """The attempt under way, or the last one; before the first, the context around."""
 
-    cause: Exception | None
+    attempts_made: int
+    """How many attempts have begun."""
+
+    cause: Exception | None = None
     """The failure of the last attempt."""
 
-    _earlier_cause: Exception | None
-
-    owes_refund: bool
+    owes_refund: bool = False
     """Whether a retry was paid for that has not begun yet."""
 
-    refusal: Exception | None
+    refusal: Exception | None = None
     """The error with which a Smithy strategy refused another attempt."""
 
     result: Result
     """The result of the last attempt; :data:`.NOTHING` without one."""
+
+    _earlier_cause: Exception | None = None
+
+    _permitted: ClientRequestContext | None = None
+    """The attempt after which the limiter permitted a retry."""
+
+    _replaced: ReplacedOutcome | None = None
 
     def __init__(
         self,
@@ -82,11 +89,6 @@ class Retries(ABC):
         self.adapter = adapter
         self.result = NOTHING
         self.attempts_made = 0
-        self.owes_refund = False
-        # The attempt after which the limiter permitted a retry.
-        self._permitted: ClientRequestContext | None = None
-        self.cause = self._earlier_cause = self.refusal = None
-        self._replaced: ReplacedOutcome | None = None
 
     async def begin(self) -> Decision:
         """Prepare the first attempt."""
@@ -100,7 +102,8 @@ class Retries(ABC):
             made_before = call.sent[-1].number - call.resends
             request = self.adapter.with_count(request, name, made_before)
         self.attempts_made += 1
-        self.owes_refund = False
+        if self.owes_refund:
+            self.owes_refund = False
         if config.buffer_response or config.looks_at_content:
             will_read(call)
         self.attempt = new = AttemptContext(call, request, config.attempt_timeout)
@@ -113,10 +116,12 @@ class Retries(ABC):
         if self.cause is not None:
             judge_attempt(call, record, self.cause)
         stop = await self.ask()
-        tell_of_body(call, self.result)
-        goes_elsewhere = stop is not None and overrules(call, record, self.cause)
-        if goes_elsewhere:
-            stop = None
+        if call.awaiting_body is not None:
+            tell_of_body(call, self.result)
+        goes_elsewhere = False
+        if stop is not None and self.cause is not None:
+            goes_elsewhere = overrules(call, record, self.cause)
+            stop = None if goes_elsewhere else stop
         if limiter is not None:
             await report(limiter, self.attempt, self.cause, wanted=stop is None)
             if self._permitted is not None:
@@ -132,13 +137,13 @@ class Retries(ABC):
             return planned
         return await self._ask_limiter(limiter, wait)
 
-    @abstractmethod
     async def ask(self) -> Stop | None:
         """Ask, after an attempt, for another; return why there is none, if so."""
+        raise NotImplementedError
 
-    @abstractmethod
     async def delay(self) -> Decision:
         """Find out how long to wait for the next attempt, or why there is none."""
+        raise NotImplementedError
 
     async def admit(self) -> float | None:
         """Wait on until an attempt may begin; return the seconds, None if too many."""
@@ -270,17 +275,16 @@ class Retries(ABC):
             record, self.result, self.cause = self._replaced
             reason = RetryStopReason.BODY_NOT_REPLAYABLE
         record_stop(self.call, record, reason, self.refusal)
-        if self.cause is not None:
-            record_failure(self.call, self.call, self.cause)
+        if self.cause is None:
+            return self.result
+        record_failure(self.call, self.call, self.cause)
         self.forget_earlier()
         cause, self.cause = self.cause, None
         try:
-            if cause is not None:
-                raise cause
+            raise cause
         finally:
             # It has this frame, which must not have it.
             del cause
-        return self.result
 
     async def break_off(self, error: BaseException) -> None:
         """Leave nothing behind when *error* breaks into the call."""

@@ -6,7 +6,7 @@ import warnings
 import weakref
 from collections.abc import Awaitable
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from .._backoff.backoff import Backoff, counts_attempts
 from .._call.stop_reason import RetryStopReason
@@ -31,27 +31,28 @@ _EXHAUSTED: Final = Stop(RetryStopReason.BACKOFF_EXHAUSTED)
 class StrategyRetries(Retries):
     """Asks for a backoff, and counts on it for as long as it is the same object."""
 
-    def __init__(
-        self,
-        ctx: ClientRequestContext,
-        request: Request,
-        config: RetryConfig,
-        adapter: CallAdapter,
-    ) -> None:
-        super().__init__(ctx, request, config, adapter)
-        self._answer: Backoff | None = None
-        self._backoff: Backoff | None = None
-        self._count = 0
+    _answer: Backoff | None = None
+    """The backoff of the last answer."""
+
+    _backoff: Backoff | None = None
+    """The backoff that was asked last."""
+
+    _count = 0
+    """How often it was asked."""
 
     async def ask(self) -> Stop | None:
         """Ask one strategy after the other; a backoff means another attempt."""
-        if self.config.buffer_response:
+        config: Any = self.config
+        if config.buffer_response:
             await self.read()
         cause = self.cause
         if cause is not None and self.was_cut():
             return self.time_out()
-        answer = first_answer(self._answers())
-        if isinstance(answer, Awaitable):
+        if not config.looks_at_content:
+            answer = config.strategy.should_retry(self.attempt, cause)
+        else:
+            answer = first_answer(self._answers())
+        if answer is not self._backoff and isinstance(answer, Awaitable):
             answer = await answer
         if self.cause is not cause:
             # A body failed that was looked at, which is another question.
@@ -62,8 +63,10 @@ class StrategyRetries(Retries):
         """Keep the backoff of an answer; without one there is no other attempt."""
         if answer is not None and not isinstance(answer, Backoff):
             answer = RetryDecision.of(answer).backoff
+        if answer is None:
+            return NOT_WANTED
         self._answer = answer
-        return NOT_WANTED if answer is None else None
+        return None
 
     def _answers(self) -> Iterator[RetryAnswer | Awaitable[RetryAnswer]]:
         for strategy in self.config.strategies:

@@ -21,7 +21,7 @@ from .._failures.marks import mark_reached_server
 from .._request.copied_arguments import is_unchanged
 from .._request.routed import RoutedRequest
 from .bound_headers import with_bound
-from .deadline import CLOSE_ENOUGH, attempt_timeout
+from .deadline import CLOSE_ENOUGH, AttemptTimeouts
 from .defaults import version_of
 from .pool_waiters import wake_next
 from .resend import (
@@ -57,7 +57,7 @@ _NEED_CARE = frozenset({"data", "json", "upload_tracker"})
 class AiohttpTransport(Transport):
     """Sends requests with aiohttp, within the limits that the context sets."""
 
-    __slots__ = ("__weakref__", "replaced", "resends", "session")
+    __slots__ = ("__weakref__", "replaced", "resends", "session", "timeouts")
 
     session: Callable[[], ClientSession | None]
     """Finds the session, which must not be kept alive from here."""
@@ -68,8 +68,12 @@ class AiohttpTransport(Transport):
     resends: bool
     """Whether it does what aiohttp did before the chain switched that off."""
 
+    timeouts: AttemptTimeouts
+    """Makes the timeouts of attempts."""
+
     def __init__(self) -> None:
         self.session = lambda: None  # none yet
+        self.timeouts = AttemptTimeouts()
         self.replaced = None
         self.resends = False
 
@@ -147,7 +151,18 @@ class AiohttpTransport(Transport):
         arguments = request.arguments
         if request.given is not arguments:
             arguments = _arguments(call, request)
-        arguments = _with_timeout(call, record, request, session, arguments)
+        if (
+            (record.deadline is not None and record is not call)
+            or not call.aiohttp_keeps_time
+            or (request is not call.request and "timeout" in arguments)
+            or call.loop.time() - call.started > CLOSE_ENOUGH
+        ):
+            is_other = request.arguments is not call.request.arguments
+            if is_other and record.first_sent is None:
+                record.first_sent = call.loop.time()
+            timeout = self.timeouts.of(ctx, request, session)
+            if timeout is not None:
+                arguments = {**arguments, "timeout": timeout}
         if arguments.get("data") is not None:
             arguments = _with_data(self, call, request, session, arguments)
         tracker = arguments.get("upload_tracker")
@@ -200,28 +215,6 @@ def _moved(
     if moved is not request:
         again = RoutedRequest.to(moved.route, moved.url, again)
     return moved, again
-
-
-def _with_timeout(
-    call: Call,
-    record: Record,
-    request: HttpRequest,
-    session: ClientSession,
-    arguments: Arguments,
-) -> Arguments:
-    """Return the arguments with a timeout, where that of aiohttp is not right."""
-    if (
-        call.aiohttp_keeps_time
-        and (record is call or record.deadline is None)
-        and (request is call.request or "timeout" not in arguments)
-        and call.loop.time() - call.started <= CLOSE_ENOUGH
-    ):
-        return arguments
-    is_same = request.arguments is call.request.arguments
-    if not is_same and record.first_sent is None:
-        record.first_sent = call.loop.time()
-    timeout = attempt_timeout(call, record, request, session)
-    return arguments if timeout is None else {**arguments, "timeout": timeout}
 
 
 def _with_data(

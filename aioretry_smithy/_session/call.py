@@ -102,7 +102,8 @@ class SessionChain:
         around, loop = current_options(), get_running_loop()
         self.defaults = defaults = self.defaults.of_now(session)
         base, timeout = defaults.base_url, defaults.limit
-        copies = options if _OWN.isdisjoint(options) else copy_arguments(options)
+        is_plain = _OWN.isdisjoint(options)
+        copies = options if is_plain else copy_arguments(options)
         request = HttpRequest.of_arguments(method, target, options, copies, base)
         is_own = around is not None or "timeout" in options
         if is_own:
@@ -110,7 +111,7 @@ class SessionChain:
         call = CallContext(request, loop, timeout, defaults, session)
         if is_own:
             call.aiohttp_keeps_time = False
-        if _TRACKER in options:
+        if not is_plain and _TRACKER in options:
             call.own_resources().bodies = (TrackedUpload(options[_TRACKER]),)
         if around is not None or collecting():
             begin_call(call, around)

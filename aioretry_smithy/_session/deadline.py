@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import ClientSession, ClientTimeout
 from aiohttp.helpers import sentinel
@@ -13,7 +13,7 @@ from .._errors import AttemptTimeoutError, ResponseTimeoutError
 
 if TYPE_CHECKING:
     from .._call.call import Call
-    from .._call.record import Record
+    from .._context.context import ClientRequestContext
     from .._context.options import Options
     from .._request.copied_arguments import Arguments
     from .._request.request import HttpRequest
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 # A limit this close to aiohttp's own needs no timer of ours.
 CLOSE_ENOUGH: Final = 0.010
 """Seconds by which aiohttp's own timer may be late or early."""
+
+_AT_ONCE: Final = 0.001
+"""Seconds of an attempt that may pass before its request is sent, and do not count."""
 
 _NUMBER = (int, float)
 _KEEPS_LIMIT = "_aioretry_smithy_keeps_limit"
@@ -65,24 +68,50 @@ def means_no_limit(total: object) -> bool:
     return isinstance(total, _NUMBER) and total <= 0
 
 
-def attempt_timeout(
-    call: Call, record: Record, request: HttpRequest, session: ClientSession
-) -> ClientTimeout | None:
-    """Return the timeout to pass to aiohttp, or None if its own is right."""
-    timeout = request.arguments.get("timeout", sentinel)
-    if timeout is sentinel:
+class AttemptTimeouts:
+    """Makes the timeouts that aiohttp is given for attempts; keeps the last one.
+
+    Most attempts of a session have the same.
+    """
+
+    __slots__ = ("_last",)
+
+    def __init__(self) -> None:
+        self._last: tuple[object, float, ClientTimeout | None] = (None, 0.0, None)
+
+    def of(
+        self, ctx: ClientRequestContext, request: HttpRequest, session: ClientSession
+    ) -> ClientTimeout | None:
+        """Return the timeout to pass to aiohttp, or None if its own is right.
+
+        Raises:
+            ResponseTimeoutError: There is no time left.
+        """
+        call, arguments = ctx.call, request.arguments
         timeout = session._timeout
-    elif not isinstance(timeout, ClientTimeout):
-        timeout = ClientTimeout(total=timeout)
-    if not isinstance(timeout.total, _NUMBER_OR_NONE):
-        return None  # aiohttp reports the caller's value
-    own = limit_of(timeout.total) or math.inf
-    limit = call.time_of(record)
-    if _is_replaced(call, request):
-        limit = min(limit, own)
-    if limit <= 0:
-        raise too_late(call)
-    return _timeout_of(timeout, limit)
+        if "timeout" in arguments:
+            timeout = _as_timeout(arguments["timeout"], session)
+            if not isinstance(timeout.total, _NUMBER_OR_NONE):
+                return None  # aiohttp reports the caller's value
+        limit, whole = call.time_of(ctx.record), ctx.timeout
+        if whole is not None and 0.0 <= whole - limit <= _AT_ONCE:
+            limit = whole
+        if arguments is not call.request.arguments and _is_replaced(call, request):
+            limit = min(limit, limit_of(timeout.total) or math.inf)
+        if limit <= 0:
+            raise too_late(call)
+        source, known, last = self._last
+        if source is not timeout or known != limit:
+            last = _timeout_of(timeout, limit)
+            self._last = timeout, limit, last
+        return last
+
+
+def _as_timeout(given: Any, session: ClientSession) -> ClientTimeout:
+    """Return the timeout of a request, which may be aiohttp's mark for none."""
+    if given is sentinel:
+        return session._timeout
+    return given if isinstance(given, ClientTimeout) else ClientTimeout(total=given)
 
 
 def with_rest_of_timeout(

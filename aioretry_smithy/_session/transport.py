@@ -11,7 +11,6 @@ from .._bodies.request_body import prepare, refusal_behind
 from .._bodies.sent_content import SpentBodyError
 from .._call.origin import mark_failure_source, waited_in_pool
 from .._call.recorder import record_failed_send, record_failure
-from .._call.response_facts import connection_of
 from .._call.time_limits import passed_limit
 from .._context.body_watch import watch_body
 from .._context.client import ForOneKind
@@ -81,8 +80,7 @@ def answered(
 ) -> None:
     """Record the response, and watch its body."""
     record.was_sent = True
-    record_http(ctx.call, record, response)
-    if connection_of(response) is not None:
+    if record_http(ctx.call, record, response):
         ctx.call.own_resources().track(response, ctx)
         watch_body(ctx, record, response)
 
