@@ -191,7 +191,7 @@ class Call(Rarely, Record, Context):
         if deadline is None:
             return math.inf
         left = deadline - self.loop.time()
-        return left if left > 0.0 else 0.0
+        return max(0.0, left)
 
     def move_deadline(self, deadline: float | None) -> None:
         """Set the deadline of the call, not beyond the attempt that it is made in."""

@@ -7,7 +7,6 @@ the clients that know them.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 from .._errors import ResponseTimeoutError

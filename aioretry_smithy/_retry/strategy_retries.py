@@ -18,10 +18,6 @@ from .wait import NOT_WANTED, Stop, Wait
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .._call.kinds import Request
-    from .._context.context import ClientRequestContext
-    from .call_adapter import CallAdapter
-    from .config import RetryConfig
     from .decision import RetryAnswer
     from .wait import Decision
 

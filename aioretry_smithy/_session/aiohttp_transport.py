@@ -21,7 +21,7 @@ from .._failures.marks import mark_reached_server
 from .._request.copied_arguments import is_unchanged
 from .._request.routed import RoutedRequest
 from .bound_headers import with_bound
-from .deadline import CLOSE_ENOUGH, AttemptTimeouts
+from .deadline import AttemptTimeouts
 from .defaults import version_of
 from .pool_waiters import wake_next
 from .resend import (
@@ -151,18 +151,9 @@ class AiohttpTransport(Transport):
         arguments = request.arguments
         if request.given is not arguments:
             arguments = _arguments(call, request)
-        if (
-            (record.deadline is not None and record is not call)
-            or not call.aiohttp_keeps_time
-            or (request is not call.request and "timeout" in arguments)
-            or call.loop.time() - call.started > CLOSE_ENOUGH
-        ):
-            is_other = request.arguments is not call.request.arguments
-            if is_other and record.first_sent is None:
-                record.first_sent = call.loop.time()
-            timeout = self.timeouts.of(ctx, request, session)
-            if timeout is not None:
-                arguments = {**arguments, "timeout": timeout}
+        timeout = self.timeouts.of(ctx, request, session)
+        if timeout is not None:
+            arguments = {**arguments, "timeout": timeout}
         if arguments.get("data") is not None:
             arguments = _with_data(self, call, request, session, arguments)
         tracker = arguments.get("upload_tracker")

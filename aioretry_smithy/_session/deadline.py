@@ -87,16 +87,26 @@ class AttemptTimeouts:
         Raises:
             ResponseTimeoutError: There is no time left.
         """
-        call, arguments = ctx.call, request.arguments
+        call, record, arguments = ctx.call, ctx.record, request.arguments
+        is_as_called = arguments is call.request.arguments
+        if (
+            is_as_called
+            and call.aiohttp_keeps_time
+            and (record.deadline is None or record is call)
+            and call.loop.time() - call.started <= CLOSE_ENOUGH
+        ):
+            return None
+        if record.first_sent is None and not is_as_called:
+            record.first_sent = call.loop.time()
         timeout = session._timeout
         if "timeout" in arguments:
             timeout = _as_timeout(arguments["timeout"], session)
             if not isinstance(timeout.total, _NUMBER_OR_NONE):
                 return None  # aiohttp reports the caller's value
-        limit, whole = call.time_of(ctx.record), ctx.timeout
+        limit, whole = call.time_of(record), ctx.timeout
         if whole is not None and 0.0 <= whole - limit <= _AT_ONCE:
             limit = whole
-        if arguments is not call.request.arguments and _is_replaced(call, request):
+        if not is_as_called and _is_replaced(call, request):
             limit = min(limit, limit_of(timeout.total) or math.inf)
         if limit <= 0:
             raise too_late(call)
