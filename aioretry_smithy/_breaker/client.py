@@ -78,6 +78,7 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
             record_error(ctx, error)
             raise
         if record.was_refused:
+            # A decorator outside has sent it here before, and it was refused then.
             record.was_refused = False
         if breaker is None or permit is None:
             return await self.delegate.execute(ctx, request)
@@ -113,7 +114,7 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
             try:
                 raise error
             finally:
-                del error  # it has this frame, which must not have it
+                del error  # its traceback has this frame: no cycle
         record_error(ctx, error)
         result = fallback(ctx, request)
         if isinstance(result, Awaitable):

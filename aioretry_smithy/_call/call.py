@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from .._clock import wall_clock_at
 from .._failures.kept_cause import CallBound
-from .defaults import Rarely
+from .defaults import RareCallFacts
 from .kept_requests import MOST_KEPT
 from .outcome import PENDING, Outcome
 from .record import CallsInside, Record
@@ -57,7 +57,7 @@ class Context(CallBound):
     """What cancels a function at a deadline, while it runs."""
 
 
-class Call(Rarely, Record, Context):
+class Call(RareCallFacts, Record, Context):
     """The state of one call, from its beginning to the end of its body.
 
     It is the record of the call too, and of its one request where nothing retries.

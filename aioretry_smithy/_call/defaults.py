@@ -60,8 +60,8 @@ class CallDefaults:
         self.version = -1
 
 
-class Rarely:
-    """Defaults of what most calls never have; set on the few that do."""
+class RareCallFacts:
+    """The defaults of facts that few calls have; an instance gets its own then."""
 
     __slots__ = ()
 

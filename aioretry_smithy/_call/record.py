@@ -79,8 +79,8 @@ SENT_AGAIN: Final[frozenset[DelaySource | None]] = frozenset(
 """The reasons of those that the same attempt goes on after."""
 
 
-class _Rarely(NeverCopied):
-    """Defaults of what most records never have; set on the few that do."""
+class _RareFacts(NeverCopied):
+    """The defaults of facts that few records have; an instance gets its own then."""
 
     __slots__ = ()
 
@@ -140,7 +140,7 @@ class _Rarely(NeverCopied):
     """Finds the log that shows this, as long as somebody keeps that."""
 
 
-class Record(_Rarely):
+class Record(_RareFacts):
     """The facts of a call, or of one request of it, up to now.
 
     Plain facts, which :mod:`.recorder` writes. They refer to no view of them but

@@ -147,7 +147,7 @@ class _BodyTimer(BaseTimerContext):
         try:
             return error
         finally:
-            del error  # its traceback will have this frame: no cycle
+            del error  # its traceback has this frame: no cycle
 
     def _note_length(self, depth: int = 1) -> None:
         """Note how many bytes had come, as the stream knows that this waits for."""

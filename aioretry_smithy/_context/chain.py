@@ -100,7 +100,7 @@ def assemble(
         # A scripted transport is a decorator that ignores the client it wraps.
         may_be_hidden &= any(wrapped is each for each in (decorator, transport))
         client = recorded(wrapped)
-    retrying = [link for link in chain_of(client) if _retries(link)]
+    retrying = [link for link in chain_of(client) if _is_retrying(link)]
     if len(retrying) > 1:
         expected = f"at most one {type(retrying[0]).__name__}"
         raise bad_argument("decorators", len(retrying), expected)
@@ -121,7 +121,7 @@ def _check_kind(client: object, serves: str) -> None:
 
 def retrying_client(client: Client) -> Any:
     """Return the client of a chain that retries, or None."""
-    return next((link for link in chain_of(client) if _retries(link)), None)
+    return next((link for link in chain_of(client) if _is_retrying(link)), None)
 
 
 def sends_again(client: object) -> bool:
@@ -145,8 +145,8 @@ def check_inside(name: str, delegate: Client, *, repeats: bool = False) -> None:
         raise bad_argument("decorator", name, expected)
 
 
-def _retries(client: object) -> bool:
-    return isinstance(client, DecoratingClient) and client._retries
+def _is_retrying(client: object) -> bool:
+    return isinstance(client, DecoratingClient) and client._is_retrying
 
 
 def check_attempt_timeout(

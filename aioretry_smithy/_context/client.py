@@ -115,7 +115,7 @@ class DecoratingClient(ForOneKind, Generic[ClientT]):
     delegate: ClientT
     """The next client inwards."""
 
-    _retries: ClassVar[bool] = False
+    _is_retrying: ClassVar[bool] = False
     """Whether it retries, so that there may be no other such client in a chain."""
 
     _sends_again: ClassVar[bool] = False

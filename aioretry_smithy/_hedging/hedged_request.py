@@ -281,5 +281,5 @@ class HedgedRequest:
         try:
             raise cause
         finally:
-            # It has this frame, which must not have it.
+            # Its traceback has this frame: no cycle.
             del cause

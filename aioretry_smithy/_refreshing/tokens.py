@@ -89,7 +89,7 @@ class Flight:
             self.waiting -= 1
             if not self.waiting:
                 self._end()
-            # What is raised has this frame, which must not have it.
+            # The traceback of what is raised has this frame: no cycle.
             del task, failure
 
     def _end(self) -> None:

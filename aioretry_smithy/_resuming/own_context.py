@@ -30,7 +30,7 @@ def in_context(
             result: _T = end.value
             return result
         finally:
-            # What is thrown in has this frame, which must not have it.
+            # The traceback of what is thrown in has this frame: no cycle.
             del step
         try:
             step = partial(work.send, (yield waited_for))

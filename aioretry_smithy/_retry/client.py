@@ -45,7 +45,7 @@ class CommonRetryingClient(DecoratingClient[ClientT]):
     of it keep theirs. Anything else is a :class:`ValueError`, and changes nothing.
     """
 
-    _retries = _sends_again = True
+    _is_retrying = _sends_again = True
 
     _adapter: ClassVar[CallAdapter]
     """Handles the requests and the results."""
@@ -92,7 +92,7 @@ class CommonRetryingClient(DecoratingClient[ClientT]):
         return retries.end(decision.reason)
 
     def _attempt(self, ctx: ClientRequestContext, request: Request) -> Any:
-        """Make an attempt."""
+        """Send an attempt on; functions have a time limit around it."""
         return self.delegate.execute(ctx, request)
 
     def _retries_of(self, ctx: ClientRequestContext, request: Request) -> Retries:

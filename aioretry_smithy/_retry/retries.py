@@ -91,7 +91,7 @@ class Retries:
         self.attempts_made = 0
 
     async def begin(self) -> Decision:
-        """Prepare the first attempt."""
+        """Prepare the first attempt; return when to make it, or why there is none."""
         return AT_ONCE
 
     def next_attempt(self) -> AttemptContext:
@@ -283,7 +283,7 @@ class Retries:
         try:
             raise cause
         finally:
-            # It has this frame, which must not have it.
+            # Its traceback has this frame: no cycle.
             del cause
 
     async def break_off(self, error: BaseException) -> None:
@@ -298,6 +298,7 @@ class Retries:
         await (self.refund() if self.owes_refund else self._end_retry())
 
     async def _ask_limiter(self, limiter: RetryLimiter, wait: Wait) -> Decision:
+        """Ask for a permit to retry; plan the wait anew once there is one."""
         if not await acquired(limiter, self.attempt, self.cause):
             return Stop(RetryStopReason.LIMITER)
         self._permitted = self.attempt
@@ -305,6 +306,7 @@ class Retries:
         return self.plan(wait)
 
     def _limit(self) -> Stop | None:
+        """Return why no strategy could have another attempt; None if it could."""
         if self.attempts_made >= self.config.max_total_attempts:
             return Stop(RetryStopReason.MAX_TOTAL_ATTEMPTS)
         is_spent = self.adapter.is_spent(self.call, self.request, self.cause)

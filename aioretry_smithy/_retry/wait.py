@@ -42,7 +42,7 @@ class Stop:
 Decision: TypeAlias = Wait | Stop
 
 AT_ONCE: Final = Wait(0.0, "backoff")
-"""The decision to make the first attempt, without a wait."""
+"""The decision to make an attempt now: the first one, or one that was waited for."""
 
 SUCCEEDED: Final = Stop(None)
 NOT_WANTED: Final = Stop(RetryStopReason.NO_RETRY)

@@ -120,7 +120,7 @@ async def attempted(
             record_failure(ctx.call, ctx.record, error)
             raise error from cause
         finally:
-            # It has this frame, which must not have it.
+            # Its traceback has this frame: no cycle.
             del error
     finally:
         ctx.cut = None
@@ -170,7 +170,7 @@ class FunctionClient:
                     raise
                 raise error from cause
             finally:
-                # It has this frame, which must not have it.
+                # Its traceback has this frame: no cycle.
                 del error
         finally:
             timeout: AttemptTimeout | None = ctx.cut

@@ -114,7 +114,7 @@ class AiohttpTransport(Transport):
                     answered(ctx, record, response)
                     return response
         finally:
-            # They have this frame, which must not have them.
+            # Their tracebacks have this frame: no cycle.
             del broken, cause
 
     def start(

@@ -153,7 +153,7 @@ async def _fail(call: Call, cause: BaseException) -> None:
         if cause is not raised:
             raise cause
     finally:
-        # They have this frame, which must not have them.
+        # Their tracebacks have this frame: no cycle.
         del cause, raised
 
 
@@ -174,7 +174,7 @@ async def call_and_raise(
     target: StrOrURL,
     options: Arguments,
 ) -> aiohttp.ClientResponse:
-    """Send a request likewise, and raise for the status where that is wanted."""
+    """Send a request through a chain, then apply ``raise_for_status``."""
     refuse = options.get("raise_for_status")
     if refuse is None and session is not None:
         refuse = session._raise_for_status

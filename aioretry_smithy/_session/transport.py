@@ -71,7 +71,7 @@ class Transport(ForOneKind):
         try:
             raise judged(ctx, cause)
         finally:
-            # It has this frame, which must not have it.
+            # Its traceback has this frame: no cycle.
             del cause
 
 
