@@ -88,7 +88,7 @@ class ReplayablePayload(Payload):
         return self.headers.copy(), of_writers
 
     def take_shape(self, shape: Shape) -> None:
-        """Go out with those of another one, as a multipart makes up a boundary."""
+        """Take the headers and boundaries of an earlier send of the same body."""
         headers, of_writers = shape
         _exchange(self.headers, headers)
         for own, other in zip(_writers(self._inner), of_writers, strict=False):
@@ -104,7 +104,7 @@ class ReplayablePayload(Payload):
         )
 
     async def lend(self) -> None:
-        """Let others have the source, who may read it: from its start."""
+        """Rewind the source, which others may read now."""
         async with self._sending:
             await self._rewind()
             for file in self._files:
@@ -114,7 +114,7 @@ class ReplayablePayload(Payload):
         self._is_lent = True
 
     def take_back(self) -> None:
-        """Note that it is sent by this payload, which knows what is read."""
+        """Note that this payload sends the source itself, and knows what is read."""
         self._is_lent = False
 
     def body_of(self, data: object) -> ReplayablePayload | None:

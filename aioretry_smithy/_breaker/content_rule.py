@@ -99,7 +99,7 @@ AnyJudge: TypeAlias = CircuitBreakerStrategy | JudgeOfContent
 """What decides for a circuit breaker, with content or without."""
 
 Member: TypeAlias = "CircuitBreakerStrategy | CircuitBreakerRuleWithContent"
-"""One that a chain asks; no chain itself."""
+"""A strategy or a rule that is no chain."""
 
 
 @extensible

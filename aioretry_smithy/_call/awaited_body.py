@@ -1,4 +1,4 @@
-"""Tell those who want to know of the bodies that a retrying client reads."""
+"""Callbacks for the bodies that a retrying client reads within an attempt."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Context(CallBound):
     """The number of the attempt, from 1; None of a call."""
 
     timeout: float | None
-    """Of an attempt, the seconds that it was given when it began."""
+    """The attempt timeout in seconds; None of a call."""
 
     cut: Cut
     """What cancels a function at a deadline, while it runs."""
@@ -66,7 +66,7 @@ class Call(RareCallFacts, Record, Context):
         request: The request of the caller.
         loop: The event loop.
         timeout: Seconds that it may take; None for no limit.
-        defaults: What it has in common with others.
+        defaults: The settings of all calls of its session or function.
         session: The session; None of a function.
     """
 
@@ -77,7 +77,7 @@ class Call(RareCallFacts, Record, Context):
     """When the time of the call runs out, by the loop's clock."""
 
     defaults: CallDefaults
-    """What it has in common with others."""
+    """The settings of all calls of its session or function."""
 
     is_over: bool
     """Whether the caller has the response or the exception."""
@@ -94,7 +94,7 @@ class Call(RareCallFacts, Record, Context):
     """The settings of the retrying client, once it has made an attempt of its own."""
 
     sent: list[Exchange] | tuple[()]
-    """Its requests, in order; none where nothing retries."""
+    """The requests of the call, in order; none where nothing retries."""
 
     session: aiohttp.ClientSession | None
     """The session, as long as the call lasts."""
@@ -219,7 +219,7 @@ class Call(RareCallFacts, Record, Context):
         return record
 
     def surround(self, record: Record, inside: Call) -> None:
-        """Let a call that begins be part of one of this call's records.
+        """Register a nested call, made inside an attempt of this call.
 
         Each hides what the other hides, for it is shown in the views of this one, and
         its failure is often that of the calls around it.

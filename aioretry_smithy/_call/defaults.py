@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class CallDefaults:
-    """Share the mask and the headers of calls that begin alike; never changed.
+    """An immutable snapshot of the settings that calls share.
 
     Args:
         mask: What their views hide.
@@ -66,40 +66,40 @@ class RareCallFacts:
     __slots__ = ()
 
     aiohttp_keeps_time: bool = True
-    """Whether its deadline is the session's, which aiohttp keeps if sent at once."""
+    """Whether the session's own timeout, which aiohttp keeps, is the deadline."""
 
     own_attributes: dict[Any, Any] | None = None
     """Values of the decorators' own, once there are any."""
 
     awaiting_body: list[Callable[..., None]] | None = None
-    """Functions to tell of the body of an answer, while somebody may read that."""
+    """Callbacks for the body of an answer, while a retrying client may read it."""
 
     around: Callable[[], Any] | None = None
-    """Finds the call in whose attempt this call was made, which refers to this one."""
+    """A weak reference to the call in whose attempt this call was made."""
 
     brings_response: bool = True
-    """Whether it is one of HTTP; False of a call of a function."""
+    """Whether the result is a response; False of the call of a function."""
 
     cap: float | None = None
-    """When the attempt ends that the call is made in."""
+    """The deadline of the attempt around this call."""
 
     cut: Cut = None
     """What cancels a function at a deadline, while it runs."""
 
     timeout: float | None = None
-    """Of an attempt, the seconds that it was given when it began."""
+    """The attempt timeout in seconds; None of a call."""
 
     dropped: DroppedRequests = NONE_DROPPED
-    """The requests of which nothing is kept, between those that are."""
+    """The requests in the middle, of which nothing is kept but counts."""
 
     gave_up_inside: bool = False
-    """Whether it failed with an error that a call made inside has given up on."""
+    """Whether it failed with the error of a nested call that has made its retries."""
 
     has_begun_to_send: bool = False
     """Whether a request got as far as the transport, if the caller may change that."""
 
     has_queued: bool = False
-    """Whether it has stood in the queue of a limit."""
+    """Whether a request has waited in the queue of a limit."""
 
     options: Any = None
     """The options of the blocks of code around the call."""
@@ -108,16 +108,16 @@ class RareCallFacts:
     """The epoch of the outermost call around this one."""
 
     refused_hedges: int = 0
-    """How many times a limiter gave no leave for a hedge."""
+    """How many hedges a limiter has refused."""
 
     own_id: str | None = None
-    """What its views call it, once one of them has asked."""
+    """The ID of the call, made on first use."""
 
     own_headers: Mapping[str, str] | None = None
     """The session's headers, where they changed before the first request."""
 
     own_mask: Mask | None = None
-    """What hides secrets in its views, where calls around or inside hide more."""
+    """The mask of this call, where calls around or inside hide more."""
 
     resends: int = 0
     """How many requests were sent again because a connection of the pool was broken."""
@@ -126,16 +126,16 @@ class RareCallFacts:
     """The error with which a Smithy strategy refused an attempt."""
 
     switches: int = 0
-    """How often it went to the next endpoint without a wait."""
+    """How often the call went to the next endpoint without a wait."""
 
     stays_at: Endpoint | None = None
-    """The server of the part before, which the next one is asked of if it is well."""
+    """The endpoint of the last part of a download, which is asked first."""
 
     stop_reason: RetryStopReason | None = None
     """Why there was no further attempt; None after a success."""
 
     tries_before: int = 0
-    """The number of the last request that was for another part of the body."""
+    """The number of the last request of the part before."""
 
     waiters: Sequence[Callable[[], object]] = ()
     """Functions to call, once, when something of the call has ended."""

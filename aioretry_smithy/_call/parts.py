@@ -1,4 +1,4 @@
-"""Let a call send requests after its caller has the response: for parts of a body."""
+"""Keep what the range requests of a resumed download need after the call has ended."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PartsToCome:
         call.session = self._session
 
     def end(self) -> None:
-        """Let go of it again, where the call is over."""
+        """Release the session again, if the call is over."""
         call = self._call
         if call.is_over:
             call.session = call.resources = None

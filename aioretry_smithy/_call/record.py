@@ -48,7 +48,7 @@ class Race:
     __slots__ = ("after", "ended", "is_superseded")
 
     after: float | None
-    """Seconds from the start of the first one; None of that one itself."""
+    """Seconds from the start of the first request; None of the first request."""
 
     ended: float
     """When the last of them was over, for the record of the call; else long ago."""
@@ -76,7 +76,7 @@ DelaySource: TypeAlias = Literal[
 SENT_AGAIN: Final[frozenset[DelaySource | None]] = frozenset(
     {"stale_connection", "token"}
 )
-"""The reasons of those that the same attempt goes on after."""
+"""The reasons why a request is sent again within its attempt."""
 
 
 class _RareFacts(NeverCopied):
@@ -85,13 +85,13 @@ class _RareFacts(NeverCopied):
     __slots__ = ()
 
     began: float | None = None
-    """When its attempt began, where another request of that went before."""
+    """The start of the attempt, where another request of the attempt came first."""
 
     calls_inside: CallsInside | None = None
-    """The calls of which it is made, if it is of a function."""
+    """The calls made inside an attempt of a function."""
 
     connection: ConnectionTimes | None = None
-    """What it waited for before it was on the wire, where that is timed."""
+    """The times of the connection, where these are measured."""
 
     delay: float | None = None
     """Seconds waited after it; of a call, before its first request."""
@@ -100,10 +100,10 @@ class _RareFacts(NeverCopied):
     """The reason for the delay."""
 
     first_sent: float | None = None
-    """When the first request of its attempt was sent, where its time is cut."""
+    """When the attempt sent its first request, where a decorator changed arguments."""
 
     race: Race | None = None
-    """None where there was just one request."""
+    """The part in a race of hedges; None where there was one request."""
 
     refusal: KeptCause | None = None
     """The error by which the caller's ``raise_for_status`` turned a response down."""
@@ -112,32 +112,28 @@ class _RareFacts(NeverCopied):
     """The first characters of a text that was sent."""
 
     routed_request: Request = None
-    """The request that it began with, where one of several servers was chosen for it.
-    """
+    """The request on the way to its endpoint, where an endpoint was chosen."""
 
     sent_request: Request = None
-    """The request as it was sent, without its body, where that is another one.
-
-    A decorator further in has made it of what the record began with.
-    """
+    """The request that a decorator further in has sent instead, without a body."""
 
     sent_headers: Mapping[str, str] | None = None
-    """The headers that aiohttp sent first, where its outcome does not have them."""
+    """The headers that aiohttp sent first, where the outcome lacks them."""
 
     upload: Upload = NO_BODY
-    """What was sent of its body."""
+    """How much of the request body was sent."""
 
     route: Route | None = None
-    """Where it goes, where that is one of several servers."""
+    """The endpoint that was chosen; None without an endpoint group."""
 
     is_raced: bool = False
-    """Whether a pass through a hedging client has it, so that another needs its own."""
+    """Whether a hedging client uses this record; another pass then gets another."""
 
     has_moved: bool = False
-    """Whether it went on to another server than the decorators further in know of."""
+    """Whether it was sent again elsewhere, unseen by decorators further in."""
 
     view: Callable[[], Any] | None = None
-    """Finds the log that shows this, as long as somebody keeps that."""
+    """A weak reference to the RequestLog of this record."""
 
 
 class Record(_RareFacts):
@@ -148,21 +144,21 @@ class Record(_RareFacts):
     """
 
     request: Request
-    """The request, without its body; of a call with it, as long as that lasts."""
+    """The request without its body; the call keeps the body until its end."""
 
     started: float
     """When it began, in seconds of the event loop's clock."""
 
     deadline: float | None
-    """When its own time runs out, by that clock."""
+    """The time limit of this record alone, by the event loop's clock; None for none."""
 
     number: int | None
-    """Which request of the call it is, from 1; None of the call itself."""
+    """The number of the request in its call, from 1; None of the call itself."""
 
     outcome: Outcome
 
     is_settled: bool
-    """Whether it was handed on: what a decorator left running changes nothing."""
+    """Whether the outcome is final: later ones are ignored."""
 
     was_refused: bool
     """Whether a circuit breaker refused it, so that nothing was sent."""
@@ -172,7 +168,7 @@ class Record(_RareFacts):
 
     @property
     def begun_request(self) -> Request:
-        """The request that it began with, on its way to the server that was chosen."""
+        """The request at the start, on the way to its endpoint if one was chosen."""
         return self.routed_request or self.request
 
     @property
@@ -182,12 +178,12 @@ class Record(_RareFacts):
 
     @property
     def attempt_started(self) -> float:
-        """When its attempt began, perhaps with another request."""
+        """The start of the attempt, which another request may have begun."""
         return self.started if self.began is None else self.began
 
     @property
     def was_sent_again(self) -> bool:
-        """Whether another request followed in its attempt: no retry of it, no hedge."""
+        """Whether the attempt went on with a resend, which is no retry and no hedge."""
         return self.delay_source in SENT_AGAIN
 
     @property

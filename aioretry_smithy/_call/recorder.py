@@ -263,7 +263,7 @@ def begin_beside(call: Call, record: Record) -> Exchange:
 
 
 def end_call(call: Call, raised: BaseException | None = None) -> None:
-    """Keep no exception of the call alive, no frames, and nothing of the caller's.
+    """End a call: release its exceptions, their frames and the caller's objects.
 
     What is *raised* next keeps its frames.
     """

@@ -26,7 +26,7 @@ class ReplayableBody(Protocol):
     """The caller's own object."""
 
     async def end(self) -> None:
-        """Close it if aiohttp wanted to close it; end what tracks it."""
+        """Close the body if aiohttp wanted to close it; end its tracker."""
         ...
 
 

@@ -19,7 +19,7 @@ class IdempotencyKey(NamedTuple):
     """The key that was made; None where the caller brings one."""
 
     request: HttpRequest
-    """The request that it was made for, as it came."""
+    """The request that the key was made for, as the caller sent it."""
 
     def is_for(self, request: HttpRequest) -> bool:
         """Say whether a request is the same one, perhaps with other headers."""

@@ -64,7 +64,7 @@ def route_of(call: Call, record: Record) -> Route | None:
 
 
 def last_of(call: Call, record: Record) -> Record:
-    """Return the request that a call has ended with, or its last; another as it is."""
+    """Return the request that a call ended with, or its last; other records as is."""
     if record is not call or not call.sent:
         return record
     last = call.outcome.part or call.outcome

@@ -127,7 +127,7 @@ def _response_of(
 
 
 def _nearest_first(callers: list[FrameType]) -> Iterator[FrameType]:
-    """Yield these frames, then those that wait for the one that caught it."""
+    """Yield frames, the innermost first, then the frames that called them."""
     yield from reversed(callers)
     frame = callers[0].f_back if callers else None
     while frame is not None:

@@ -92,7 +92,7 @@ def sibling_timed_out(cause: BaseException | None) -> bool:
 
 
 def stands_for(error: BaseException, cause: BaseException | None) -> None:
-    """Let *error*, raised in place of *cause*, say the same of the request."""
+    """Copy the marks about the queue and the server from *cause* to *error*."""
     marks = {} if cause is None else _marks_on(cause)
     vars(error).update((mark, marks[mark]) for mark in (QUEUED, _SEEN) if mark in marks)
 

@@ -30,12 +30,12 @@ _given_up: Final[set[asyncio.Task[Answer]]] = set()
 
 @dataclass(slots=True, eq=False)
 class SentRequest:
-    """One of the requests, from when it is decided on."""
+    """A request of a race: the first one, or a hedge, from the decision on."""
 
     task: asyncio.Task[Answer] = field(init=False)
 
     ctx: AttemptContext = field(init=False)
-    """Its attempt, once it is sent."""
+    """The context that the request is sent with."""
 
     is_sent: bool = False
     """Whether it is not waiting for a limiter any more."""
@@ -48,7 +48,7 @@ class SentRequest:
     started: float = field(init=False)
 
     def send(self, ctx: AttemptContext) -> None:
-        """Note that it is sent now."""
+        """Note that the request is sent now."""
         self.ctx, self.is_sent, self.started = ctx, True, loop_time()
 
     def close(self) -> None:

@@ -77,8 +77,8 @@ class IdempotencyKeyClient(DecoratingClient[HttpClient]):
     ) -> Decorator:
         """Return a decorator for a session builder.
 
-        Add it only for servers that heed the header: it is a promise that a request may
-        be repeated.
+        Add it only for servers that honour the header: it is a promise that a request
+        may be repeated.
 
         Args:
             header: The name of the header.

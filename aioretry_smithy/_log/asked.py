@@ -1,4 +1,4 @@
-"""Tell what was asked for from what was sent in its place."""
+"""Compare the request of the caller with the one that was sent."""
 
 from __future__ import annotations
 

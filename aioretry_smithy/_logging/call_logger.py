@@ -33,11 +33,11 @@ class _Kind(NamedTuple):
     """The higher of both levels; None where a function of the log has to be asked."""
 
     sampler: Sampler
-    """Picks those that are logged."""
+    """Picks the calls that are logged."""
 
     @classmethod
     def of(cls, settings: LoggingSettings, level: str, rate: str) -> _Kind:
-        """Take what is set under these names."""
+        """Make the settings of one kind of calls from those of the client."""
         levels = settings.request_log_level, getattr(settings, level)
         asks = any(callable(each) for each in levels)
         return cls(level, None if asks else max(levels), settings.sampler(rate))

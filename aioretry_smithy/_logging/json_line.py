@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _VERSION: Final = 1
-"""That of the keys, which grows when one of them changes its meaning."""
+"""The version of the keys, which grows when a key changes its meaning."""
 
 _ALWAYS: Final = frozenset({"is_success", "sent"})
 """Keys that are kept with each value: False says much there."""

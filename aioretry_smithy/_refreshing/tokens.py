@@ -37,7 +37,7 @@ class Token:
 
 
 class Flight:
-    """One fetch, and those who wait for it."""
+    """A fetch of a token that several calls may wait for."""
 
     __slots__ = (
         "is_over",
@@ -52,10 +52,10 @@ class Flight:
     """The task that fetches."""
 
     is_over: bool
-    """Whether what its code began goes on without it."""
+    """Whether the fetch is over, though tasks that it began may go on."""
 
     tokens: Tokens
-    """Those of which this is one."""
+    """The cache that this fetch belongs to."""
 
     def __init__(self, tokens: Tokens) -> None:
         self.tokens = tokens

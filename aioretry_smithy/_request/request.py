@@ -28,7 +28,7 @@ _BODIES: Final = frozenset({"data", "json"})
 
 
 class Goal(Protocol):
-    """One of several servers, as keys need it."""
+    """An endpoint and its keys."""
 
     key: str
     """The name of the server, for what is kept per server."""
@@ -79,7 +79,7 @@ class HttpRequest(NoContext):
     """The caller's own objects, for the first attempt; not to be changed."""
 
     route: Goal | None = None
-    """Where it goes, where that is one of several servers; see :class:`.Goal`."""
+    """The endpoint that was chosen; None without an endpoint group."""
 
     def __init__(
         self,

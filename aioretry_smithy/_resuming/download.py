@@ -270,7 +270,7 @@ class Download:
         finally:
             self._claim()
         if self._is_over:
-            # A decorator has not heeded that the reader was cancelled.
+            # A decorator has swallowed the cancellation of the reader.
             response.close()
             raise _closed()
         return response

@@ -64,7 +64,7 @@ def record_break(
         is_first: Whether no attempt had begun.
     """
     raised = isinstance(error, Exception)
-    # Otherwise another pass has answered meanwhile.
+    # Otherwise a concurrent pass has ended the call.
     if not call.is_settled and (call.outcome.ended is None or is_first):
         record_failure(call, call, error)
         call.retry_error = refusal

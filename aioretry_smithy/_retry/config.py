@@ -30,7 +30,7 @@ Strategy: TypeAlias = RetryStrategy | RetryStrategyWithContent | TokenSource
 """A strategy of any kind."""
 
 RETRY_COUNT_HEADER: Final = "armeria-retry-count"
-"""The header that tells a server how many attempts came before, unless told."""
+"""The default name of the header for the number of earlier attempts."""
 
 _ENVIRONMENT_VARIABLE = "AIORETRY_SMITHY_DEFAULT_MAX_TOTAL_ATTEMPTS"
 

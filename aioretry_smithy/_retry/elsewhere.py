@@ -28,7 +28,7 @@ ELSEWHERE: Final = Wait(0.0, "next_endpoint")
 """The decision to go to the next endpoint at once."""
 
 _PAST_OPEN_CIRCUIT: Final = Wait(0.0, "next_endpoint")
-"""The same, which does not count: there may be any number of open circuits."""
+"""Like :data:`ELSEWHERE`, but not counted: any number of circuits may be open."""
 
 
 def overrules(call: Call, record: Record, cause: Exception | None) -> bool:

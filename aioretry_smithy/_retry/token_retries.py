@@ -266,7 +266,7 @@ class TokenRetries(Retries):
 
 
 def _chain(refusal: Exception, error: CallError | None) -> None:
-    """Let a refusal say what it is about, where its strategy did not."""
+    """Make a failure the cause of a refusal, where the strategy did not."""
     # One exception may be raised again and again; then it has that of another call.
     if not isinstance(refusal.__cause__, CallError | None):
         return

@@ -23,7 +23,7 @@ class AttemptTimeout:
     """Cancels the task of an attempt at its deadline, as :func:`asyncio.timeout` does.
 
     The cancellation is taken back when the attempt has ended, in any way.
-    So ``cancelling()`` is as before, and one from outside is told from ours.
+    So ``cancelling()`` is as before, and one from outside is no timeout.
 
     Args:
         loop: The event loop.
@@ -131,7 +131,7 @@ async def attempted(
 
 
 class OneAttempt(DecoratingClient[RpcClient]):
-    """Makes the call its one attempt, where nothing retries."""
+    """Lets a call be one attempt, where nothing retries."""
 
     async def execute(self, ctx: ClientRequestContext, request: RpcRequest) -> object:
         """Call the function, as an attempt."""

@@ -62,7 +62,7 @@ class _BoundHeaders:
         bound: The headers.
         late: Those of them that are put on here, with their values.
         base: What the session's own URLs begin with.
-        resources: Are told where the key stays behind.
+        resources: Note where the key stays behind.
         is_own: Whether the request goes there: a decorator may have changed that.
     """
 

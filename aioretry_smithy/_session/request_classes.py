@@ -36,7 +36,7 @@ class RequestClasses:
         made = None if known is None else known()
         if made is None:
             members = {"__module__": kind.__module__, **self._members(kind)}
-            # One that was made of another one already hears nothing.
+            # A class made by another chain is shielded already.
             bases = (kind,) if issubclass(kind, _Quiet) else (_Quiet, kind)
             metaclass: Callable[..., Kind] = type(kind)
             try:

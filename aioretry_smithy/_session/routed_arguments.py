@@ -67,7 +67,7 @@ class _Credentials:
     async def __call__(
         self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        """Send them where they belong."""
+        """Add the credentials to a hop to their own origin."""
         if origin_key(request.url) == self._origin:
             request.headers[AUTHORIZATION] = self._credentials
         return await handler(request)

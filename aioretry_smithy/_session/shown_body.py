@@ -50,7 +50,7 @@ class ShownBody:
         self._make = make
 
     async def prepare(self) -> None:
-        """Let others read it from its start."""
+        """Rewind the body, which recorders may read from its start."""
         if isinstance(self._body, ReplayablePayload):
             await self._body.lend()
 

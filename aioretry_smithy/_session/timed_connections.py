@@ -80,7 +80,7 @@ class TimedRequest(SimpleNamespace):
     __slots__ = ("_loop", "_record", "followers")
 
     followers: list[TimedRequest]
-    """Others that wait until its host is resolved."""
+    """Requests that wait for the same DNS query."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, record: Record) -> None:
         self._loop = loop

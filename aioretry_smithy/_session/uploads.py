@@ -36,7 +36,7 @@ class Shown(Protocol):
     """A body as recorders and mocks see it."""
 
     async def prepare(self) -> None:
-        """Let others read it from its start."""
+        """Rewind the body, which recorders may read from its start."""
 
 
 _last_upload: ContextVar[Upload | None] = ContextVar(
@@ -132,7 +132,7 @@ def _members(kind: type[ClientRequest]) -> dict[str, object]:
 measured: Final = RequestClasses(_members)
 """Makes the classes of requests that count."""
 
-# It lives on, as most sessions have it.
+# A strong reference: RequestClasses keeps weak ones.
 _of_aiohttp = measured.of(ClientRequest)
 
 
