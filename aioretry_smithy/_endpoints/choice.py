@@ -78,7 +78,7 @@ class Choice:
         return bool(self._untried(tried))
 
     def other_for(self, ctx: ClientRequestContext) -> EndpointState | None:
-        """Return another endpoint for a request that is sent again; None for none."""
+        """Return a healthy endpoint that the call has not tried, or None."""
         untried = self._untried({self.endpoint, *tries_of(ctx.call)})
         return untried[0].roster.choose(ctx, untried) if untried else None
 
@@ -94,7 +94,7 @@ class Choice:
 
 
 def give_up(chosen: Chosen) -> None:
-    """Let another request be the trial, if it was one: this one is not sent there."""
+    """Give the place of a trial back: the request is not sent to that endpoint."""
     permit = chosen.permit if isinstance(chosen, Choice) else chosen
     if isinstance(permit, Trial):
         permit.stop()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Member(Protocol):
-    """A group, as one that it is in needs it."""
+    """What a group of groups needs of each of its groups."""
 
     _service: Service
 
@@ -208,7 +208,7 @@ class Fallback:
         await queue.wait(until, lambda _: None)
 
     def wake(self) -> None:
-        """Let those that wait look again."""
+        """Wake the calls that wait for an endpoint."""
         _, queue = self._queue
         while queue.serve(lambda: True):
             pass

@@ -48,7 +48,7 @@ class Scale:
     """Seconds that a failure counts as, at least."""
 
     states: Iterable[Warm]
-    """Those whose estimates are on it."""
+    """The endpoints whose estimates are on this scale."""
 
     def __init__(self, decay: float, penalty: float) -> None:
         self.decay = decay

@@ -87,7 +87,7 @@ class Roster:
     """The endpoints in the order of the list."""
 
     well: tuple[EndpointState, ...]
-    """Those that may be chosen now."""
+    """The endpoints that may be chosen now."""
 
     due: tuple[EndpointState, ...]
     """Those that are out, and for which a trial is due."""
@@ -96,19 +96,19 @@ class Roster:
     """When these may change by time alone."""
 
     unsettled: int
-    """How many of those that are well have not answered yet, or failed since."""
+    """How many healthy endpoints have had no success since their last failure."""
 
     turn: float
     """How far all turns are, where endpoints take turns."""
 
     above: Mapping[Waiting, bool]
-    """The groups that have this one in them; true where others follow it there."""
+    """The groups that contain this one; true where another group follows it there."""
 
     checker: Callable[[], object] | None
-    """Is told that there are endpoints to check; None where nothing checks them."""
+    """Called when there are endpoints to check; None where nothing checks them."""
 
     strategy: CircuitBreakerStrategy
-    """Says what an outcome says of its endpoint."""
+    """The judge of outcomes, as for a circuit breaker."""
 
     has_list: bool
     """Whether there was a list of endpoints yet."""
@@ -258,7 +258,7 @@ class Roster:
         self.wake()
 
     def wake(self) -> None:
-        """Let those that wait look again."""
+        """Wake the calls that wait for an endpoint."""
         while self.queue.serve(lambda: True):
             pass
         for each in [*self.above]:
@@ -322,7 +322,7 @@ class Roster:
         self.unsettled = sum(not each.is_settled for each in self.well)
 
     def well_now(self) -> Sequence[EndpointState]:
-        """Return those that are well now, and not in use for want of others."""
+        """Return the healthy endpoints; none where those that are out are used."""
         if self.now() >= self.due_at:
             self.catch_up()
         return () if all(each.is_out for each in self.well) else self.well

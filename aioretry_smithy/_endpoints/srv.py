@@ -51,7 +51,7 @@ class SrvLookup:
     __slots__ = ("_allowed", "_name", "_records", "_scheme", "_warn")
 
     can_be_cut: Final = True
-    """To cancel it ends it."""
+    """Whether cancelling stops the query."""
 
     def __init__(
         self,

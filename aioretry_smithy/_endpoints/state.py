@@ -75,7 +75,7 @@ class Peers(Protocol):
         ...
 
     def well_now(self) -> Sequence[EndpointState]:
-        """Return those that are well now."""
+        """Return the healthy endpoints."""
         ...
 
     def choose(
@@ -276,10 +276,7 @@ class EndpointState:
         return any(each.endpoint not in tried for each in self.roster.well_now())
 
     def other_for(self, ctx: ClientRequestContext) -> EndpointState | None:
-        """Return another endpoint for a request that is sent again; None for none.
-
-        One that is well and that the call has not tried.
-        """
+        """Return a healthy endpoint that the call has not tried, or None."""
         tried = {self.endpoint, *tries_of(ctx.call)}
         well = self.roster.well_now()
         untried = [each for each in well if each.endpoint not in tried]

@@ -156,7 +156,7 @@ class Bucket:
             indebted.clear()
 
     def _lessen(self, account: _Account, tokens: float) -> None:
-        """Take off what came back, as if it had been there since it was charged."""
+        """Reduce what other charges may refund, by tokens that came back."""
         number, left = account.number, account.least - tokens
         least = math.inf
         for each in reversed(self._accounts.values()):

@@ -43,12 +43,12 @@ class Price(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Passage:
-    """The turns of a request at its limits: all of them."""
+    """The tokens that a request has taken, one turn for each of its limits."""
 
     turns: tuple[tuple[RateLimit, Turn], ...]
 
     waited: float = 0.0
-    """Seconds that it waited for them."""
+    """Seconds that the request waited for its turns."""
 
     def learn(self, answer: Reply) -> None:
         """Let the limits learn from an answer."""
@@ -219,7 +219,7 @@ async def _wait_for_last(
 
 
 def _take_early(prices: list[Price]) -> Rehearsed:
-    """Take turns that may not have come, so that those that come next find the same."""
+    """Take tokens on credit, so that the next requests find what enforcing leaves."""
     costs = costs_of(prices)
     turns = take_now(costs)
     if turns is not None:
@@ -248,7 +248,7 @@ async def _ask(rehearsed: Rehearsed, last: LastTurn, deadline: float) -> Rehears
 
 
 def costs_of(prices: list[Price]) -> Costs:
-    """Return the lines that a request has to stand in, and what it costs there."""
+    """Return the queue and the cost of a request for each limit that it pays."""
     return [(limit._line, cost) for limit, cost in prices if cost > 0]
 
 

@@ -95,7 +95,7 @@ class SeenCall:
     """Requests of it and of the calls inside; a function makes those of its calls."""
 
     extra: int
-    """Those that would not have been made had each call made one request."""
+    """Requests beyond one for the call itself and for each call inside."""
 
     retries: int
     """Attempts after the first, of the calls inside too, which are none of these:"""

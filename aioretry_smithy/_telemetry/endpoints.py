@@ -26,16 +26,16 @@ REASONS: Final = (
 
 
 class Endpoints(NamedTuple):
-    """How many endpoints of a group are alike."""
+    """The number of endpoints of a group in one state."""
 
     endpoint: str | None
-    """The one that is meant; None for all of them."""
+    """The name of the endpoint; None for all endpoints of the group."""
 
     state: str
-    """How they are, one of :data:`STATES`."""
+    """The state, one of :data:`STATES`."""
 
     number: int
-    """How many of them there are."""
+    """How many endpoints are in that state."""
 
 
 def counted(group: Group, *, by_endpoint: bool) -> Iterator[Endpoints]:
