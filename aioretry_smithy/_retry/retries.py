@@ -178,7 +178,7 @@ class Retries:
         """Say whether the last attempt brought a success."""
         status = self.attempt.record.outcome.status
         # A function that has returned has no status.
-        return self.result is not NOTHING and (status is None or status < 400)
+        return (status is None or status < 400) and self.cause is None
 
     def time_out(self) -> Stop:
         """Let the call end with a :class:`.ResponseTimeoutError`."""

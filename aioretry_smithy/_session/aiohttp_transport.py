@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 # Arguments that may have changed, or be used up, the second time.
 _BUFFERS = (bytearray, memoryview)
-_NEED_CARE = frozenset({"data", "json", "upload_tracker"})
+_ONCE = frozenset({"data", "json", "upload_tracker"})
 
 
 class AiohttpTransport(Transport):
@@ -130,7 +130,7 @@ class AiohttpTransport(Transport):
             refused(ctx, cause)
             raise
         options = current_options()
-        if options is not None or not _NEED_CARE.isdisjoint(arguments):
+        if options is not None or not _ONCE.isdisjoint(arguments):
             return self._sending(ctx, request, session, arguments, options)
         if self.replaced is not None:
             return self.replaced(request.spelling, request.target, **arguments)
@@ -154,6 +154,23 @@ class AiohttpTransport(Transport):
         timeout = self.timeouts.of(ctx, request, session)
         if timeout is not None:
             arguments = {**arguments, "timeout": timeout}
+        if not _ONCE.isdisjoint(arguments):
+            arguments = self._with_body(call, request, session, arguments)
+        if request.route is not None:
+            arguments = with_route(request, request.route, session, arguments)
+        if call.resources is not None and call.resources.bound_headers:
+            base = call.defaults.base_url
+            arguments = with_bound(arguments, call.resources, request, base, session)
+        return arguments
+
+    def _with_body(
+        self,
+        call: Call,
+        request: HttpRequest,
+        session: ClientSession,
+        arguments: Arguments,
+    ) -> Arguments:
+        """Return the arguments with the body to send now, and its tracker once."""
         if arguments.get("data") is not None:
             arguments = _with_data(self, call, request, session, arguments)
         tracker = arguments.get("upload_tracker")
@@ -161,11 +178,6 @@ class AiohttpTransport(Transport):
             call.is_over or not call.own_resources().use_once(tracker)
         ):
             arguments = {**arguments, "upload_tracker": None}
-        if request.route is not None:
-            arguments = with_route(request, request.route, session, arguments)
-        if call.resources is not None and call.resources.bound_headers:
-            base = call.defaults.base_url
-            arguments = with_bound(arguments, call.resources, request, base, session)
         return arguments
 
     def _sending(

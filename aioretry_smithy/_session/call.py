@@ -23,7 +23,7 @@ from .._request.request import HttpRequest
 from .._retry.no_retries import retries_are_off
 from .aiohttp_transport import refuse_as_closed
 from .deadline import response_timeout
-from .defaults import SessionDefaults
+from .defaults import SessionDefaults, version_of
 from .tracked_upload import TrackedUpload, end_unsent
 
 if TYPE_CHECKING:
@@ -100,7 +100,12 @@ class SessionChain:
             end_unsent(options.get(_TRACKER))
             refuse_as_closed()
         around, loop = current_options(), get_running_loop()
-        self.defaults = defaults = self.defaults.of_now(session)
+        defaults = self.defaults
+        if (
+            defaults.version != version_of(session._default_headers)
+            or defaults.timeout is not session._timeout
+        ):
+            self.defaults = defaults = defaults.of_now(session)
         base, timeout = defaults.base_url, defaults.limit
         is_plain = _OWN.isdisjoint(options)
         copies = options if is_plain else copy_arguments(options)

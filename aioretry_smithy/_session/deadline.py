@@ -104,7 +104,7 @@ class AttemptTimeouts:
             if not isinstance(timeout.total, _NUMBER_OR_NONE):
                 return None  # aiohttp reports the caller's value
         limit, whole = call.time_of(record), ctx.timeout
-        if whole is not None and 0.0 <= whole - limit <= _AT_ONCE:
+        if whole is not None and limit <= whole <= limit + _AT_ONCE:
             limit = whole
         if not is_as_called and _is_replaced(call, request):
             limit = min(limit, limit_of(timeout.total) or math.inf)

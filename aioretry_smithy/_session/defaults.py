@@ -73,11 +73,6 @@ class SessionDefaults(CallDefaults):
         self.limit = limit_of(self.timeout.total)
 
     def of_now(self, session: ClientSession) -> Self:
-        """Return them anew if the headers or the limit of the session have changed."""
-        if (
-            self.version == version_of(session._default_headers)
-            and self.timeout is session._timeout
-        ):
-            return self
+        """Return them anew, as the headers or the limit of the session have changed."""
         off = self.no_retries
         return type(self)(session, self.mask, self.service, no_retries=off)
