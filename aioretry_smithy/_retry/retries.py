@@ -141,20 +141,16 @@ class Retries:
         """Ask, after an attempt, for another; return why there is none, if so."""
         raise NotImplementedError
 
+    def _limit(self) -> Stop | None:
+        """Return why no strategy could have another attempt; None if it could."""
+        if self.attempts_made >= self.config.max_total_attempts:
+            return Stop(RetryStopReason.MAX_TOTAL_ATTEMPTS)
+        is_spent = self.adapter.is_spent(self.call, self.request, self.cause)
+        return NOT_REPLAYABLE if is_spent else None
+
     async def delay(self) -> Decision:
         """Find out how long to wait for the next attempt, or why there is none."""
         raise NotImplementedError
-
-    async def admit(self) -> float | None:
-        """Wait on until an attempt may begin; return the seconds, None if too many."""
-        return 0.0
-
-    async def refund(self) -> None:
-        """Give back what a retry has cost, because it is not made after all."""
-        self.owes_refund = False
-        permitted, self._permitted, limiter = self._permitted, None, self.config.limiter
-        if limiter is not None and permitted is not None:
-            await notify(limiter, limiter.release, permitted)
 
     def plan(self, wait: Wait) -> Decision:
         """Plan a wait as long as the server asks, or stop if time is too short."""
@@ -173,6 +169,14 @@ class Retries:
         if self.cause is not None:
             return hint_in(self.cause) or 0.0
         return self.adapter.retry_after(self.result) or 0.0
+
+    async def _ask_limiter(self, limiter: RetryLimiter, wait: Wait) -> Decision:
+        """Ask for a permit to retry; plan the wait anew once there is one."""
+        if not await acquired(limiter, self.attempt, self.cause):
+            return Stop(RetryStopReason.LIMITER)
+        self._permitted = self.attempt
+        # It may have taken its time.
+        return self.plan(wait)
 
     def succeeded(self) -> bool:
         """Say whether the last attempt brought a success."""
@@ -263,6 +267,10 @@ class Retries:
             lambda listener: listener.on_retry(self.attempt, self.cause, delay),
         )
 
+    async def admit(self) -> float | None:
+        """Wait on until an attempt may begin; return the seconds, None if too many."""
+        return 0.0
+
     def end(self, reason: RetryStopReason | None) -> Result:
         """End the call as its last attempt did; return its result.
 
@@ -297,20 +305,12 @@ class Retries:
         self.forget_earlier()
         await (self.refund() if self.owes_refund else self._end_retry())
 
-    async def _ask_limiter(self, limiter: RetryLimiter, wait: Wait) -> Decision:
-        """Ask for a permit to retry; plan the wait anew once there is one."""
-        if not await acquired(limiter, self.attempt, self.cause):
-            return Stop(RetryStopReason.LIMITER)
-        self._permitted = self.attempt
-        # It may have taken its time.
-        return self.plan(wait)
-
-    def _limit(self) -> Stop | None:
-        """Return why no strategy could have another attempt; None if it could."""
-        if self.attempts_made >= self.config.max_total_attempts:
-            return Stop(RetryStopReason.MAX_TOTAL_ATTEMPTS)
-        is_spent = self.adapter.is_spent(self.call, self.request, self.cause)
-        return NOT_REPLAYABLE if is_spent else None
+    async def refund(self) -> None:
+        """Give back what a retry has cost, because it is not made after all."""
+        self.owes_refund = False
+        permitted, self._permitted, limiter = self._permitted, None, self.config.limiter
+        if limiter is not None and permitted is not None:
+            await notify(limiter, limiter.release, permitted)
 
     async def _end_retry(self) -> None:
         """Tell the limiter that the retry that it permitted is over."""
