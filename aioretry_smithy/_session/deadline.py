@@ -96,8 +96,6 @@ class AttemptTimeouts:
             and call.loop.time() - call.started <= CLOSE_ENOUGH
         ):
             return None
-        if record.first_sent is None and not is_as_called:
-            record.first_sent = call.loop.time()
         timeout = session._timeout
         if "timeout" in arguments:
             timeout = _as_timeout(arguments["timeout"], session)
@@ -108,6 +106,8 @@ class AttemptTimeouts:
             limit = whole
         if not is_as_called and _is_replaced(call, request):
             limit = min(limit, limit_of(timeout.total) or math.inf)
+            if record.first_sent is None:
+                record.first_sent = call.loop.time()
         if limit <= 0:
             raise too_late(call)
         source, known, last = self._last
