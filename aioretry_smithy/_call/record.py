@@ -100,7 +100,7 @@ class _RareFacts(NeverCopied):
     """The reason for the delay."""
 
     first_sent: float | None = None
-    """When the attempt sent its first request, where a decorator changed arguments."""
+    """When the attempt sent its first request, where a decorator set its timeout."""
 
     race: Race | None = None
     """The part in a race of hedges; None where there was one request."""
