@@ -43,8 +43,9 @@ from ._endpoints.outliers import OutlierDetection
 from ._endpoints.selection import EndpointSelectionStrategy
 from ._endpoints.state import EndpointState
 from ._errors import AttemptTimeoutError, ResponseTimeoutError, UnprocessedRequestError
+from ._failures.failure import is_timeout, is_unprocessed, retry_safety
 from ._failures.groups import peel
-from ._failures.safety import RetrySafety, is_timeout, is_unprocessed, retry_safety
+from ._failures.safety import RetrySafety
 from ._hedging.client import HedgingClient
 from ._hedging.delay import HedgingDelay
 from ._idempotency.client import IdempotencyKeyClient

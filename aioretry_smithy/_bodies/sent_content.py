@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from .._errors import UnprocessedRequestError
-from .._failures.marks import mark_reached_server
+from .._failures.failure import judge
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -83,7 +83,7 @@ class SentContent:
         """
         self.refusal = error = SpentBodyError(f"the body {words}: {self._name}")
         if was_seen:
-            mark_reached_server(error)
+            judge(error).reached_server = True
         return error
 
     def forget_refusal(self) -> None:

@@ -11,9 +11,8 @@ import aiohttp
 
 from .._call.rounds import THROTTLING, is_throttled, status_judged
 from .._errors import UnprocessedRequestError, bad_argument
+from .._failures.failure import failure_of
 from .._failures.groups import peel
-from .._failures.marks import raised_by_caller
-from .._failures.safety import is_of_server
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -158,7 +157,7 @@ async def checked_verdict(verdict: Awaitable[bool | None] | object) -> bool | No
 
 
 def _concerns_the_server(cause: BaseException) -> bool:
-    cause = peel(cause)
+    failure, cause = failure_of(cause), peel(cause)
     if isinstance(cause, _OF_THE_SERVER):
-        return not raised_by_caller(cause)
-    return not isinstance(cause, UnprocessedRequestError) and is_of_server(cause)
+        return not failure.raised_by_caller
+    return not isinstance(cause, UnprocessedRequestError) and failure.is_of_server

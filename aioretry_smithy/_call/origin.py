@@ -6,22 +6,19 @@ frames of the exception, and at aiohttp's variables in them.
 
 from __future__ import annotations
 
+from itertools import dropwhile
 from typing import TYPE_CHECKING
 
-from .._errors import RefusedRequestError, ResponseTimeoutError
+from .._errors import RefusedRequestError
 from .._failures.blame import broken_connection_is_made, is_of_user_code
-from .._failures.frames import REQUEST, frames_of, was_answered
-from .._failures.marks import (
-    mark_connection_failed,
-    mark_of_no_server,
-    mark_raised_by_caller,
-    mark_reached_server,
-)
-from .._failures.pool_queue import mark_in_pool
-from .._failures.safety import is_timeout, is_unprocessed
+from .._failures.failure import is_unprocessed, judge
+from .._failures.frames import REQUEST, Trace, was_answered
+from .._failures.pool_queue import note_wait_in_pool
 from .recorder import cause_of
 
 if TYPE_CHECKING:
+    from .._failures.failure import Failure
+    from .._failures.frames import Frames
     from .call import Call
     from .record import Record
 
@@ -40,45 +37,41 @@ _BODY = {
 _WIRE = {"aiohttp.base_protocol", "aiohttp.http_writer"}
 
 
-def mark_failure_source(cause: BaseException, record: Record) -> None:
-    """Note which side a failure came from, and whether the server saw the request."""
-    if record.was_sent:
-        mark_reached_server(cause)
-    if is_timeout(cause) and waited_in_pool(cause):
-        mark_in_pool(cause)
-    # Our error names the limit that passed; its cause is the failure itself.
-    raised = cause.__cause__ if isinstance(cause, ResponseTimeoutError) else cause
-    frames = [*frames_of(raised, 1)]
-    places = [place for place, _ in frames]
-    if REQUEST not in places:
-        # Raised by a mock or by us, before aiohttp.
-        return
-    index = places.index(REQUEST)
-    inside, variables = places[index + 1 :], frames[index][1].f_locals
-    request = variables.get("req")
+def judge_request(cause: BaseException, record: Record) -> None:
+    """Judge which side a failure came from, and whether a server saw the request."""
+    failure, trace = judge(cause), Trace(cause)
+    failure.reached_server |= record.was_sent
+    # If aiohttp renames its method some day, the wait counts as one for the server.
+    if failure.kind.is_timeout and trace.has(_POOL):
+        note_wait_in_pool(cause)
+    request = [*dropwhile(lambda each: each[0] != REQUEST, trace.links[0])]
+    # Without one, a mock or we have raised it.
+    if request:
+        _judge_side(cause, failure, trace, request)
+    if not record.was_sent:
+        from_aiohttp = trace.has(REQUEST)
+        was_sent = trace.went_out() if from_aiohttp else not failure.is_unprocessed
+        record.was_sent = was_sent
+
+
+def _judge_side(
+    cause: BaseException, failure: Failure, trace: Trace, frames: Frames
+) -> None:
+    """Judge a failure by the *frames* from the request of aiohttp inwards."""
+    (_, frame), *inside = frames
+    request = frame.f_locals.get("req")
     # aiohttp keeps the answered hops in "history". If that is renamed some day, a
     # redirect is assumed, which is the safe side.
-    if variables.get("history", True) or was_answered(request):
-        mark_reached_server(cause)
-    is_early = request is None and inside[:1] != [_TIMER]
+    if frame.f_locals.get("history", True) or was_answered(request):
+        failure.reached_server = True
     if not isinstance(cause, Exception):
         return
-    if is_early or _comes_from_body(cause):
-        mark_raised_by_caller(cause)
-        return
-    if is_of_user_code(cause, frames[index + 1 :]):
-        mark_of_no_server(cause)
-    is_made = broken_connection_is_made(cause)
-    if is_made is not None:
-        mark_connection_failed(cause, is_made=is_made)
-
-
-def waited_in_pool(cause: BaseException) -> bool:
-    """Say whether a request was cut while it waited for a place in the pool.
-
-    If aiohttp renames its method some day, the wait counts as a wait for the server.
-    """
-    return any(place == _POOL for place, _ in frames_of(cause))
+    is_early = request is None and [place for place, _ in inside[:1]] != [_TIMER]
+    if is_early or _comes_from_body(trace):
+        failure.raised_by_caller = True
+    else:
+        failure.of_no_server |= is_of_user_code(cause, inside)
+        failure.connection_made = broken_connection_is_made(cause)
 
 
 def judge_attempt(call: Call, record: Record, cause: BaseException) -> None:
@@ -87,8 +80,9 @@ def judge_attempt(call: Call, record: Record, cause: BaseException) -> None:
     Whoever refused the rest: a decorator of the caller's own may have sent the request
     before, or have made attempts inside this one; a function may have made calls.
     """
-    if is_unprocessed(cause) and _was_sent(call, record, cause):
-        mark_reached_server(cause)
+    failure = judge(cause)
+    if failure.is_unprocessed and _was_sent(call, record, cause):
+        failure.reached_server = True
 
 
 def _was_sent(call: Call, record: Record, cause: BaseException) -> bool:
@@ -116,9 +110,9 @@ def _ran_before(record: Record, cause: BaseException) -> bool:
     return not (isinstance(earlier, RefusedRequestError) or is_unprocessed(earlier))
 
 
-def _comes_from_body(cause: BaseException) -> bool:
-    for link in (cause, cause.__cause__):
-        places = [place for place, _ in frames_of(link, 1)]
+def _comes_from_body(trace: Trace) -> bool:
+    for link in trace.links[:2]:
+        places = [place for place, _ in link]
         if _WRITING in places:
             inside = places[places.index(_WRITING) + 1 :]
             # The first module that the payloads called: the user's body, or the wire.

@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from .._errors import ResponseTimeoutError
-from .._failures.frames import came_from_aiohttp, went_out
+from .._failures.failure import judge
 from .._failures.kept_cause import LOG_KEY, KeptCause, drop_frames
-from .._failures.safety import is_unprocessed
 from .outcome import Answered, Ended
 from .record import Race
 
@@ -69,9 +68,10 @@ def record_return(call: Call, record: Record) -> None:
 
 
 def record_failure(call: Call, record: Record, cause: BaseException) -> None:
-    """Record that there is no response, because of *cause*."""
+    """Judge a failure that was caught; record that there is no response for it."""
     if record.is_settled or cause_of(record) is cause:
         return
+    judge(cause)
     if record.outcome.sent_headers is not None:
         record.sent_headers = record.outcome.sent_headers
     kept = KeptCause(cause) if call.is_over else cause
@@ -91,14 +91,6 @@ def _cut_answer(call: Call, record: Record, cause: BaseException) -> Outcome | N
     cut = outcome.cause
     cut = cut.get() if isinstance(cut, KeptCause) else cut
     return outcome if isinstance(cut, ResponseTimeoutError) else None
-
-
-def record_failed_send(call: Call, record: Record, cause: BaseException) -> None:
-    """Record the failure of a request, and whether it was sent."""
-    if not record.was_sent:
-        from_aiohttp = came_from_aiohttp(cause)
-        record.was_sent = went_out(cause) if from_aiohttp else not is_unprocessed(cause)
-    record_failure(call, record, cause)
 
 
 def record_race(call: Call) -> None:

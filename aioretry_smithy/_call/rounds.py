@@ -6,11 +6,8 @@ import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .._failures.any_headers import as_headers
-from .._failures.groups import peel
+from .._failures.failure import failure_of
 from .._failures.hints import retry_after
-from .._failures.raised_answers import hint_in, status_of_server
-from .._failures.retry_info import RetryInfo
-from .._failures.safety import is_broken_connection
 
 if TYPE_CHECKING:
     from .call import Call
@@ -32,22 +29,25 @@ def is_throttled(call: Call, record: Record, cause: Exception | None) -> bool:
         record: That of the call, or of the attempt.
         cause: What it failed with, or None when there is a response.
     """
-    if cause is not None and RetryInfo.of(peel(cause)).is_throttling_error:
-        return hint_in(cause) is not None
+    failure = failure_of(cause)
+    if failure.info.is_throttling_error:
+        return failure.hint() is not None
     is_one = status_judged(record, cause) in THROTTLING
     return is_one and asked_for(call, record, cause) is not None
 
 
 def status_judged(record: Record, cause: Exception | None) -> int | None:
     """Return the status of a server that an outcome is judged by; None without one."""
-    return record.outcome.status if cause is None else status_of_server(cause)
+    return (
+        record.outcome.status if cause is None else failure_of(cause).status_of_server
+    )
 
 
 def asked_for(call: Call, record: Record, cause: Exception | None) -> float | None:
     """Return the seconds for which an answer asks to be left alone, if it does."""
     now = call.wall_clock + record.started - call.started
     if cause is not None:
-        return hint_in(cause, now)
+        return failure_of(cause).hint(now)
     headers = record.outcome.headers
     return None if headers is None else retry_after(as_headers(headers), now=now)
 
@@ -70,7 +70,7 @@ class FailedAttempt(NamedTuple):
         if failed is None:
             # A decorator of the user's own has raised it.
             failed = call.loop.time()
-        if cause is None or not is_broken_connection(cause):
+        if not failure_of(cause).broke_connection:
             return cls(record.started, failed, is_break=False)
         if record is call:
             # The request that it has ended with, where there is one.

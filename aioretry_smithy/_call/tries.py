@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .._errors import UnprocessedRequestError
+from .._failures.failure import failure_of
 from .._failures.groups import peel
-from .._failures.marks import was_queued
-from .._failures.safety import is_of_proxy, is_unprocessed
 from .rounds import asked_for, status_judged
 
 if TYPE_CHECKING:
@@ -78,16 +77,16 @@ def has_untried(call: Call, record: Record) -> bool:
     return route is not None and route.has_other(tries_of(call))
 
 
-def is_unsent(failure: BaseException) -> bool:
+def is_unsent(cause: BaseException) -> bool:
     """Say whether a request did not reach one of several servers.
 
     Not where something that they share refused it: a limit, the pool, or a proxy.
     """
-    if getattr(failure, "is_of_endpoint", False):
+    if getattr(cause, "is_of_endpoint", False):
         return True
-    is_ours = isinstance(failure, UnprocessedRequestError) or was_queued(failure)
-    is_shared = is_ours or is_of_proxy(failure)
-    return is_unprocessed(failure) and not is_shared
+    failure = failure_of(cause)
+    is_ours = isinstance(cause, UnprocessedRequestError) or failure.queue is not None
+    return failure.is_unprocessed and not (is_ours or failure.kind.is_of_proxy)
 
 
 def is_of_one_server(call: Call, record: Record, cause: Exception | None) -> bool:

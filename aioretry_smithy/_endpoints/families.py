@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._failures.safety import is_timeout, is_unprocessed
+from .._failures.failure import failure_of
 from .state import NO_CONNECTION, SILENCE
 
 if TYPE_CHECKING:
@@ -15,12 +15,11 @@ if TYPE_CHECKING:
 
 def kind_of(cause: Exception | None) -> str | None:
     """Return how a failure says that an address is not reached; None if it does not."""
-    if cause is None:
-        return None
-    if is_unprocessed(cause):
+    failure = failure_of(cause)
+    if failure.is_unprocessed:
         return NO_CONNECTION
     # Whether there was a connection before nobody can tell.
-    return SILENCE if is_timeout(cause) else None
+    return SILENCE if failure.kind.is_timeout else None
 
 
 def serving(able: Sequence[EndpointState]) -> Sequence[EndpointState]:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from .._breaker.errors import FailFastError
 from .._call.rounds import asked_for, status_judged
+from .._failures.failure import is_unprocessed
 from .._failures.groups import peel
-from .._failures.safety import is_unprocessed
 from .ejection import (
     CIRCUIT_OPEN,
     RETRY_AFTER,

@@ -14,7 +14,7 @@ from .._errors import (
     check_positive,
     is_plain_function,
 )
-from .._failures.marks import mark_raised_by_caller
+from .._failures.failure import judge
 from .._text import name_of
 from .latency import seconds_of
 
@@ -75,7 +75,7 @@ class EndpointSelectionStrategy:
         try:
             return _checked(self.select(ctx, candidates), candidates)
         except Exception as error:
-            mark_raised_by_caller(error)
+            judge(error).raised_by_caller = True
             raise
 
     def _may_try(self, state: EndpointState, ctx: ClientRequestContext) -> bool:

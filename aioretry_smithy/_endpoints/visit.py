@@ -11,8 +11,7 @@ from .._breaker.strategy import checked_verdict
 from .._call.connection_end import end_with
 from .._call.response_facts import connection_of
 from .._context.recording import record_error
-from .._failures.marks import mark_raised_by_caller
-from .._failures.safety import is_of_proxy
+from .._failures.failure import failure_of, judge
 from .._request.endpoint import origin_key
 from .._request.routed import RoutedRequest
 from .._request.service import joined, path_after
@@ -105,7 +104,7 @@ class Visit:
             _end_with_body(state, response)
         if isinstance(chosen, Trial):
             chosen.stop()
-        if not record.was_sent if cause is None else is_of_proxy(cause):
+        if not record.was_sent if cause is None else failure_of(cause).kind.is_of_proxy:
             # Something on this side has answered, or a proxy has failed.
             learn(state, call, record, chosen, None, verdict=None)
             return
@@ -193,7 +192,7 @@ def _end_with_body(state: EndpointState, response: aiohttp.ClientResponse) -> No
 def _record_mistake(ctx: ClientRequestContext, error: BaseException) -> None:
     """Record what the user's strategy raised, which no retry would mend."""
     if isinstance(error, Exception):
-        mark_raised_by_caller(error)
+        judge(error).raised_by_caller = True
     record_error(ctx, error)
 
 

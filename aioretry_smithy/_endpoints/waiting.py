@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from .._failures.marks import mark_queued
+from .._failures.failure import judge
 from .errors import (
     EmptyEndpointGroupError,
     EndpointGroupError,
@@ -104,5 +104,5 @@ def why_out(rosters: tuple[Roster, ...]) -> dict[str, str]:
 
 def _unsent(error: _E) -> _E:
     # So that a call whose deadline ends the wait counts for nobody.
-    mark_queued(error)
+    judge(error).queue = "limit"
     return error

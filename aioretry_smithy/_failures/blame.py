@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import aiohttp
 
@@ -15,9 +15,7 @@ from .retry_info import RetryInfo
 if TYPE_CHECKING:
     from types import FrameType
 
-    from .frames import Place
-
-    Frames: TypeAlias = list[tuple[Place, FrameType]]
+    from .frames import Frames
 
 _BUGS: Final = frozenset({AssertionError, AttributeError, RuntimeError})
 """The classes, and none below them, of what goes wrong inside a library."""
@@ -55,7 +53,7 @@ def broken_connection_is_made(cause: BaseException) -> bool | None:
     for link in (cause, cause.__cause__):
         if link is None or type(link) not in _BUGS:
             continue
-        frames = [*frames_of(link, 1)]
+        frames = frames_of(link)
         module = frames[-1][0][0].partition(".")[0] if frames else ""
         if module not in _LIBRARIES or _has_hook(frames):
             continue
@@ -102,7 +100,7 @@ def _stands_for_another(cause: BaseException, inside: Frames) -> bool:
         isinstance(link, BaseException)
         and link is not cause
         and _speaks_of_server(link)
-        and any(id(frame) in own for _, frame in frames_of(link, 1))
+        and any(id(frame) in own for _, frame in frames_of(link))
         for link in raised_from(cause)
     )
 
@@ -111,14 +109,11 @@ def _speaks_of_server(cause: BaseException) -> bool:
     cause = peel(cause)
     if isinstance(cause, BaseExceptionGroup):
         return any(map(_speaks_of_server, cause.exceptions))
+    is_one = isinstance(cause, aiohttp.ClientError | OSError)
+    if is_one or not isinstance(cause, Exception):
+        return True
     info = RetryInfo.of(cause)
-    return (
-        isinstance(cause, aiohttp.ClientError | OSError)
-        or not isinstance(cause, Exception)
-        or info.fault == "server"
-        or info.is_throttling_error
-        or info.is_timeout_error
-    )
+    return info.fault == "server" or info.is_throttling_error or info.is_timeout_error
 
 
 def _has_hook(frames: Frames) -> bool:

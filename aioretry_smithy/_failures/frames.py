@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 Place: TypeAlias = tuple[str, str]
 """The module and the function of a frame."""
 
+Frames: TypeAlias = list[tuple[Place, "FrameType"]]
+
 REQUEST: Final = ("aiohttp.client", "_request")
 SENDING: Final = ("aiohttp.client", "_connect_and_send_request")
 
@@ -28,42 +30,57 @@ _HANDSHAKE = ("aiohttp.client", "_ws_connect")
 _OF_RESPONSES = {"aiohttp.client_reqrep", "aiohttp.streams"}
 
 
-def frames_of(
-    cause: BaseException | None, links: int = _LINKS
-) -> Iterator[tuple[Place, FrameType]]:
-    """Yield the frames that a failure came through, then those of its causes."""
-    for _ in range(links):
-        if cause is None:
-            return
-        for frame, _line in walk_tb(cause.__traceback__):
-            yield (frame.f_globals.get("__name__", ""), frame.f_code.co_name), frame
-        # Not the context: that may be the failure of an earlier call.
-        cause = cause.__cause__
+def frames_of(cause: BaseException) -> Frames:
+    """Return the frames that an exception came through, the outermost first."""
+    return [
+        ((frame.f_globals.get("__name__", ""), frame.f_code.co_name), frame)
+        for frame, _line in walk_tb(cause.__traceback__)
+    ]
 
 
-def came_from_aiohttp(cause: BaseException) -> bool:
-    """Say whether a failure came out of aiohttp itself, and not out of a mock."""
-    return any(place == REQUEST for place, _ in frames_of(cause))
+class Trace:
+    """The frames that a failure came through, and its causes, walked once.
+
+    It must not outlive the look at the failure: frames have bodies and responses.
+    """
+
+    __slots__ = ("links",)
+
+    def __init__(self, cause: BaseException) -> None:
+        self.links: list[Frames] = []
+        link: BaseException | None = cause
+        while link is not None and len(self.links) < _LINKS:
+            self.links.append(frames_of(link))
+            # Not the context: that may be the failure of an earlier call.
+            link = link.__cause__
+
+    @property
+    def frames(self) -> Frames:
+        """Those of the failure, then those of its causes."""
+        return [each for link in self.links for each in link]
+
+    def has(self, place: Place) -> bool:
+        """Say whether the failure came through a function."""
+        return any(each == place for each, _ in self.frames)
+
+    def went_out(self) -> bool:
+        """Say whether a request had left for a server when it failed."""
+        frames = self.frames
+        # A middleware may fail after its request was answered. The outermost frame is
+        # that of this call; those inside it are of calls that the middleware made.
+        own = next((frame for place, frame in frames if place == REQUEST), None)
+        if own is not None and was_answered(own.f_locals.get("req")):
+            return True
+        return any(
+            (place == REQUEST and _is_later_send(frame.f_locals))
+            or (place == SENDING and was_answered(frame.f_locals.get("req")))
+            for place, frame in frames
+        )
 
 
 def is_unreadable_answer(error: aiohttp.ClientResponseError) -> bool:
     """Say whether the status is none: aiohttp made it up for what it cannot parse."""
     return isinstance(error.__cause__, HttpProcessingError)
-
-
-def went_out(cause: BaseException) -> bool:
-    """Say whether a request had left for a server when it failed."""
-    frames = [*frames_of(cause)]
-    # A middleware may fail after its request was answered. The outermost frame is that
-    # of this call; those inside it are of calls that the middleware made.
-    own = next((frame for place, frame in frames if place == REQUEST), None)
-    if own is not None and was_answered(own.f_locals.get("req")):
-        return True
-    return any(
-        (place == REQUEST and _is_later_send(frame.f_locals))
-        or (place == SENDING and was_answered(frame.f_locals.get("req")))
-        for place, frame in frames
-    )
 
 
 def was_answered(request: object) -> bool:
@@ -89,7 +106,7 @@ def sources_of(cause: BaseException) -> Iterator[tuple[Any, bool]]:
     Each comes with a bool: whether the body had failed with this very exception.
     """
     callers: list[FrameType] = []
-    for place, frame in frames_of(cause, 1):
+    for place, frame in frames_of(cause):
         if place == _HANDSHAKE:
             yield frame.f_locals.get("resp"), False
         elif place[0] in _OF_RESPONSES:

@@ -20,8 +20,9 @@ def peel(cause: BaseException) -> BaseException:
     >>> peel(ExceptionGroup("tasks", [TimeoutError("too late")]))
     TimeoutError('too late')
     """
-    *_, innermost = layers(cause)
-    return innermost
+    while isinstance(cause, BaseExceptionGroup) and len(cause.exceptions) == 1:
+        cause = cause.exceptions[0]
+    return cause
 
 
 def layers(cause: BaseException) -> Iterator[BaseException]:

@@ -6,8 +6,7 @@ from typing import Final
 
 import aiohttp
 
-from .groups import peel
-from .marks import QUEUED, mark_queued
+from .failure import failure_of, judge
 
 IN_POOL: Final = ", and was in the pool's queue"
 """Ends the text about a time limit that passed there."""
@@ -15,17 +14,16 @@ IN_POOL: Final = ", and was in the pool's queue"
 TOO_LATE: Final = "no free connection in the pool in time"
 """Is said in place of what aiohttp says then."""
 
-_POOL: Final = "pool"
 # What aiohttp says when its limit for a connection has passed, which covers the queue.
 _NO_CONNECTION: Final = "Connection timeout to host "
 
 
-def mark_in_pool(cause: BaseException) -> None:
+def note_wait_in_pool(cause: BaseException) -> None:
     """Note that time ran out in that queue.
 
     aiohttp says that the server gave no connection, or nothing; its text is replaced.
     """
-    mark_queued(cause, _POOL)
+    judge(cause).queue = "pool"
     text = str(cause)
     if isinstance(cause, aiohttp.ConnectionTimeoutError):
         if text.startswith(_NO_CONNECTION):
@@ -36,7 +34,7 @@ def mark_in_pool(cause: BaseException) -> None:
 
 def was_in_pool(cause: BaseException | None) -> bool:
     """Say whether time ran out in that queue."""
-    return cause is not None and vars(peel(cause)).get(QUEUED) == _POOL
+    return failure_of(cause).queue == "pool"
 
 
 def where_passed(cause: BaseException | None) -> str:

@@ -14,7 +14,7 @@ from .._context.chain import check_inside
 from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._context.context import AttemptContext
 from .._errors import ResponseTimeoutError, bad_argument, check_int, is_finite
-from .._failures.marks import sibling_timed_out, stands_for
+from .._failures.failure import failure_of, stands_for
 from .._failures.pool_queue import IN_POOL, was_in_pool
 from .._meant import call_it
 from .._retry.limiter import RetryLimiter
@@ -149,8 +149,8 @@ class HedgingClient(DecoratingClient[HttpClient]):
         except BaseException as cause:
             _end(attempt)
             judge_attempt(ctx.call, attempt.record, cause)
-            is_other = type(cause) is not ResponseTimeoutError
-            if is_other and sibling_timed_out(cause) and time_left(ctx.call) <= 0:
+            was_cut = failure_of(cause).sibling_timed_out and time_left(ctx.call) <= 0
+            if was_cut and type(cause) is not ResponseTimeoutError:
                 raise _timed_out(ctx.call, cause) from cause
             raise
         _end(attempt)

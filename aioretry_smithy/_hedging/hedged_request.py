@@ -11,10 +11,9 @@ from .._call.recorder import begin_beside, record_race, record_superseded
 from .._call.time_limits import time_left
 from .._clock import loop_time
 from .._context.context import AttemptContext
+from .._failures.failure import failure_of, judge
 from .._failures.kept_cause import drop_frames
-from .._failures.marks import mark_reached_server, mark_sibling_timed_out, was_queued
-from .._failures.raised_answers import hint_in, status_of_server
-from .._failures.safety import RetrySafety, ran_out, retry_safety
+from .._failures.safety import RetrySafety
 from .._retry.call_adapter import HTTP
 from .._retry.config import RETRY_COUNT_HEADER
 from .._retry.limiter import acquired, notify
@@ -220,16 +219,17 @@ class HedgedRequest:
     def _fail(self, sent: SentRequest, cause: Exception) -> bool:
         """Look at a failure; one that was raised for a good answer wins like that."""
         sent.cause = cause
-        status = status_of_server(cause)
+        failure = failure_of(cause)
+        status = failure.status_of_server
         if status is not None and is_good(status):
             self._standing.win(sent)
             self._learn(sent)
             return True
         self._standing.fail(sent)
         if (
-            retry_safety(cause) is RetrySafety.NO
-            or was_queued(cause)
-            or hint_in(cause) is not None
+            failure.safety is RetrySafety.NO
+            or failure.queue is not None
+            or failure.hint() is not None
         ):
             self._hedges_left = 0
         return False
@@ -270,14 +270,14 @@ class HedgedRequest:
             if sent is not best:
                 drop_frames(sent.cause)
                 was_sent |= sent.is_sent and sent.ctx.log.sent
-                timed_out |= ran_out(sent.cause)
+                timed_out |= failure_of(sent.cause).ran_out
             sent.cause = None
         if response is not None:
             return response
         if was_sent:
-            mark_reached_server(cause)
+            judge(cause).reached_server = True
         if timed_out and time_left(self._call) <= 0:
-            mark_sibling_timed_out(cause)
+            judge(cause).sibling_timed_out = True
         try:
             raise cause
         finally:

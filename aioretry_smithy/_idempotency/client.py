@@ -10,7 +10,7 @@ from .._call.stamps import BoundHeader, IdempotencyKey
 from .._context.client import DecoratingClient, HttpClient
 from .._context.recording import record_error
 from .._errors import bad_argument, is_plain_function
-from .._failures.marks import mark_raised_by_caller
+from .._failures.failure import judge
 from .._request.header_text import check_header_name, is_header_value
 from .._request.own_hosts import OwnHosts
 from .._rules.conditions import methods_of
@@ -159,7 +159,7 @@ class IdempotencyKeyClient(DecoratingClient[HttpClient]):
             return self._checked(key(ctx, request))
         except Exception as cause:
             # No retry would mend it.
-            mark_raised_by_caller(cause)
+            judge(cause).raised_by_caller = True
             raise
 
     def _checked(self, made: object) -> str | None:

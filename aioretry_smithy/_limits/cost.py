@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .._errors import bad_argument, check_not_negative, is_plain_function
-from .._failures.marks import mark_raised_by_caller
+from .._failures.failure import judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +46,7 @@ def cost_of(
         figure = cost(ctx, request)
         check_not_negative("cost", figure)
     except Exception as error:
-        mark_raised_by_caller(error)
+        judge(error).raised_by_caller = True
         raise
     return figure
 

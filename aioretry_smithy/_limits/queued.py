@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from .._clock import loop_time
 from .._errors import bad_argument, is_finite
-from .._failures.marks import mark_queued
+from .._failures.failure import judge
 from .errors import ConcurrencyLimitError, RateLimitError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def note_queue(ctx: ClientRequestContext, started: float) -> None:
 
 def unsent(error: _E) -> _E:
     """Mark an error, so that a call whose deadline ends the wait counts for nobody."""
-    mark_queued(error)
+    judge(error).queue = "limit"
     return error
 
 

@@ -12,7 +12,7 @@ from .._context.client import DecoratingClient, HttpClient
 from .._context.recording import record_error
 from .._dry_run import DryRun
 from .._errors import bad_argument
-from .._failures.raised_answers import answer_of_server
+from .._failures.failure import failure_of
 from .._request.keys import OneForAll, PerKey, service_key
 from .actual import ask_for_actual
 from .cost import keep_charge
@@ -266,7 +266,7 @@ def _learn_from_answer(
 
 def _learn_from_failure(turn: RatePermit, cause: BaseException) -> None:
     """Let the limits learn from an answer that was raised, or that there is none."""
-    answer = answer_of_server(cause)
+    answer = failure_of(cause).answer_of_server
     if answer is None:
         turn.lose()
     else:

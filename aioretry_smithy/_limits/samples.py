@@ -8,9 +8,8 @@ import aiohttp
 
 from .._call.connection_end import end_with
 from .._call.response_facts import connection_of
+from .._failures.failure import failure_of
 from .._failures.groups import peel
-from .._failures.raised_answers import status_of_server
-from .._failures.safety import is_of_server, is_timeout
 
 if TYPE_CHECKING:
     from .._call.kinds import Result
@@ -49,7 +48,7 @@ def give_back_after_body(place: Place, response: Result) -> None:
 def give_back(place: Place, cause: BaseException | None) -> None:
     """Give a place back; let the limit learn from the failure of its server, if any."""
     try:
-        status = status_of_server(cause)
+        status = failure_of(cause).status_of_server
         if status is not None:
             _learn_from_status(place, status)
         elif cause is not None and was_dropped(cause):
@@ -64,11 +63,9 @@ def was_dropped(cause: BaseException) -> bool:
     By a timeout, or a connection that was refused, cut or reset. Not by a wait in a
     queue of this side, an unknown name, a bad certificate or a mistake of the caller's.
     """
-    cause = peel(cause)
-    if not is_of_server(cause):
-        return False
+    failure, cause = failure_of(cause), peel(cause)
     is_lost = isinstance(cause, _LOST) and not isinstance(cause, _NOT_THE_LOAD)
-    return is_lost or is_timeout(cause)
+    return failure.is_of_server and (is_lost or failure.kind.is_timeout)
 
 
 def _learn_from_status(place: Place, status: int) -> None:

@@ -17,7 +17,7 @@ from .._errors import (
     ResponseTimeoutError,
     UnprocessedRequestError,
 )
-from .._failures.pool_queue import IN_POOL, TOO_LATE, mark_in_pool
+from .._failures.pool_queue import IN_POOL, TOO_LATE, note_wait_in_pool
 from .._masking.mask import DEFAULT_MASK
 from .._text import encodable, printable
 from .facts import LogFacts
@@ -268,7 +268,7 @@ def _error(text: str) -> BaseException:
     name, _, message = text.partition(": ")
     error = _class(name[:_LONGEST_NAME])(message)
     if IN_POOL in text or TOO_LATE in text:
-        mark_in_pool(error)
+        note_wait_in_pool(error)
     return error
 
 

@@ -19,8 +19,7 @@ from .._context.client import DecoratingClient, HttpClient
 from .._context.context import AttemptContext
 from .._context.recording import count_earlier
 from .._errors import bad_argument, bad_secret
-from .._failures.marks import mark_queued, mark_reached_server
-from .._failures.raised_answers import status_of_server
+from .._failures.failure import failure_of, judge
 from .._masking.mask import Mask
 from .._request.endpoint import origin_key
 from .._request.header_text import check_header_name, is_header_name
@@ -197,7 +196,7 @@ class RefreshingClient(DecoratingClient[HttpClient]):
         try:
             return await self.delegate.execute(ctx, with_token)
         except Exception as cause:
-            mark_reached_server(cause)
+            judge(cause).reached_server = True
             raise
 
     def _wants_token(self, call: Call, request: HttpRequest) -> bool:
@@ -212,7 +211,7 @@ class RefreshingClient(DecoratingClient[HttpClient]):
 
     def _refuses(self, call: Call, cause: aiohttp.ClientResponseError) -> bool:
         """Say whether an answer that was raised has refused the token."""
-        if status_of_server(cause) not in self._statuses:
+        if failure_of(cause).status_of_server not in self._statuses:
             return False
         url = getattr(cause.request_info, "url", None)
         return self._is_ours(call, url, cause.history)
@@ -242,7 +241,7 @@ class RefreshingClient(DecoratingClient[HttpClient]):
         try:
             return await self._newest(ctx, started)
         except Exception as cause:
-            mark_reached_server(cause)
+            judge(cause).reached_server = True
             raise
 
     async def _newest(
@@ -258,7 +257,7 @@ class RefreshingClient(DecoratingClient[HttpClient]):
         except Exception as cause:
             _follow(ctx, rejected_at)
             # The server had no part in it.
-            mark_queued(cause, "token")
+            judge(cause).queue = "token"
             record_failure(ctx.call, ctx.record, cause)
             raise
         except BaseException as cause:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakKeyDictionary
 
 from .._errors import UnprocessedRequestError
+from .._failures.failure import judge
 from .._failures.kept_cause import without_frames
-from .._failures.marks import mark_raised_by_caller
 from .._request.header_text import is_header_value
 from .._text import name_without_arguments
 
@@ -230,7 +230,7 @@ class Tokens:
             what = "an empty text"
         error = TypeError(f"fetch: {self.name} gave {what} (expected: {expected})")
         # No retry would mend it.
-        mark_raised_by_caller(error)
+        judge(error).raised_by_caller = True
         return error
 
 

@@ -8,9 +8,9 @@ from .._backoff.backoff import Backoff
 from .._call.stop_reason import RetryStopReason
 from .._call.time_limits import tick_of, time_left
 from .._errors import AttemptTimeoutError, ResponseTimeoutError
+from .._failures.failure import failure_of
 from .._failures.hints import retry_after
-from .._failures.raised_answers import hint_in
-from .._failures.safety import RetrySafety, retry_safety
+from .._failures.safety import RetrySafety
 from .._retry.config import RetryConfig
 from .._retry.given_up import is_refusal
 from .._retry.wait import Stop, Wait, plan_wait
@@ -87,10 +87,11 @@ class Progress:
 
         What this side refuses for now, such as an open circuit, counts as a part.
         """
-        is_final = retry_safety(cause) is RetrySafety.NO and not is_refusal(cause)
+        failure = failure_of(cause)
+        is_final = failure.safety is RetrySafety.NO and not is_refusal(cause)
         if is_final or reason_for(cause) is RetryStopReason.DEADLINE:
             return reason_for(cause)
-        return self.after_nothing(hint_in(cause) or 0.0)
+        return self.after_nothing(failure.hint() or 0.0)
 
 
 def reason_for(cause: Exception) -> RetryStopReason:

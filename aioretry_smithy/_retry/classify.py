@@ -11,12 +11,10 @@ import aiohttp
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from .._errors import bad_argument, is_finite
+from .._failures.failure import failure_of
 from .._failures.groups import peel
 from .._failures.hints import retry_after
-from .._failures.marks import connection_failed, raised_by_caller
-from .._failures.raised_answers import answer_in
-from .._failures.retry_info import Fault, RetryInfo
-from .._failures.safety import RetrySafety, is_timeout, retry_safety
+from .._failures.safety import RetrySafety
 from .._frozen import extensible
 from .._log.error_text import describe_error
 from ..smithy.errors import CallError
@@ -27,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .._context.context import ClientRequestContext
+    from .._failures.failure import Failure as JudgedFailure
+    from .._failures.retry_info import Fault
 
 
 # Stands for a number of too many digits, which is read as infinity.
@@ -131,13 +131,13 @@ class Failure:
         Also the status of a response that a decorator turned into an error by
         ``raise_for_status()``, or of a proxy that refused.
         """
-        answer = answer_in(self.cause)
+        answer = failure_of(self.cause).answer
         return self.ctx.log.response_status if answer is None else answer.status
 
     @property
     def headers(self) -> CIMultiDictProxy[str]:
         """The headers that came with the :attr:`status`; empty without one."""
-        answer = answer_in(self.cause)
+        answer = failure_of(self.cause).answer
         headers = self.ctx.log.response_headers if answer is None else answer.headers
         return CIMultiDictProxy(CIMultiDict(headers or ()))
 
@@ -201,22 +201,22 @@ def by_exception(failure: Failure, previous: RetryAction | None) -> RetryAction 
     """
     if failure.cause is None:
         return None
-    cause = peel(failure.cause)
-    info = RetryInfo.of(cause)
+    judged = failure_of(failure.cause)
+    info = judged.info
     given_up = is_given_up(failure.ctx.record, failure.cause)
-    if info.allows_retry and not (raised_by_caller(cause) or given_up):
-        return RetryAction(_kind(info, cause), info.retry_after)
+    if info.allows_retry and not (judged.raised_by_caller or given_up):
+        return RetryAction(_kind(judged), info.retry_after)
     # A status tells more, and has been judged already.
-    says_no = info.is_retry_safe is False or info.fault == "client"
-    is_judged = answer_in(cause) is not None and not says_no
-    if given_up or (retry_safety(cause) is RetrySafety.NO and not is_judged):
+    says_no = judged.forbids_retry or info.fault == "client"
+    is_judged = judged.answer is not None and not says_no
+    if given_up or (judged.safety is RetrySafety.NO and not is_judged):
         return RetryAction.forbid()
     if previous is not None or is_judged:
         return None
-    is_usual = isinstance(cause, aiohttp.ClientError | OSError)
-    if not (is_usual or connection_failed(cause)):
+    is_usual = isinstance(peel(failure.cause), aiohttp.ClientError | OSError)
+    if not is_usual and judged.connection_made is None:
         return None
-    return RetryAction(_kind(info, cause), info.retry_after)
+    return RetryAction(_kind(judged), info.retry_after)
 
 
 def by_code(failure: Failure, previous: RetryAction | None) -> RetryAction | None:
@@ -242,7 +242,7 @@ def only_idempotent(
     >>> classifiers = (*DEFAULT_CLASSIFIERS, only_idempotent)
     """
     cause = failure.cause
-    is_safe = cause is not None and retry_safety(cause) is RetrySafety.YES
+    is_safe = cause is not None and failure_of(cause).safety is RetrySafety.YES
     if is_safe or is_idempotent(failure.ctx):
         return None
     return RetryAction.forbid()
@@ -293,7 +293,7 @@ def _error(
     if verdict is not None:
         kind, wait = verdict.kind, verdict.retry_after
         wait = failure.retry_after if wait is None else wait
-    elif is_retry_safe is False and _retry_info_of(failure).is_throttling_error:
+    elif is_retry_safe is False and failure_of(failure.cause).info.is_throttling_error:
         # No retry, but the rate limiter needs to know.
         kind = ErrorKind.THROTTLING
     error = CallError(
@@ -310,23 +310,19 @@ def _error(
     return error
 
 
-def _retry_info_of(failure: Failure) -> RetryInfo:
-    return RetryInfo.of(None if failure.cause is None else peel(failure.cause))
-
-
-def _kind(info: RetryInfo, cause: BaseException) -> ErrorKind:
-    if info.is_throttling_error:
+def _kind(judged: JudgedFailure) -> ErrorKind:
+    if judged.info.is_throttling_error:
         return ErrorKind.THROTTLING
-    is_late = info.is_timeout_error or is_timeout(cause)
+    is_late = judged.info.is_timeout_error or judged.kind.is_timeout
     return ErrorKind.TIMEOUT if is_late else ErrorKind.TRANSIENT
 
 
 def _fault(failure: Failure) -> Fault:
-    own = _retry_info_of(failure).fault
-    if own is not None:
-        return own
+    judged = failure_of(failure.cause)
+    if judged.info.fault is not None:
+        return judged.info.fault
     # As in smithy-python: it was the client that gave up.
-    if is_timeout(failure.cause):
+    if judged.kind.is_timeout:
         return "client"
     status = failure.status or 0
     if status < 400:

@@ -12,9 +12,9 @@ from .._errors import (
     RefusedRequestError,
     UnprocessedRequestError,
 )
+from .._failures.failure import failure_of
 from .._failures.groups import layers, peel
-from .._failures.raised_answers import status_in
-from .._failures.safety import RetrySafety, forbids_retry, retry_safety
+from .._failures.safety import RetrySafety
 from .._log.attachment import call_of
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def safety_in(ctx: ClientRequestContext, cause: BaseException) -> RetrySafety:
     """
     if is_given_up(ctx.record, cause):
         return RetrySafety.NO
-    return retry_safety(cause)
+    return failure_of(cause).safety
 
 
 def status_judged_in(ctx: ClientRequestContext, cause: BaseException) -> int | None:
@@ -85,10 +85,11 @@ def status_judged_in(ctx: ClientRequestContext, cause: BaseException) -> int | N
 
     None where it has none, was given up, or says itself that it is not to be retried.
     """
-    status = status_in(cause)
-    if status is None or forbids_retry(cause):
+    failure = failure_of(cause)
+    status = failure.status
+    if status is None or failure.forbids_retry or is_given_up(ctx.record, cause):
         return None
-    return None if is_given_up(ctx.record, cause) else status
+    return status
 
 
 def _gave_up(call: Call) -> bool:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from .._call.rounds import status_judged
 from .._errors import bad_argument, check_int, check_positive, is_finite
-from .._failures.marks import is_of_no_server, was_queued
-from .._failures.safety import SERVER_ERRORS, is_of_server, was_refused
+from .._failures.failure import failure_of
+from .._failures.safety import SERVER_ERRORS
 from .._shown import shown
 from ..smithy.shared import Shared
 
@@ -77,15 +77,16 @@ async def notify(
 
 
 def _is_failure(record: Record, cause: Exception | None, wanted: bool) -> bool | None:
+    failure = failure_of(cause)
     # A request that an open circuit refuses was not sent: no word of the server.
     # Nor is a wait for a place in the session's own pool, or a failure of a hook.
-    if was_refused(cause) or was_queued(cause) or is_of_no_server(cause):
+    if failure.kind.is_refusal or failure.queue is not None or failure.of_no_server:
         return None
     if wanted:
         return True
     status = status_judged(record, cause)
     if status is None and cause is not None:
-        return True if is_of_server(cause) else None
+        return True if failure.is_of_server else None
     if status is None:
         # A function that has returned has no status.
         return None if record.outcome.ended is None else False

@@ -12,9 +12,8 @@ from .._call.recorder import record_failure
 from .._call.stop_reason import RetryStopReason
 from .._call.time_limits import tick_of, time_left
 from .._context.context import AttemptContext
+from .._failures.failure import failure_of
 from .._failures.kept_cause import drop_frames
-from .._failures.raised_answers import hint_in
-from .._failures.safety import ran_out
 from .._listeners import tell
 from .break_off import deadline_passed, record_break, record_stop
 from .elsewhere import ELSEWHERE, overrules, without_wait
@@ -167,7 +166,7 @@ class Retries:
     def retry_after(self) -> float:
         """Return the seconds that the server asks to be left alone, or 0."""
         if self.cause is not None:
-            return hint_in(self.cause) or 0.0
+            return failure_of(self.cause).hint() or 0.0
         return self.adapter.retry_after(self.result) or 0.0
 
     async def _ask_limiter(self, limiter: RetryLimiter, wait: Wait) -> Decision:
@@ -192,7 +191,7 @@ class Retries:
 
     def was_cut(self) -> bool:
         """Say whether the deadline of the call, and no other limit, cut the attempt."""
-        return ran_out(self.cause) and self.time_left() <= 0
+        return failure_of(self.cause).ran_out and self.time_left() <= 0
 
     async def read(self, look: Callable[[Any], Awaitable[_T]] | None = None) -> Any:
         """Read what is wanted of a body; where that fails, the attempt has failed."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from .._errors import bad_argument
-from .._failures.safety import RetrySafety, forbids_retry
+from .._failures.failure import failure_of
 from .._frozen import extensible
 from .._rules.conditions import Conditions, RuleConditions
 from .._rules.content_conditions import ContentConditions
@@ -18,6 +18,7 @@ from .strategy import RetryStrategy, backoff_or_default
 if TYPE_CHECKING:
     from .._backoff.backoff import Backoff
     from .._context.context import ClientRequestContext
+    from .._failures.safety import RetrySafety
     from .._rules.content_conditions import Content, ContentRuleConditions
 
 
@@ -49,7 +50,7 @@ class RetryConditions(Conditions):
     def _answer(self, cause: Exception | None) -> RetryAnswer:
         if self._forbids:
             return RetryDecision.no_retry()
-        return None if forbids_retry(cause) else self.backoff
+        return None if failure_of(cause).forbids_retry else self.backoff
 
 
 @extensible

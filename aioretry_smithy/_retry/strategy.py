@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from .._backoff.backoff import Backoff
 from .._errors import bad_argument
-from .._failures.raised_answers import status_in
+from .._failures.failure import failure_of
 from .._failures.safety import SERVER_ERRORS, RetrySafety, may_pass_by
 from .._meant import call_it
 from .._rules.conditions import Member, chained
@@ -223,7 +223,7 @@ class _OnServerErrorStatus(_OnFailure):
     _made_by = "on_server_error_status"
 
     def _wants_after_failure(self, ctx: ClientRequestContext, cause: Exception) -> bool:
-        safety, status = safety_in(ctx, cause), status_in(cause)
+        safety, status = safety_in(ctx, cause), failure_of(cause).status
         return safety is RetrySafety.YES or (
             safety is RetrySafety.MAYBE and (status is None or status in SERVER_ERRORS)
         )

@@ -12,9 +12,9 @@ from .._call.kinds import NOTHING
 from .._call.pause import pause
 from .._call.stop_reason import RetryStopReason
 from .._errors import is_finite, raised_from
+from .._failures.failure import failure_of
 from .._failures.hints import most_jitter
 from .._failures.retry_info import RetryInfo
-from .._failures.safety import was_refused
 from ..smithy.errors import (
     BackoffExhaustedError,
     CallError,
@@ -105,7 +105,7 @@ class TokenRetries(Retries):
         if self.succeeded():
             await self._record_success()
             return NOT_WANTED
-        if was_refused(self.cause):
+        if failure_of(self.cause).kind.is_refusal:
             return NOT_WANTED
         failure = Failure(self.attempt, self.cause, code)
         self._error = error = classify(failure, self.config.classifiers)

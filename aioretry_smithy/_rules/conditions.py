@@ -17,9 +17,10 @@ from typing import (
 )
 
 from .._errors import bad_argument, is_finite, is_plain_function
+from .._failures.failure import failure_of
 from .._failures.groups import peel
-from .._failures.raised_answers import ABOVE_ANSWERS, status_in
-from .._failures.safety import RetrySafety, is_timeout, safety_by_kind
+from .._failures.raised_answers import ABOVE_ANSWERS
+from .._failures.safety import RetrySafety
 
 if TYPE_CHECKING:
     from .._context.context import ClientRequestContext
@@ -178,7 +179,7 @@ class Conditions:
             self._has_status(status)
             or isinstance(cause, classes)
             or isinstance(peeled, classes)
-            or (self.on_timeout and is_timeout(cause))
+            or (self.on_timeout and failure_of(cause).kind.is_timeout)
             or (self.on_unprocessed and safety is RetrySafety.YES)
             # A body may have failed long after the headers.
             or self._is_slow(ctx.log.total_duration)
@@ -191,11 +192,11 @@ class Conditions:
 
     def _safety_of(self, ctx: ClientRequestContext, cause: Exception) -> RetrySafety:
         """Judge a failure by its class and fault; a retry rule also by its safety."""
-        return safety_by_kind(cause)
+        return failure_of(cause).safety_by_kind
 
     def _status_of(self, ctx: ClientRequestContext, cause: Exception) -> int | None:
         """Return the status of the answer that was raised; None without one."""
-        return status_in(cause)
+        return failure_of(cause).status
 
     def _is_slow(self, seconds: float | None) -> bool:
         limit = self.slower_than

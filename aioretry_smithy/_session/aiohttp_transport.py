@@ -17,7 +17,7 @@ from .._context.context import AttemptContext
 from .._context.options import current_options, lending
 from .._context.recording import count_earlier
 from .._endpoints.visit import move_resend
-from .._failures.marks import mark_reached_server
+from .._failures.failure import judge
 from .._request.copied_arguments import is_unchanged
 from .._request.routed import RoutedRequest
 from .bound_headers import with_bound
@@ -93,7 +93,7 @@ class AiohttpTransport(Transport):
                         count_earlier(ctx, stale, outcome)
                         raise broken
                     # On the broken connection, by a server that may be gone now.
-                    mark_reached_server(cause)
+                    judge(cause).reached_server = True
                 again = None
                 may_resend = self.resends and resends < MAX_RESENDS
                 if may_resend and isinstance(cause, Exception):

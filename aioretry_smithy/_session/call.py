@@ -14,8 +14,8 @@ from .._context.enclosing import begin_call
 from .._context.options import current_options
 from .._context.recording import close_result
 from .._errors import ResponseTimeoutError, UnprocessedRequestError
+from .._failures.failure import failure_of, judge
 from .._failures.kept_cause import KeptCause
-from .._failures.marks import mark_queued, was_queued
 from .._log.capture import collecting
 from .._log.notes import annotate
 from .._request.copied_arguments import MUTABLE_ARGUMENTS, copy_arguments
@@ -141,8 +141,8 @@ async def _fail(call: Call, cause: BaseException) -> None:
     """
     raised = cause
     try:
-        was_refused = isinstance(cause, UnprocessedRequestError) and was_queued(cause)
-        if was_refused and time_left(call) <= 0:
+        is_ours = isinstance(cause, UnprocessedRequestError)
+        if is_ours and failure_of(cause).queue is not None and time_left(call) <= 0:
             cause = _timed_out(call, cause)
         judge_attempt(call, call, cause)
         annotate(call, cause)
@@ -167,7 +167,7 @@ def _timed_out(call: Call, refused: BaseException | None) -> ResponseTimeoutErro
     seconds = (call.deadline or call.started) - call.started
     error = ResponseTimeoutError(f"the call had {seconds:.3f} s, and was in a queue")
     error.__cause__ = error.__context__ = refused
-    mark_queued(error)
+    judge(error).queue = "limit"
     record_failure(call, call, error)
     return error
 

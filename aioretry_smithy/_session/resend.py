@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from .._bodies.request_body import is_spent
 from .._call.time_limits import time_left
 from .._clock import loop_time
-from .._failures.frames import went_out
-from .._failures.marks import mark_reached_server, raised_by_caller
+from .._failures.failure import failure_of, judge
+from .._failures.frames import Trace
 from .._retry.strategy import may_be_repeated
 from .deadline import with_rest_of_timeout
 from .reused_connections import broken_connection
@@ -47,7 +47,7 @@ def request_to_resend(
     time is up or the server may not get the request twice.
     """
     broken = broken_connection(cause)
-    if broken is None or raised_by_caller(cause):
+    if broken is None or failure_of(cause).raised_by_caller:
         return None
     # Where nobody can know, the first of a call is taken for a reused one.
     is_first = all(each.delay_source != _STALE for each in call.sent)
@@ -117,9 +117,9 @@ async def sending_tracked(
         return await send()
     except Exception as cause:
         # As long as it can be seen whether the first send went out.
-        if went_out(cause):
+        if Trace(cause).went_out():
             record.was_sent = True
-            mark_reached_server(cause)
+            judge(cause).reached_server = True
         raise
     finally:
         _is_tracked.reset(token)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
-from .._failures.frames import REQUEST, SENDING, frames_of
+from .._failures.frames import REQUEST, SENDING, Trace
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -79,7 +79,7 @@ def broken_connection(cause: BaseException) -> BrokenConnection | None:
         cause, aiohttp.ClientConnectorError
     ):
         return None
-    frames = [*frames_of(cause)]
+    frames = Trace(cause).frames
     places = [place for place, _ in frames]
     if REQUEST not in places or SENDING not in places:
         return None

@@ -9,14 +9,14 @@ from yarl import URL
 
 from .._bodies.request_body import prepare, refusal_behind
 from .._bodies.sent_content import SpentBodyError
-from .._call.origin import mark_failure_source, waited_in_pool
-from .._call.recorder import record_failed_send, record_failure
+from .._call.origin import judge_request
+from .._call.recorder import record_failure
 from .._call.time_limits import passed_limit
 from .._context.body_watch import watch_body
 from .._context.client import ForOneKind
 from .._context.recording import record_http
-from .._failures.marks import mark_raised_by_caller
-from .._failures.pool_queue import IN_POOL
+from .._failures.failure import judge, stands_for
+from .._failures.pool_queue import IN_POOL, was_in_pool
 from .._request.routed import RoutedRequest
 from .._request.service import from_root, joined
 
@@ -103,7 +103,7 @@ def _on_its_route(route: Route, request: HttpRequest) -> HttpRequest:
 
 def refused(ctx: ClientRequestContext, cause: BaseException) -> None:
     """Record that a request could not be sent."""
-    mark_failure_source(cause, ctx.record)
+    judge(cause).reached_server |= ctx.record.was_sent
     record_failure(ctx.call, ctx.record, cause)
 
 
@@ -114,13 +114,14 @@ def judged(ctx: ClientRequestContext, cause: BaseException) -> BaseException:
         # It was not sent, which is recorded.
         return cause
     cause = refusal_behind(call, cause) or cause
-    where = IN_POOL if waited_in_pool(cause) else ""
+    judge_request(cause, record)
+    where = IN_POOL if was_in_pool(cause) else ""
     passed = passed_limit(ctx, cause, where)
     if passed is not None:
         cut, cause = cause, passed()
         cause.__cause__ = cause.__context__ = cut
-    mark_failure_source(cause, record)
-    record_failed_send(call, record, cause)
+        stands_for(cause, cut)
+    record_failure(call, record, cause)
     return cause
 
 
@@ -133,5 +134,5 @@ def prepared_body(call: Call, data: object) -> object:
     except SpentBodyError:
         raise
     except Exception as cause:
-        mark_raised_by_caller(cause)
+        judge(cause).raised_by_caller = True
         raise

@@ -20,7 +20,7 @@ from aioretry_smithy import (
     ResponseTimeoutError,
     UnprocessedRequestError,
 )
-from aioretry_smithy._failures.marks import mark_raised_by_caller
+from aioretry_smithy._failures.failure import judge
 
 URL_ = URL("http://localhost/")
 KEY = ConnectionKey("localhost", 80, False, True, None, None, None)
@@ -109,7 +109,7 @@ async def test_what_says_nothing_about_the_server_is_not_counted(cause):
 async def test_what_the_callers_own_object_raised_is_not_counted():
     """A factory that fails on a bad certificate elsewhere tells nothing of the host."""
     cause = aiohttp.ClientConnectorCertificateError(KEY, ssl.CertificateError("no"))
-    mark_raised_by_caller(cause)
+    judge(cause).raised_by_caller = True
 
     assert None is verdict(cause=cause)
     assert None is verdict(cause=ExceptionGroup("tasks", [cause]))

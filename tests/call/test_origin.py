@@ -30,8 +30,8 @@ from aioretry_smithy import (
     retry_safety,
     rpc,
 )
-from aioretry_smithy._call.origin import mark_failure_source, waited_in_pool
-from aioretry_smithy._failures.marks import was_queued
+from aioretry_smithy._call.origin import judge_request
+from aioretry_smithy._failures.pool_queue import was_in_pool
 from aioretry_smithy.testing import ScriptedTransport
 
 BREAKER = CircuitBreaker("orders")
@@ -90,7 +90,7 @@ OTHERS = function("shop.orders", "read", CALL)
 async def test_frames_tell_the_caller_from_the_transport(functions, safety):
     """A timeout says by itself nothing about whose it is."""
     cause = raised(TimeoutError(), *functions)
-    mark_failure_source(cause, record_of(begin())[1])
+    judge_request(cause, record_of(begin())[1])
 
     assert safety is retry_safety(cause)
 
@@ -98,7 +98,7 @@ async def test_frames_tell_the_caller_from_the_transport(functions, safety):
 async def test_what_aiohttp_renames_is_taken_for_a_redirect():
     """The safe side: a POST does not go out again."""
     cause = raised(aiohttp.ConnectionTimeoutError(), RENAMED)
-    mark_failure_source(cause, record_of(begin())[1])
+    judge_request(cause, record_of(begin())[1])
 
     assert not is_unprocessed(cause)
 
@@ -220,30 +220,37 @@ async def test_what_stood_in_for_the_server_was_no_send():
 async def test_timeout_in_the_queue_of_the_pool_is_this_side_s():
     """The server had no part in it."""
     cause = raised(TimeoutError(), REQUEST, POOL)
-    mark_failure_source(cause, record_of(begin())[1])
+    judge_request(cause, record_of(begin())[1])
 
-    assert was_queued(cause)
+    assert was_in_pool(cause)
 
 
-def test_failure_that_is_its_own_cause_waited_nowhere():
+async def test_failure_that_is_its_own_cause_waited_nowhere():
     """A chain without an end is not followed for ever."""
     cause = TimeoutError()
     cause.__cause__ = cause
+    judge_request(cause, record_of(begin())[1])
 
-    assert False is waited_in_pool(cause)
+    assert False is was_in_pool(cause)
 
 
-def test_wait_of_an_earlier_request_is_not_this_one_s():
+async def test_wait_of_an_earlier_request_is_not_this_one_s():
     """The context may be the failure of another request, which went elsewhere."""
-    code = compile(
-        "def _wait_for_available_connection(): raise KeyError", "connector", "exec"
-    )
-    module = {"__name__": "aiohttp.connector"}
-    exec(code, module)
-    with pytest.raises(KeyError) as earlier:
-        module["_wait_for_available_connection"]()
-    later = TimeoutError()
-    later.__context__ = earlier.value
+    earlier = raised(TimeoutError(), REQUEST, POOL)
+    later = raised(TimeoutError(), SENDING)
+    later.__context__ = earlier
+    for cause in (earlier, later):
+        judge_request(cause, record_of(begin())[1])
 
-    assert waited_in_pool(earlier.value)
-    assert not waited_in_pool(later)
+    assert was_in_pool(earlier)
+    assert not was_in_pool(later)
+
+
+@pytest.mark.parametrize("was_sent", [True, False])
+async def test_request_that_was_sent_stays_sent(was_sent):
+    """A failure before anything went out does not take that back."""
+    call = record_of(begin())[0]
+    call.was_sent = was_sent
+    judge_request(UnprocessedRequestError("full"), call)
+
+    assert was_sent is call.was_sent

@@ -9,7 +9,7 @@ import pytest
 from calls import REQUEST, begin, call_of, function, note_delay, race, record_of
 from multidict import CIMultiDict
 
-from aioretry_smithy import UnprocessedRequestError, new_response
+from aioretry_smithy import new_response
 from aioretry_smithy._call.recorder import (
     begin_after_wait,
     cause_of,
@@ -21,7 +21,6 @@ from aioretry_smithy._call.recorder import (
     record_answer,
     record_end_of_body,
     record_failed_body,
-    record_failed_send,
     record_failure,
     record_injected,
     record_race,
@@ -133,16 +132,6 @@ async def test_injected_is_what_has_an_outcome():
     record_injected(call)
 
     assert (False, True) == (before, outcome.is_injected)
-
-
-@pytest.mark.parametrize("was_sent", [True, False])
-async def test_request_that_was_sent_stays_sent(was_sent):
-    """A failure before anything went out does not take that back."""
-    call = call_of(begin())
-    call.was_sent = was_sent
-    record_failed_send(call, call, UnprocessedRequestError("full"))
-
-    assert was_sent is call.was_sent
 
 
 async def test_race_ends_with_its_last_request():

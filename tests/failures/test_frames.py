@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aioretry_smithy._failures.frames import came_from_aiohttp
+from aioretry_smithy._failures.frames import REQUEST, Trace
 
 
 def test_failure_that_is_its_own_cause_came_from_nowhere():
@@ -10,4 +10,4 @@ def test_failure_that_is_its_own_cause_came_from_nowhere():
     cause = TimeoutError()
     cause.__cause__ = cause
 
-    assert False is came_from_aiohttp(cause)
+    assert False is Trace(cause).has(REQUEST)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import aiohttp
 
 from aioretry_smithy import ResponseTimeoutError
-from aioretry_smithy._failures.marks import mark_queued, stands_for, was_queued
+from aioretry_smithy._failures.failure import failure_of, judge, stands_for
 from aioretry_smithy._failures.pool_queue import (
-    mark_in_pool,
+    note_wait_in_pool,
     was_in_pool,
     where_passed,
 )
@@ -16,19 +16,19 @@ from aioretry_smithy._failures.pool_queue import (
 def test_text_of_aiohttp_is_replaced_once():
     """It names the server, which had no part in it."""
     cause = aiohttp.ConnectionTimeoutError("Connection timeout to host http://a/")
-    mark_in_pool(cause)
-    mark_in_pool(cause)
+    note_wait_in_pool(cause)
+    note_wait_in_pool(cause)
 
     assert "no free connection in the pool in time, for http://a/" == str(cause)
-    assert was_queued(cause)
+    assert "pool" == failure_of(cause).queue
 
 
 def test_words_that_somebody_chose_stay():
     """Only aiohttp's own texts are replaced."""
     cause = TimeoutError("mine")
     other = aiohttp.ConnectionTimeoutError("other words")
-    mark_in_pool(cause)
-    mark_in_pool(other)
+    note_wait_in_pool(cause)
+    note_wait_in_pool(other)
 
     assert "mine" == str(cause)
     assert "other words" == str(other)
@@ -38,9 +38,9 @@ def test_words_that_somebody_chose_stay():
 def test_queue_of_a_limit_is_another_one():
     """It has words of its own."""
     cause = TimeoutError()
-    mark_queued(cause)
+    judge(cause).queue = "limit"
 
-    assert was_queued(cause)
+    assert "limit" == failure_of(cause).queue
     assert not was_in_pool(cause)
     assert "" == where_passed(cause)
     assert not was_in_pool(None)
@@ -49,7 +49,7 @@ def test_queue_of_a_limit_is_another_one():
 def test_error_that_stands_for_it_says_the_same():
     """A deadline that is named in its place was in the same queue."""
     cause, error = TimeoutError(), ResponseTimeoutError()
-    mark_in_pool(cause)
+    note_wait_in_pool(cause)
     stands_for(error, cause)
 
     assert was_in_pool(error)

@@ -25,7 +25,7 @@ from aioretry_smithy import (
     peel,
     retry_safety,
 )
-from aioretry_smithy._failures.marks import mark_raised_by_caller, mark_reached_server
+from aioretry_smithy._failures.failure import judge
 
 YES, MAYBE, NO = RetrySafety.YES, RetrySafety.MAYBE, RetrySafety.NO
 KEY = ConnectionKey("example.com", 443, True, True, None, None, None)
@@ -185,7 +185,7 @@ def test_no_failure_is_neither_timeout_nor_unprocessed():
 )
 def test_nothing_is_unprocessed_after_a_redirect(cause):
     """The server that redirected has carried the request out, say a POST."""
-    mark_reached_server(cause)
+    judge(cause).reached_server = True
 
     assert not is_unprocessed(cause)
     assert MAYBE is retry_safety(cause)
@@ -194,7 +194,7 @@ def test_nothing_is_unprocessed_after_a_redirect(cause):
 def test_a_redirect_to_a_bad_certificate_stays_permanent():
     """A redirect makes a hopeless failure no better."""
     cause = aiohttp.ClientConnectorCertificateError(KEY, ssl.CertificateError("no"))
-    mark_reached_server(cause)
+    judge(cause).reached_server = True
 
     assert NO is retry_safety(cause)
     assert not is_unprocessed(cause)
@@ -211,7 +211,7 @@ def test_a_redirect_to_a_bad_certificate_stays_permanent():
 )
 def test_what_the_callers_own_object_raised_is_permanent(cause):
     """No request was sent, whatever the class of the exception says."""
-    mark_raised_by_caller(cause)
+    judge(cause).raised_by_caller = True
 
     assert NO is retry_safety(cause)
     assert NO is retry_safety(grouped(cause))

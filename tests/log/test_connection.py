@@ -9,7 +9,7 @@ import pytest
 from calls import attempted, begin, call_of, connect, end, end_call
 
 from aioretry_smithy import AttemptTimeoutError, ConnectionTimings, LogFormatter
-from aioretry_smithy._failures.pool_queue import mark_in_pool
+from aioretry_smithy._failures.pool_queue import note_wait_in_pool
 from aioretry_smithy._log.notes import note
 from aioretry_smithy._log.timeline import Span, timeline
 from aioretry_smithy._log.timeline_svg import draw
@@ -99,7 +99,7 @@ async def test_outcome_that_names_the_queue_is_enough():
     child = ctx.derive(ctx.request)
     await asyncio.sleep(1.0)
     cause = AttemptTimeoutError("attempt 1 had 1.000 s, and was in the pool's queue")
-    mark_in_pool(cause)
+    note_wait_in_pool(cause)
     connect(child, queued=1.0)
     end(child, cause, sent=False)
 

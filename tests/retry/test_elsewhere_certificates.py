@@ -16,7 +16,7 @@ from aioretry_smithy import (
     UnprocessedRequestError,
 )
 from aioretry_smithy._call.tries import is_unsent
-from aioretry_smithy._failures.marks import mark_queued
+from aioretry_smithy._failures.failure import judge
 from aioretry_smithy._retry.elsewhere import overrules
 
 LATER = RetryStrategy.failsafe(Backoff.fixed(0.5))
@@ -69,7 +69,7 @@ class TestUnsent:
         circuit = FailFastError(CircuitBreaker("a"))
         circuit.is_of_endpoint = True
         queued = refused()
-        mark_queued(queued)
+        judge(queued).queue = "limit"
 
         assert [True, True, True, False, False, False, False] == [
             is_unsent(each)

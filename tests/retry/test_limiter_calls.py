@@ -12,7 +12,7 @@ from aioretry_smithy import (
     RetryLimiter,
     UnprocessedRequestError,
 )
-from aioretry_smithy._failures.marks import mark_queued
+from aioretry_smithy._failures.failure import judge
 from aioretry_smithy._retry.limiter import acquired, notify, report
 
 REFUSED = FailFastError(CircuitBreaker("orders"))
@@ -21,7 +21,7 @@ DISCONNECTED = aiohttp.ServerDisconnectedError()
 UNSAFE = aiohttp.ServerDisconnectedError()
 UNSAFE.is_retry_safe = False
 QUEUED = aiohttp.ConnectionTimeoutError()
-mark_queued(QUEUED)
+judge(QUEUED).queue = "limit"
 
 
 class Plain(RetryLimiter):

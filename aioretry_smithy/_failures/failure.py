@@ -1,0 +1,290 @@
+"""Judge a failed attempt by its exception: what it was, and whether to send again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from .._errors import bad_argument
+from .groups import peel
+from .hints import retry_after
+from .raised_answers import RaisedAnswer
+from .retry_info import RetryInfo
+from .safety import Kind, RetrySafety, may_pass_by
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_KEY: Final = "_aioretry_smithy_failure"
+"""The attribute of an exception with its :class:`Failure`."""
+
+
+class Failure:
+    """The judgement of one exception, for all who ask what to make of it.
+
+    It does not refer to the exception, which refers to it.
+    """
+
+    info: RetryInfo
+    """The exception's own Smithy attributes."""
+
+    reached_server: bool
+    """Whether a server has seen the request before the attempt failed.
+
+    For example it answered an earlier hop with a redirect, or an earlier send.
+    """
+
+    raised_by_caller = False
+    """Whether the caller's own object raised it, not the transport."""
+
+    connection_made: bool | None = None
+    """Whether there was the connection that a bug of a library broke; None: no bug."""
+
+    of_no_server = False
+    """Whether a hook or a middleware has failed, and no server had a part in it."""
+
+    queue: Literal["limit", "pool", "token"] | None = None
+    """The queue of this side that the request ended in, which is no server's doing."""
+
+    sibling_timed_out = False
+    """Whether the deadline of the call cut another request for the same answer."""
+
+    def __init__(self, cause: BaseException, learnt: Mapping[str, Any]) -> None:
+        self.kind = Kind.of(cause)
+        self.reached_server = self.kind.is_bad_redirect
+        self.read(cause)
+        vars(self).update(learnt)
+
+    def read(self, cause: BaseException) -> None:
+        """Read what the exception says itself, which a decorator may have changed."""
+        self.info = RetryInfo.of(cause)
+        self._raised = RaisedAnswer.of(cause)
+
+    def __reduce__(self) -> tuple[type, tuple[dict[str, Any]]]:
+        """Return what the exception does not tell: it may be read anywhere."""
+        told = {"_raised", "info", "kind"}
+        learnt = vars(self).items()
+        return dict, ({name: fact for name, fact in learnt if name not in told},)
+
+    @property
+    def safety(self) -> RetrySafety:
+        """What :func:`retry_safety` says."""
+        is_safe = self.info.is_retry_safe
+        if is_safe is None or self.raised_by_caller:
+            return self.safety_by_kind
+        return RetrySafety.YES if is_safe else RetrySafety.NO
+
+    @property
+    def safety_by_kind(self) -> RetrySafety:
+        """The same without regard to its ``is_retry_safe``.
+
+        For limiters and circuit breakers: a server that must not be asked again may be
+        down all the same.
+        """
+        info, status = self.info, self.status
+        may_pass = info.is_throttling_error or info.is_timeout_error
+        if (
+            self.raised_by_caller
+            or self.kind.is_permanent
+            or (self.kind.is_bug and self.connection_made is None)
+            or (info.fault == "client" and not may_pass)
+            or (status is not None and not may_pass_by(status))
+        ):
+            return RetrySafety.NO
+        return RetrySafety.YES if self.is_unprocessed else RetrySafety.MAYBE
+
+    @property
+    def forbids_retry(self) -> bool:
+        """Whether its ``is_retry_safe`` is False.
+
+        A rule that names its class may retry failures that are ``NO`` for other
+        reasons, but not this one.
+        """
+        return self.info.is_retry_safe is False
+
+    @property
+    def is_unprocessed(self) -> bool:
+        """Whether the server surely saw nothing of the request."""
+        return not self.reached_server and (
+            self.kind.is_before_sending
+            or self.connection_made is False
+            or self.queue is not None
+        )
+
+    @property
+    def is_of_server(self) -> bool:
+        """Whether it speaks of the server, or of the way to it.
+
+        Not one in a queue of this side, nor a mistake of the caller's, of a hook or of
+        a middleware.
+        """
+        if self.queue is not None or self.of_no_server:
+            return False
+        return self.safety_by_kind is not RetrySafety.NO
+
+    @property
+    def ran_out(self) -> bool:
+        """Whether a limit of time ended the request, or another for the same answer.
+
+        Also one in the queue of a connection pool or of a limit.
+        """
+        return self.kind.is_timeout or self.queue is not None or self.sibling_timed_out
+
+    @property
+    def broke_connection(self) -> bool:
+        """Whether the server cut a connection that was there."""
+        return self.kind.is_broken_connection and not self.raised_by_caller
+
+    @property
+    def answer(self) -> RaisedAnswer | None:
+        """The answer of a server or of a proxy that was raised; None without one.
+
+        What the caller's own object raised is an answer to something else.
+        """
+        return None if self.raised_by_caller else self._raised
+
+    @property
+    def status(self) -> int | None:
+        """The status of that answer."""
+        answer = self.answer
+        return None if answer is None else answer.status
+
+    @property
+    def answer_of_server(self) -> RaisedAnswer | None:
+        """That answer, if it is one of the server; a proxy's says nothing of it."""
+        answer = self.answer
+        return None if answer is None or answer.is_of_tunnel else answer
+
+    @property
+    def status_of_server(self) -> int | None:
+        """The status of the server that was raised."""
+        answer = self.answer_of_server
+        return None if answer is None else answer.status
+
+    def hint(self, now: float | None = None) -> float | None:
+        """Return the seconds that it asks to wait, or the answer in it.
+
+        Args:
+            now: The time of day when it came, as for :func:`.retry_after`.
+        """
+        if self.info.retry_after is not None:
+            return self.info.retry_after
+        answer = self.answer
+        return None if answer is None else retry_after(answer.headers, now=now)
+
+
+_NO_FAILURE: Final = Failure(Exception(), {})
+
+
+def failure_of(cause: BaseException | None) -> Failure:
+    """Return the judgement of an exception, or of the only one in a group.
+
+    That of None says nothing.
+    """
+    if cause is None:
+        return _NO_FAILURE
+    cause = peel(cause)
+    found = vars(cause).get(_KEY, {})
+    if isinstance(found, Failure):
+        found.read(cause)
+        return found
+    return Failure(cause, found)
+
+
+def judge(cause: BaseException) -> Failure:
+    """Return the same for an exception that was caught, which has it from now on."""
+    failure = failure_of(cause)
+    vars(peel(cause))[_KEY] = failure
+    return failure
+
+
+def stands_for(error: BaseException, cause: BaseException | None) -> None:
+    """Copy what is known of the queue and the server from *cause* to *error*."""
+    failure, behind = judge(error), failure_of(cause)
+    failure.queue, failure.reached_server = behind.queue, behind.reached_server
+
+
+def retry_safety(cause: BaseException) -> RetrySafety:
+    """Say whether a request that failed with *cause* may be sent again.
+
+    =========  ======================================================
+    safety     failure
+    =========  ======================================================
+    ``YES``    refused, unknown host, no connection in time,
+               a proxy that is not there or too busy,
+               :class:`UnprocessedRequestError`
+    ``NO``     bad certificate or fingerprint, bad URL, endless
+               redirects, a redirect of a body that cannot be sent
+               again, closed session, any exception from the caller's
+               own body or arguments, a bug, an open circuit,
+               cancellation, a status that is final
+    ``MAYBE``  disconnected, reset, timed out, an answer that is not
+               HTTP or incomplete, anything unknown
+    =========  ======================================================
+
+    A bug is a plain :class:`ValueError`, :class:`TypeError`, :class:`KeyError`,
+    :class:`RuntimeError`, :class:`AssertionError` or the like. Classes of libraries and
+    your own that derive from them, such as :class:`json.JSONDecodeError`, are
+    ``MAYBE``. One of ``aiohttp``, ``asyncio`` or ``uvloop`` while they connect is a
+    failed connection.
+
+    A :class:`aiohttp.ClientResponseError` that was raised for an answer is judged by
+    its status, also that of a proxy in place of a tunnel: a 5xx, 408 or 429 may pass,
+    any other status is final.
+
+    After a redirect the first hop was processed, so ``YES`` becomes ``MAYBE``, as it
+    does if a middleware or a decorator already sent the request within the attempt.
+    Smithy's retry information on the exception comes first: ``is_retry_safe`` means
+    ``YES`` or ``NO``; if it is None, a ``fault`` of the client that neither throttles
+    nor timed out is ``NO``. A group of one exception is judged as that exception.
+
+    Args:
+        cause: The exception of the attempt.
+
+    Returns:
+        The answer for the failure alone; it does not consider whether the request is
+        idempotent.
+
+    Raises:
+        ValueError: *cause* is no exception, such as the None of a response.
+
+    >>> retry_safety(TimeoutError())
+    <RetrySafety.MAYBE: 'maybe'>
+    >>> retry_safety(aiohttp.InvalidURL("http://"))
+    <RetrySafety.NO: 'no'>
+    """
+    if not isinstance(cause, BaseException):
+        raise bad_argument("cause", cause, "an exception")
+    return failure_of(cause).safety
+
+
+def is_unprocessed(cause: BaseException | None) -> bool:
+    """Say whether the server surely saw nothing of a request that failed.
+
+    True for a refused or timed out connection, a timeout in the queue of the session's
+    own pool, a name that does not resolve, a failed TLS handshake, a proxy
+    that refuses, a bad URL and :class:`UnprocessedRequestError`; never after a
+    redirect, nor if an earlier send within the attempt reached the server. An open
+    circuit does not count: test for :class:`FailFastError`.
+
+    Args:
+        cause: The exception of the attempt, or None.
+
+    >>> is_unprocessed(None)
+    False
+    """
+    return failure_of(cause).is_unprocessed
+
+
+def is_timeout(cause: BaseException | None) -> bool:
+    """Say whether an attempt failed because time ran out.
+
+    True for all of aiohttp's timeouts, from the connection to the body, and
+    for a timeout that the operating system reports.
+
+    Args:
+        cause: The exception of the attempt, or None.
+
+    >>> is_timeout(aiohttp.SocketTimeoutError()), is_timeout(None)
+    (True, False)
+    """
+    return failure_of(cause).kind.is_timeout

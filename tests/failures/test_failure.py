@@ -1,0 +1,198 @@
+"""The judgement of a failure: made once, found from the exception."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import weakref
+
+import aiohttp
+import pytest
+from chains import SAFELY, URL, refused, retrying, session
+
+from aioretry_smithy import (
+    CircuitBreaker,
+    CircuitBreakerClient,
+    DecoratingClient,
+    RetryBudget,
+    RetrySafety,
+    is_timeout,
+    is_unprocessed,
+    retry_safety,
+)
+from aioretry_smithy._failures.failure import failure_of, judge
+from aioretry_smithy._failures.safety import Kind
+from aioretry_smithy.testing import ScriptedTransport
+
+
+class RefusingError(Exception):
+    """Is not written on in the usual way."""
+
+    def __setattr__(self, name, value):
+        raise AttributeError(name)
+
+
+class TellingError(Exception):
+    """Makes its attributes when asked."""
+
+    def __getattr__(self, name):
+        if name == "is_retry_safe":
+            return True
+        raise AttributeError(name)
+
+
+class ReadingError(Exception):
+    """Makes them in the other way."""
+
+    def __getattribute__(self, name):
+        return True if name == "is_retry_safe" else super().__getattribute__(name)
+
+
+async def test_failure_of_a_call_is_judged_once(monkeypatch):
+    """Strategy, budget, breaker and log ask for the one judgement."""
+    judged = []
+
+    def of(cause):
+        judged.append(cause)
+        return make(cause)
+
+    make = Kind.of
+    monkeypatch.setattr(Kind, "of", of)
+    breaker = CircuitBreakerClient.new_decorator(CircuitBreaker("shop"))
+    again = retrying(SAFELY, limiter=RetryBudget())
+    async with session([first := refused(), 200], breaker, again) as client:
+        await client.get(URL)
+
+    assert [first] == judged
+
+
+@pytest.mark.parametrize(
+    "kind", [RefusingError, TellingError, ReadingError, TimeoutError]
+)
+def test_judgement_is_found_on_any_exception(kind):
+    """Also on one that refuses to be written on, or makes its attributes."""
+    cause = kind()
+    judge(cause).queue = "limit"
+
+    assert is_unprocessed(cause)
+    assert judge(cause) is failure_of(cause)
+
+
+@pytest.mark.parametrize("kind", [TellingError, ReadingError])
+def test_attributes_that_are_made_when_asked_are_read(kind):
+    """No class attribute tells of them."""
+    assert RetrySafety.YES is retry_safety(kind())
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_copy_knows_what_was_learnt(again):
+    """Its class and its attributes tell the rest, in any process."""
+    cause = aiohttp.ServerDisconnectedError()
+    judge(cause).queue = "token"
+    judge(cause).connection_made = False
+    made = again(cause)
+    if isinstance(made, bytes):
+        assert b"aioretry_smithy._failures" not in made
+        made = pickle.loads(made)
+    failure = failure_of(made)
+
+    assert made is not cause
+    assert ("token", False) == (failure.queue, failure.connection_made)
+    assert failure.broke_connection
+    assert RetrySafety.YES is retry_safety(made)
+
+
+def test_judgement_keeps_nothing_alive():
+    """It has no exception and no frames, and makes no cycle."""
+    cause = aiohttp.ServerDisconnectedError()
+    judge(cause)
+    kept, judged = weakref.ref(cause), judge(cause)
+    gc.disable()
+    try:
+        del cause
+        assert kept() is None
+    finally:
+        gc.enable()
+    assert judged.broke_connection
+
+
+def test_questions_leave_no_trace():
+    """Only a failure that was caught in a call has its judgement with it."""
+    cause = aiohttp.ServerDisconnectedError()
+    before = {**vars(cause)}
+    retry_safety(cause)
+    is_timeout(ExceptionGroup("tasks", [cause]))
+
+    assert before == vars(cause)
+
+
+def test_group_of_one_shares_the_judgement():
+    """What was learnt of the one holds for the other."""
+    cause = TimeoutError()
+    group = ExceptionGroup("tasks", [ExceptionGroup("more", [cause])])
+    judge(group).reached_server = True
+
+    assert judge(cause) is failure_of(group)
+    assert {} == vars(group)
+
+
+def test_error_raised_from_another_is_judged_by_itself():
+    """What it stands for was learnt of the other one."""
+    cause, other = TimeoutError(), aiohttp.ClientPayloadError()
+    judge(cause).raised_by_caller = True
+    other.__cause__ = cause
+
+    assert RetrySafety.NO is retry_safety(cause)
+    assert RetrySafety.MAYBE is retry_safety(other)
+
+
+def test_nothing_that_failed_says_nothing():
+    """There was an answer."""
+    failure = failure_of(None)
+
+    assert not failure.ran_out
+    assert not failure.forbids_retry
+    assert failure.status is failure.hint() is None
+    assert not is_timeout(None)
+
+
+def speaking(**said):
+    """Return a decorator that writes on the failures that pass."""
+
+    class Client(DecoratingClient):
+        async def execute(self, ctx, request):
+            try:
+                return await self.delegate.execute(ctx, request)
+            except aiohttp.ClientError as error:
+                vars(error).update(said)
+                raise
+
+    return Client
+
+
+@pytest.mark.parametrize(
+    ("said", "attempts"),
+    [({}, 2), ({"is_retry_safe": False}, 1), ({"fault": "client"}, 1)],
+)
+async def test_what_a_decorator_writes_on_a_failure_is_believed(said, attempts):
+    """The transport has judged the failure before."""
+    transport = ScriptedTransport([aiohttp.ServerDisconnectedError(), 200])
+    again = retrying(SAFELY)
+    async with session(transport, speaking(**said), again) as client:
+        if attempts == 1:
+            with pytest.raises(aiohttp.ServerDisconnectedError):
+                await client.get(URL)
+        else:
+            await client.get(URL)
+
+    assert attempts == len(transport.contexts)
+
+
+def test_hint_that_a_decorator_writes_is_kept():
+    """A status and headers are read from the exception as well."""
+    cause = aiohttp.ClientResponseError(None, (), status=503)
+    judge(cause)
+    cause.headers = {"Retry-After": "7"}
+
+    assert 7.0 == failure_of(cause).hint()
