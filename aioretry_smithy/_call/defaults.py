@@ -119,6 +119,9 @@ class RareCallFacts:
     own_mask: Mask | None = None
     """The mask of this call, where calls around or inside hide more."""
 
+    reads_whole_bodies: bool = False
+    """Whether each body is read whole within its attempt, as the settings say."""
+
     resends: int = 0
     """How many requests were sent again because a connection of the pool was broken."""
 

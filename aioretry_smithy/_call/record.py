@@ -102,6 +102,9 @@ class _RareFacts(NeverCopied):
     first_sent: float | None = None
     """When the attempt sent its first request, where a decorator set its timeout."""
 
+    preview_length: int | None = None
+    """How many characters of a text to keep of a body that is read by the transport."""
+
     race: Race | None = None
     """The part in a race of hedges; None where there was one request."""
 

@@ -251,6 +251,7 @@ def begin_beside(call: Call, record: Record) -> Exchange:
     sent = call.begin_request(record.begun_request)
     sent.began, sent.deadline = record.attempt_started, record.deadline
     sent.request_preview, sent.first_sent = record.request_preview, record.first_sent
+    sent.preview_length = record.preview_length
     return sent
 
 

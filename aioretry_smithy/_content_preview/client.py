@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from .._bodies.request_body import bytes_in_memory, form_charset, form_pairs
-from .._bodies.response_content import copy_head
+from .._bodies.response_preview import keep_preview
 from .._body_text import BodyHead, is_text, shortened
-from .._call.response_facts import headers_of
 from .._context.client import DecoratingClient, find_client
 from .._errors import bad_argument, check_int
 
@@ -65,13 +64,12 @@ class ContentPreviewingClient(DecoratingClient):
         )
         if preview != record.request_preview:
             record.request_preview = preview
+        if ctx.call.reads_whole_bodies:
+            # One that fails gets no further than where it is read.
+            record.preview_length = self._max_length
         response = await self.delegate.execute(ctx, request)
-        content_type = headers_of(response).get("Content-Type", "")
-        if is_text(content_type):
-            head = BodyHead(content_type, self._max_length)
-            if copy_head(response, head):
-                # That of a resend or a hedge, if one took the place of the first.
-                ctx.record.outcome.preview = head
+        # Of the record of a resend or a hedge, if one took the place of the first.
+        keep_preview(ctx.record, response, self._max_length)
         return response
 
     @classmethod

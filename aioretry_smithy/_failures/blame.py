@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 import aiohttp
+from aiohttp.http_exceptions import PayloadEncodingError
 
 from .._errors import raised_from
 from .frames import REQUEST, SENDING, frames_of
@@ -128,3 +129,10 @@ def _is_of_this_loop(connector: FrameType) -> bool:
     """Say whether a session is used in the event loop that it was made in."""
     loop = asyncio.get_running_loop()
     return getattr(connector.f_locals.get("self"), "_loop", loop) is loop
+
+
+def is_cut_body(cause: BaseException) -> bool:
+    """Say whether a body ended too early; not of one that cannot be decoded."""
+    return isinstance(cause, aiohttp.ClientPayloadError) and isinstance(
+        cause.__cause__, PayloadEncodingError
+    )

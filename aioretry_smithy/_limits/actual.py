@@ -35,7 +35,7 @@ def ask_for_actual(
 ) -> None:
     """Let what the user gave correct a charge.
 
-    That is after the body where a retrying client reads it, else now.
+    That is after the body where a strategy looks at it, else now.
     """
     actual = limit._actual
     if actual is None:
@@ -43,8 +43,8 @@ def ask_for_actual(
     call = ctx.call
     asked = _Asked(actual, limit, charge, ctx.record, _finder_of(response))
     if not await_body(call, asked):
-        was_buffered = getattr(call.retry_config, "buffer_response", False)
-        asked(call, response, whole_body(response) if was_buffered else None)
+        body = whole_body(response) if call.reads_whole_bodies else None
+        asked(call, response, body)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,6 +8,7 @@ import aiohttp
 
 from .._call.connection_end import end_with
 from .._call.response_facts import connection_of
+from .._failures.blame import is_cut_body
 from .._failures.failure import failure_of
 from .._failures.groups import peel
 
@@ -60,11 +61,13 @@ def give_back(place: Place, cause: BaseException | None) -> None:
 def was_dropped(cause: BaseException) -> bool:
     """Say whether the server, or its network, dropped a request for its load.
 
-    By a timeout, or a connection that was refused, cut or reset. Not by a wait in a
-    queue of this side, an unknown name, a bad certificate or a mistake of the caller's.
+    By a timeout, or a connection that was refused, cut or reset, also while the body
+    came. Not by a wait in a queue of this side, an unknown name, a bad certificate or a
+    mistake of the caller's.
     """
     failure, cause = failure_of(cause), peel(cause)
     is_lost = isinstance(cause, _LOST) and not isinstance(cause, _NOT_THE_LOAD)
+    is_lost = is_lost or is_cut_body(cause)
     return failure.is_of_server and (is_lost or failure.kind.is_timeout)
 
 

@@ -57,15 +57,17 @@ class CallAdapter(ABC):
         """Return the content for strategies to look at, bytes up to a *limit*."""
 
     @abstractmethod
+    async def whole(self, result: Result) -> None:
+        """Let all of *result* be here, if it comes over a connection."""
+
+    @abstractmethod
     async def read(
         self,
         ctx: ClientRequestContext,
         result: Result,
-        look: Callable[[Result], Awaitable[_T]] | None,
-        *,
-        whole: bool,
-    ) -> _T | None:
-        """Read a result within its attempt: whole, by *look*, or both.
+        look: Callable[[Result], Awaitable[_T]],
+    ) -> _T:
+        """Read what is wanted of a result within its attempt.
 
         Raises:
             Exception: That failed; so the attempt has failed, also in its log.
@@ -113,21 +115,24 @@ class HttpAdapter(CallAdapter):
         """Return the first *limit* bytes of a body; the response stays readable."""
         return await _content.read_head(response, limit)
 
+    async def whole(self, response: aiohttp.ClientResponse) -> None:
+        """Read a body whole, unless it is here; the response stays readable."""
+        if _content.whole_body(response) is None:
+            await _content.buffer(response)
+
     async def read(
         self,
         ctx: ClientRequestContext,
         response: aiohttp.ClientResponse,
-        look: Callable[[aiohttp.ClientResponse], Awaitable[_T]] | None,
-        *,
-        whole: bool,
-    ) -> _T | None:
-        """Read a body within its attempt: whole, by *look*, or both.
+        look: Callable[[aiohttp.ClientResponse], Awaitable[_T]],
+    ) -> _T:
+        """Read what is wanted of a body within its attempt.
 
         Raises:
             Exception: The body failed; so the attempt has failed, also in its log.
         """
         try:
-            looked = await read_within(ctx, response, look, whole=whole)
+            looked = await read_within(ctx, response, look)
         except Exception:
             forget_body(ctx.call)
             raise
@@ -180,15 +185,16 @@ class RpcAdapter(CallAdapter):
     async def content(self, result: Result, limit: int) -> Result:
         return result
 
+    async def whole(self, result: object) -> None:
+        pass
+
     async def read(
         self,
         ctx: ClientRequestContext,
         result: object,
-        look: Callable[[Result], Awaitable[_T]] | None,
-        *,
-        whole: bool,
-    ) -> _T | None:
-        return None if look is None else await look(result)
+        look: Callable[[Result], Awaitable[_T]],
+    ) -> _T:
+        return await look(result)
 
     def release(self, result: object, seconds: float, *, keep: bool = False) -> None:
         return None

@@ -115,6 +115,8 @@ class CommonRetryingClient(DecoratingClient[ClientT]):
         if call.defaults.no_retries:
             config = in_one_attempt(config)
         call.retry_config = config
+        if config.buffer_response or call.reads_whole_bodies:
+            call.reads_whole_bodies = config.buffer_response
         kind = TokenRetries if config.uses_tokens else StrategyRetries
         return kind(ctx, request, config, self._adapter)
 

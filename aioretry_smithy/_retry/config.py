@@ -108,8 +108,9 @@ class RetryConfig:
         max_retry_after: Seconds, >= 0. If the server asks for a longer wait, the call
             ends with its last outcome. None: only the deadline limits it.
         buffer_response: Whether the body of each response is read inside its attempt,
-            to its end and into memory. A body that breaks off or stalls is then a
-            failed attempt; otherwise the caller gets the error, as in aiohttp.
+            to its end and into memory, before decorators further in see it. A body that
+            breaks off or stalls is then a failed attempt, for circuit breakers and
+            limits too; otherwise the caller gets the error, as in aiohttp.
         retry_count_header: The header that tells the server how many attempts were made
             before this one, from the second attempt on. None: no such header.
         classifiers: Functions that tell a Smithy strategy whether a failure is worth a

@@ -103,13 +103,16 @@ class Retries:
         self.attempts_made += 1
         if self.owes_refund:
             self.owes_refund = False
-        if config.buffer_response or config.looks_at_content:
+        if config.looks_at_content and not config.buffer_response:
             will_read(call)
         self.attempt = new = AttemptContext(call, request, config.attempt_timeout)
         return new
 
     async def decide(self) -> Decision:
         """Decide what follows an attempt: a wait for the next one, or the end."""
+        if self.config.buffer_response:
+            # What did not come from the transport is not read yet.
+            await self.read(self.adapter.whole)
         call, record, limiter = self.call, self.attempt.record, self.config.limiter
         record.is_settled = True
         if self.cause is not None:
@@ -193,13 +196,12 @@ class Retries:
         """Say whether the deadline of the call, and no other limit, cut the attempt."""
         return failure_of(self.cause).ran_out and self.time_left() <= 0
 
-    async def read(self, look: Callable[[Any], Awaitable[_T]] | None = None) -> Any:
+    async def read(self, look: Callable[[Any], Awaitable[_T]]) -> _T | None:
         """Read what is wanted of a body; where that fails, the attempt has failed."""
         if self.result is NOTHING:
             return None
-        whole = self.config.buffer_response
         try:
-            return await self.adapter.read(self.attempt, self.result, look, whole=whole)
+            return await self.adapter.read(self.attempt, self.result, look)
         except Exception as cause:
             self.result, self.cause = NOTHING, cause
         return None

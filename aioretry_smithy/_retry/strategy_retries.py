@@ -39,8 +39,6 @@ class StrategyRetries(Retries):
     async def ask(self) -> Stop | None:
         """Ask one strategy after the other; a backoff means another attempt."""
         config: Any = self.config
-        if config.buffer_response:
-            await self.read()
         cause = self.cause
         if cause is not None and self.was_cut():
             return self.time_out()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from .._call.kinds import NOTHING
@@ -189,11 +188,9 @@ class TokenRetries(Retries):
 
     async def _read_code(self) -> str | None:
         has_code = self.result is not NOTHING and not self.succeeded()
-        look = partial(read_error_code, seconds=self.attempt.remaining())
-        if self.config.buffer_response:
-            code: str | None = await self.read(look if has_code else None)
-            return code
-        return await look(self.result) if has_code else None
+        if not has_code:
+            return None
+        return await read_error_code(self.result, seconds=self.attempt.remaining())
 
     def _asked_of_call(self, asked: float) -> float | None:
         """Return what a hint of one endpoint is for the next attempt, if it is one."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from yarl import URL
 
+from .._bodies.attempt_body import read_whole
 from .._bodies.request_body import prepare, refusal_behind
 from .._bodies.sent_content import SpentBodyError
 from .._call.origin import judge_request
@@ -42,7 +43,11 @@ class Transport(ForOneKind):
     async def execute(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
-        """Send the request, in the time that the context leaves."""
+        """Send the request, in the time that the context leaves.
+
+        A body that is wanted within the attempt is read as the last step, so that all
+        clients further out hear how it ended.
+        """
         record = ctx.record
         if record.route is not None and request.route is None:
             request = _on_its_route(record.route, request)
@@ -52,6 +57,8 @@ class Transport(ForOneKind):
             response = await self.failed(ctx, request, cause)
         else:
             answered(ctx, record, response)
+        if ctx.call.reads_whole_bodies:
+            await read_whole(ctx, response)
         return response
 
     @abstractmethod

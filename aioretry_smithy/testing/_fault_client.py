@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
+from .._bodies.attempt_body import read_whole
 from .._call.recorder import record_injected
 from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._context.recording import close_result, record_error, record_result
@@ -116,6 +117,9 @@ class FaultInjectingClient(DecoratingClient[HttpClient]):
             record_error(ctx, cause)
             close_result(ctx, response)
             raise
+        if ctx.attempt is not None and ctx.call.reads_whole_bodies:
+            # As the transport does; what is cut here stands for what the server sent.
+            await read_whole(ctx, response)
         return response
 
     def _struck_by(

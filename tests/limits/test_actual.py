@@ -108,7 +108,7 @@ async def test_outside_of_retries_it_is_asked_once(meter, beside):
 
 
 async def test_inside_a_hedge_it_is_asked_with_the_content(meter, beside):
-    """Of the winner; one that lost with an answer has none."""
+    """Each with its own, also one that lost with an answer."""
     chain = (
         limiting(meter.limit),
         *beside,
@@ -117,7 +117,7 @@ async def test_inside_a_hedge_it_is_asked_with_the_content(meter, beside):
     )
     await ask(session([after(1.5, 500), after(1.0, ANSWER)], *chain))
 
-    assert [(1, 500, None), (2, 200, USAGE)] == meter.asked
+    assert [(1, 500, b""), (2, 200, USAGE)] == meter.asked
     assert 27.0 == meter.spent
 
 
@@ -226,7 +226,7 @@ async def test_a_body_that_breaks_is_not_asked_about(meter, beside):
     assert 27.0 == meter.spent
 
 
-async def test_an_answer_that_a_decorator_has_replaced_has_no_content(meter):
+async def test_an_answer_that_a_decorator_has_replaced_has_its_own_content(meter):
     """What the caller reads did not come from the limit."""
 
     @client_decorator
@@ -237,11 +237,11 @@ async def test_an_answer_that_a_decorator_has_replaced_has_no_content(meter):
     chain = limiting(meter.limit), replacing, retrying(0.5, buffer_response=True)
     await ask(session([ANSWER], *chain))
 
-    assert [(1, 200, None)] == meter.asked
+    assert [(1, 200, USAGE)] == meter.asked
 
 
-async def test_a_failure_that_a_decorator_makes_of_an_answer_is_not_asked_about(meter):
-    """The attempt has failed."""
+async def test_an_answer_that_a_decorator_makes_a_failure_of_has_its_cost(meter):
+    """The server has done the work, whatever becomes of it."""
 
     @client_decorator
     async def strict(delegate, ctx, request):
@@ -253,7 +253,7 @@ async def test_a_failure_that_a_decorator_makes_of_an_answer_is_not_asked_about(
     with pytest.raises(aiohttp.ClientPayloadError):
         await ask(session([ANSWER], *chain))
 
-    assert [] == meter.asked
+    assert [(1, 200, USAGE)] == meter.asked
 
 
 async def test_a_call_that_is_cancelled_keeps_nothing(meter, beside):

@@ -73,7 +73,7 @@ async def test_timeout_of_a_strategy_that_looks_at_a_body_is_its_own():
         raise failure
 
     with pytest.raises(TimeoutError) as caught:
-        await HTTP.read(call, new_response(REQUEST), look, whole=False)
+        await HTTP.read(call, new_response(REQUEST), look)
 
     assert failure is caught.value
 

@@ -1,0 +1,451 @@
+"""A body that is wanted within the attempt is read by what stands innermost.
+
+So whoever stands further in than the retrying client hears how it ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+
+import aiohttp
+import pytest
+from chains import NOW, connected, retrying
+from until import until
+
+from aioretry_smithy import (
+    AttemptTimeoutError,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    CircuitState,
+    ConcurrencyLimit,
+    ConcurrencyLimitingClient,
+    ContentPreviewingClient,
+    EndpointGroup,
+    EndpointSelectionStrategy,
+    FailFastError,
+    HedgingClient,
+    LoggingClient,
+    OutlierDetection,
+    RateLimit,
+    RateLimitingClient,
+    RequestLog,
+    ResponseTimeoutError,
+    RetryConfig,
+    RetryStrategy,
+    RetryStrategyWithContent,
+    capture_logs,
+    client_decorator,
+    new_response,
+    request_options,
+)
+from aioretry_smithy.smithy import StandardRetryStrategy
+from aioretry_smithy.testing import FaultInjectingClient, InjectedFault
+
+SAFELY = RetryStrategy.failsafe(NOW)
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"
+WHOLE = [HEAD + b"good"]
+TRUNCATED = [HEAD + b"go", None]
+RESET = [HEAD + b"go", 0.01, ConnectionResetError]
+STALLED = [HEAD + b"go", 60.0]
+BROKEN = {"truncated": TRUNCATED, "reset": RESET, "stalled": STALLED}
+QUICK = 0.3
+
+broken = pytest.mark.parametrize("script", BROKEN.values(), ids=BROKEN)
+
+
+def buffering(attempts=2, strategy=SAFELY, **settings):
+    return retrying(
+        strategy,
+        max_total_attempts=attempts,
+        attempt_timeout=QUICK,
+        buffer_response=True,
+        **settings,
+    )
+
+
+async def get(session, path=""):
+    """Return the body of a response, or the class of what was raised."""
+    try:
+        async with session.get(path) as response:
+            return await response.read()
+    except (aiohttp.ClientError, asyncio.CancelledError) as error:
+        return type(error)
+
+
+def call_has_headers(logs):
+    """Say whether the first attempt of a call has its answer, but for the body."""
+    return any(child.response_status for log in logs for child in log.children)
+
+
+def noting(seen):
+    """Make a decorator of a user's, who notes what comes back."""
+
+    @client_decorator
+    async def note(delegate, ctx, request):
+        try:
+            response = await delegate.execute(ctx, request)
+        except BaseException as cause:
+            seen.append(type(cause))
+            raise
+        seen.append(response.status)
+        return response
+
+    return note
+
+
+@broken
+async def test_circuit_breaker_counts_a_failure(serve, script):
+    """And no success before."""
+    breaker = CircuitBreaker("orders")
+    inside = CircuitBreakerClient.new_decorator(breaker)
+    url = await serve(script)
+    async with connected(url, inside, buffering(4)) as session:
+        await get(session)
+
+    assert (0, 4) == (breaker.event_count.success, breaker.event_count.failure)
+
+
+async def test_circuit_opens_and_saves_the_rest_of_the_attempts(serve):
+    """Broken bodies are an outage like another."""
+    breaker = CircuitBreaker("orders", minimum_request_threshold=3)
+    inside = CircuitBreakerClient.new_decorator(breaker)
+    url = await serve(TRUNCATED)
+    async with connected(url, inside, buffering(9)) as session:
+        assert FailFastError is await get(session)
+
+    assert CircuitState.OPEN is breaker.state
+
+
+@broken
+async def test_limit_is_cut(serve, script):
+    """As it is where the answers do not come at all."""
+    limit = ConcurrencyLimit.aimd(initial=8)
+    inside = ConcurrencyLimitingClient.new_decorator(limit)
+    url = await serve(script)
+    async with connected(url, inside, buffering()) as session:
+        await get(session)
+
+    assert limit.limit < 8
+    assert 0 == limit.in_flight
+
+
+@broken
+async def test_endpoint_is_ejected(serve, script):
+    """The next attempt goes to another one."""
+    bad, good = await serve(script), await serve(WHOLE)
+    outliers = OutlierDetection(consecutive_failures=2)
+    group = EndpointGroup.of(
+        bad,
+        good,
+        selection=EndpointSelectionStrategy.in_order(),
+        outlier_detection=outliers,
+    )
+    async with connected(group, buffering(1)) as session:
+        bodies = [await get(session) for _ in range(3)]
+
+    assert b"good" not in bodies[:2]
+    assert b"good" == bodies[2]
+    assert [0, 0] == [each.in_flight for each in group.states.values()]
+
+
+@broken
+async def test_prometheus_counts_no_answer(serve, script):
+    """Each is an attempt that failed."""
+    pytest.importorskip("prometheus_client")
+    prometheus = importlib.import_module("aioretry_smithy.prometheus")
+    registry = importlib.import_module("prometheus_client").CollectorRegistry()
+    url = await serve(script)
+    inside = prometheus.MetricsClient.new_decorator(registry)
+    async with connected(url, inside, buffering()) as session:
+        await get(session)
+        host = f"{session._base_url.host}:{session._base_url.port}"
+
+    def attempts(status_class):
+        labels = {"host": host, "method": "GET", "status_class": status_class}
+        return registry.get_sample_value("aioretry_smithy_attempts_total", labels)
+
+    assert (None, 2.0) == (attempts("2xx"), attempts("error"))
+
+
+@broken
+async def test_span_of_an_attempt_has_the_error(serve, script):
+    """It ends with the body."""
+    pytest.importorskip("opentelemetry.sdk")
+    heard = importlib.import_module("heard").Heard()
+    url = await serve(script)
+    async with connected(url, heard.decorator(), buffering()) as session:
+        raised = await get(session)
+
+    assert [raised.__name__] * 2 == [
+        span.attributes["error.type"].rpartition(".")[2] for span in heard.spans()
+    ]
+
+
+@broken
+async def test_logger_of_attempts_tells_of_a_failure(serve, script, caplog):
+    """By its line, which is written when the body has ended."""
+    caplog.set_level(logging.DEBUG, "aioretry_smithy")
+    url = await serve(script)
+    async with connected(url, LoggingClient.new_decorator(), buffering()) as session:
+        raised = await get(session)
+    lines = [each for each in caplog.records if each.message.startswith("Response:")]
+
+    assert [logging.WARNING] * 2 == [line.levelno for line in lines]
+    assert all(raised.__name__ in line.message for line in lines)
+
+
+@broken
+async def test_own_decorator_hears_of_it(serve, script):
+    """An exception in place of a response; and of the next attempt a response."""
+    seen = []
+    url = await serve(script, WHOLE)
+    async with connected(url, noting(seen), buffering()) as session:
+        assert b"good" == await get(session)
+
+    assert 2 == len(seen)
+    assert issubclass(seen[0], aiohttp.ClientError)
+    assert 200 == seen[1]
+
+
+@broken
+async def test_hedge_is_sent_for_it(serve, script):
+    """Where the body of the first one breaks off, or does not come in time."""
+    url = await serve(script, WHOLE)
+    inside = HedgingClient.new_decorator(QUICK / 3)
+    async with connected(url, inside, buffering(1)) as session:
+        async with session.get("") as response:
+            assert b"good" == await response.read()
+        log = RequestLog.of(response)
+
+    assert [False, True] == [child.is_hedge for child in log.children]
+    assert 200 == log.children[1].response_status
+
+
+async def test_body_of_the_request_that_lost_is_not_read_on(serve):
+    """It is closed while it is read, and nothing is left open."""
+    url = await serve([HEAD + b"go", 60.0], WHOLE)
+    inside = HedgingClient.new_decorator(QUICK / 3)
+    async with connected(url, inside, buffering(1)) as session:
+        assert b"good" == await get(session)
+        assert not session.connector._acquired
+
+
+@broken
+async def test_actual_cost_is_not_asked_of_it(serve, script):
+    """The estimate stands; of what came whole it is asked with the body."""
+    asked = []
+    limit = RateLimit(
+        1e-3,
+        burst=100,
+        cost=lambda ctx, request: 10,
+        actual=lambda log, content: asked.append(content),
+    )
+    inside = RateLimitingClient.new_decorator([limit])
+    url = await serve(script, WHOLE)
+    async with connected(url, inside, buffering()) as session:
+        assert b"good" == await get(session)
+
+    assert [b"good"] == asked
+
+
+@broken
+async def test_settings_of_a_block_count(serve, script):
+    """As those of the client; and the other way round."""
+    seen = []
+    url = await serve(script, WHOLE, script)
+    buffered = RetryConfig(
+        SAFELY, max_total_attempts=2, attempt_timeout=QUICK, buffer_response=True
+    )
+    plain = RetryConfig(SAFELY, max_total_attempts=2, attempt_timeout=QUICK)
+    async with connected(url, noting(seen), retrying(plain)) as session:
+        with request_options(retry=buffered):
+            assert b"good" == await get(session)
+        assert 200 == seen[-1]
+        assert issubclass(await get(session), aiohttp.ClientError)
+
+    assert [200, 200] == seen[1:]
+
+
+async def test_smithy_strategy_hears_of_it_too(serve):
+    """It classifies the failure, as any other."""
+    seen = []
+    url = await serve(TRUNCATED, WHOLE)
+    strategy = StandardRetryStrategy()
+    async with connected(url, noting(seen), buffering(3, strategy)) as session:
+        assert b"good" == await get(session)
+
+    assert [aiohttp.ClientPayloadError, 200] == seen
+
+
+class Looking(RetryStrategyWithContent):
+    def __init__(self):
+        self.seen = []
+
+    def should_retry(self, ctx, cause, content):
+        self.seen.append(content)
+        return NOW if cause is not None else None
+
+
+async def test_strategy_sees_the_content_after_it_was_read(serve):
+    """None of the attempt that failed."""
+    seen, looking = [], Looking()
+    url = await serve(TRUNCATED, WHOLE)
+    async with connected(url, noting(seen), buffering(2, looking)) as session:
+        assert b"good" == await get(session)
+
+    assert [aiohttp.ClientPayloadError, 200] == seen
+    assert [None, b"good"] == looking.seen
+
+
+async def test_attempt_that_was_cut_names_its_limit(serve):
+    """While its body was read; the next one has its own time."""
+    url = await serve(STALLED, WHOLE)
+    async with connected(url, buffering()) as session, session.get("") as response:
+        cause = RequestLog.of(response).children[0].response_cause
+
+    assert AttemptTimeoutError is type(cause)
+    assert "attempt 1 had 0.300 s, which passed while its body was read" in str(cause)
+
+
+async def test_deadline_of_the_call_ends_the_reading(serve):
+    """It is a failure for the breaker too, and the log keeps the answer."""
+    breaker, seen = CircuitBreaker("orders"), []
+    inside = CircuitBreakerClient.new_decorator(breaker)
+    around = retrying(SAFELY, buffer_response=True)
+    url = await serve(STALLED)
+    timeout = aiohttp.ClientTimeout(total=QUICK)
+    with capture_logs() as logs:
+        async with connected(
+            url, noting(seen), inside, around, timeout=timeout
+        ) as session:
+            assert ResponseTimeoutError is await get(session)
+
+    assert [ResponseTimeoutError] == seen
+    assert 1 == breaker.event_count.failure
+    assert (200, "deadline") == (logs[0].response_status, str(logs[0].stop_reason))
+
+
+async def test_caller_who_gives_up_ends_the_reading(serve):
+    """At once; nothing counts it, and no connection is left."""
+    breaker, seen = CircuitBreaker("orders"), []
+    inside = CircuitBreakerClient.new_decorator(breaker)
+    url, around = await serve(STALLED), retrying(SAFELY, buffer_response=True)
+    with capture_logs() as logs:
+        async with connected(url, noting(seen), inside, around) as session:
+            call = asyncio.ensure_future(get(session))
+            await until(lambda: call_has_headers(logs))
+            call.cancel()
+
+            assert asyncio.CancelledError is await call
+            assert not session.connector._acquired
+
+    assert [asyncio.CancelledError] == seen
+    assert (0, 0) == (breaker.event_count.success, breaker.event_count.failure)
+    assert "cancelled" == str(logs[0].stop_reason)
+    assert [200] == [child.response_status for child in logs[0].children]
+
+
+@pytest.mark.parametrize(
+    ("method", "script"),
+    [
+        ("GET", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
+        ("HEAD", b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"),
+        ("GET", b"HTTP/1.1 204 No Content\r\n\r\n"),
+        ("GET", b"HTTP/1.1 304 Not Modified\r\nContent-Length: 4\r\n\r\n"),
+    ],
+    ids=["0 bytes", "HEAD", "204", "304"],
+)
+async def test_what_has_no_body_is_a_success(serve, method, script):
+    """There is nothing to wait for."""
+    seen = []
+    url = await serve([script])
+    async with (
+        connected(url, noting(seen), buffering()) as session,
+        session.request(method, "") as response,
+    ):
+        assert b"" == await response.read()
+
+    assert [response.status] == seen
+
+
+async def test_switched_protocol_is_never_read(echoing):
+    """A websocket works as ever."""
+    seen = []
+    async with (
+        connected(echoing, noting(seen), buffering(1)) as session,
+        session.ws_connect("") as socket,
+    ):
+        await socket.send_str("hello")
+
+        assert "hello" == await socket.receive_str()
+
+    assert [101] == seen
+
+
+@broken
+async def test_preview_has_what_came_of_a_body(serve, script):
+    """As far as that is, in the log of the attempt that it broke."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n\r\n"
+    inside = ContentPreviewingClient.new_decorator(20)
+    url = await serve([head + b"go", *script[1:]], [head + b"good"])
+    async with connected(url, inside, buffering()) as session, session.get("") as got:
+        children = RequestLog.of(got).children
+
+    assert ["go", "good"] == [each.response_content_preview for each in children]
+
+
+async def test_injected_cut_is_a_failure_further_out(serve):
+    """A fault stands for the server, whose body is read within the attempt."""
+    breaker = CircuitBreaker("orders")
+    inside = CircuitBreakerClient.new_decorator(breaker)
+    fault = InjectedFault.cut_body(after=2)
+    faults = FaultInjectingClient.new_decorator(fault)
+    url = await serve(WHOLE)
+    async with connected(url, faults, inside, buffering(3)) as session:
+        assert aiohttp.ClientPayloadError is await get(session)
+        assert not session.connector._acquired
+
+    assert (0, 3) == (breaker.event_count.success, breaker.event_count.failure)
+
+
+async def test_cut_around_the_attempts_is_of_what_the_caller_reads(serve):
+    """No attempt has failed by then."""
+    faults = FaultInjectingClient.new_decorator(InjectedFault.cut_body(after=2))
+    url = await serve(WHOLE)
+    async with connected(url, buffering(3), faults) as session:
+        response = await session.get("")
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await response.read()
+
+    assert 1 == RequestLog.of(response).total_attempts
+
+
+async def test_response_from_elsewhere_is_read_too(serve):
+    """What a decorator fetched by itself is read before the attempt is over."""
+    there, seen = await serve(TRUNCATED, WHOLE), []
+    async with aiohttp.ClientSession() as other:
+
+        @client_decorator
+        async def fetch(delegate, ctx, request):
+            return await other.get(there)
+
+        async with connected(None, fetch, noting(seen), buffering()) as session:
+            assert b"good" == await get(session, "http://localhost/")
+
+    assert [200, 200] == seen
+
+
+async def test_body_that_is_no_stream_is_read_whole():
+    """A response that never touched the network has all of it."""
+    seen = []
+
+    @client_decorator
+    async def answer(delegate, ctx, request):
+        return new_response(request, 200, body=b"made")
+
+    async with connected(None, answer, noting(seen), buffering()) as session:
+        assert b"made" == await get(session, "http://localhost/")
+
+    assert [200] == seen
