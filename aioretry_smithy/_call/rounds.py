@@ -70,7 +70,7 @@ class FailedAttempt(NamedTuple):
         if failed is None:
             # A decorator of the user's own has raised it.
             failed = call.loop.time()
-        if not failure_of(cause).broke_connection:
+        if cause is None or not failure_of(cause).broke_connection:
             return cls(record.started, failed, is_break=False)
         if record is call:
             # The request that it has ended with, where there is one.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+import aiohttp
+
 from .._errors import bad_argument
 from .groups import peel
 from .hints import retry_after
 from .raised_answers import RaisedAnswer
-from .retry_info import RetryInfo
+from .retry_info import NAMES, RetryInfo, may_tell
 from .safety import Kind, RetrySafety, may_pass_by
 
 if TYPE_CHECKING:
@@ -26,6 +28,9 @@ class Failure:
 
     info: RetryInfo
     """The exception's own Smithy attributes."""
+
+    speaks: bool
+    """Whether the exception has any, or an answer: a decorator may change these."""
 
     reached_server: bool
     """Whether a server has seen the request before the attempt failed.
@@ -58,10 +63,15 @@ class Failure:
         """Read what the exception says itself, which a decorator may have changed."""
         self.info = RetryInfo.of(cause)
         self._raised = RaisedAnswer.of(cause)
+        self.speaks = (
+            isinstance(cause, aiohttp.ClientResponseError)
+            or not NAMES.isdisjoint(vars(cause))
+            or may_tell(type(cause))
+        )
 
     def __reduce__(self) -> tuple[type, tuple[dict[str, Any]]]:
         """Return what the exception does not tell: it may be read anywhere."""
-        told = {"_raised", "info", "kind"}
+        told = {"_raised", "info", "kind", "speaks"}
         learnt = vars(self).items()
         return dict, ({name: fact for name, fact in learnt if name not in told},)
 
@@ -182,12 +192,13 @@ def failure_of(cause: BaseException | None) -> Failure:
     """
     if cause is None:
         return _NO_FAILURE
-    cause = peel(cause)
-    found = vars(cause).get(_KEY, {})
-    if isinstance(found, Failure):
+    own = vars(cause := peel(cause))
+    found = own.get(_KEY, {})
+    if not isinstance(found, Failure):
+        return Failure(cause, found)
+    if found.speaks or not NAMES.isdisjoint(own):
         found.read(cause)
-        return found
-    return Failure(cause, found)
+    return found
 
 
 def judge(cause: BaseException) -> Failure:

@@ -44,7 +44,7 @@ class Trace:
     It must not outlive the look at the failure: frames have bodies and responses.
     """
 
-    __slots__ = ("links",)
+    __slots__ = ("frames", "links")
 
     def __init__(self, cause: BaseException) -> None:
         self.links: list[Frames] = []
@@ -53,11 +53,7 @@ class Trace:
             self.links.append(frames_of(link))
             # Not the context: that may be the failure of an earlier call.
             link = link.__cause__
-
-    @property
-    def frames(self) -> Frames:
-        """Those of the failure, then those of its causes."""
-        return [each for link in self.links for each in link]
+        self.frames = [each for link in self.links for each in link]
 
     def has(self, place: Place) -> bool:
         """Say whether the failure came through a function."""

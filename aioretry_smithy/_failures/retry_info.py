@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from inspect import isfunction
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -43,10 +42,6 @@ class RetryInfo(NamedTuple):
     @classmethod
     def of(cls, error: object) -> RetryInfo:
         """Read the attributes of *error*; missing or invalid ones get the default."""
-        kind: type = type(error)
-        written = vars(error) if isinstance(error, BaseException) else _NAMES
-        if _NAMES.isdisjoint(written) and not _may_tell(kind):
-            return _NO_INFO
         wait = _attribute(error, "retry_after")
         fault = _attribute(error, "fault")
         return cls(
@@ -71,15 +66,13 @@ class RetryInfo(NamedTuple):
         )
 
 
-_NO_INFO: Final = RetryInfo()
-_NAMES: Final = frozenset(RetryInfo.__annotations__)
+NAMES: Final = frozenset(RetryInfo.__annotations__)
 
 
-@lru_cache(maxsize=256)
-def _may_tell(kind: type) -> bool:
+def may_tell(kind: type[BaseException]) -> bool:
     """Say whether a class has any of these attributes, or makes them when asked."""
     makes = hasattr(kind, "__getattr__") or isfunction(kind.__getattribute__)
-    return makes or any(hasattr(kind, name) for name in _NAMES)
+    return makes or any(hasattr(kind, name) for name in NAMES)
 
 
 def _attribute(error: object, name: str) -> object:

@@ -189,10 +189,21 @@ async def test_what_a_decorator_writes_on_a_failure_is_believed(said, attempts):
     assert attempts == len(transport.contexts)
 
 
-def test_hint_that_a_decorator_writes_is_kept():
+def test_hint_that_a_decorator_writes_is_read():
     """A status and headers are read from the exception as well."""
-    cause = aiohttp.ClientResponseError(None, (), status=503)
+    cause = aiohttp.ClientResponseError(None, (), status=200)
     judge(cause)
-    cause.headers = {"Retry-After": "7"}
+    cause.status, cause.headers = 503, {"Retry-After": "7"}
 
     assert 7.0 == failure_of(cause).hint()
+
+
+def test_what_is_no_longer_written_is_no_longer_believed():
+    """It had been read before."""
+    cause = aiohttp.ServerDisconnectedError()
+    judge(cause)
+    cause.is_retry_safe = True
+    said = retry_safety(cause)
+    del cause.is_retry_safe
+
+    assert (RetrySafety.YES, RetrySafety.MAYBE) == (said, retry_safety(cause))
