@@ -9,9 +9,8 @@ from __future__ import annotations
 from itertools import dropwhile
 from typing import TYPE_CHECKING
 
-from .._errors import RefusedRequestError
 from .._failures.blame import broken_connection_is_made, is_of_user_code
-from .._failures.failure import is_unprocessed, judge
+from .._failures.failure import failure_of, judge
 from .._failures.frames import REQUEST, Trace, was_answered
 from .._failures.pool_queue import note_wait_in_pool
 from .recorder import cause_of
@@ -107,7 +106,8 @@ def _ran_before(record: Record, cause: BaseException) -> bool:
     earlier = cause_of(record)
     if earlier is None or earlier is cause:
         return False
-    return not (isinstance(earlier, RefusedRequestError) or is_unprocessed(earlier))
+    failure = failure_of(earlier)
+    return not (failure.kind.is_refusal or failure.is_unprocessed)
 
 
 def _comes_from_body(trace: Trace) -> bool:

@@ -38,9 +38,9 @@ def is_throttled(call: Call, record: Record, cause: Exception | None) -> bool:
 
 def status_judged(record: Record, cause: Exception | None) -> int | None:
     """Return the status of a server that an outcome is judged by; None without one."""
-    return (
-        record.outcome.status if cause is None else failure_of(cause).status_of_server
-    )
+    if cause is None:
+        return record.outcome.status
+    return failure_of(cause).status_of_server
 
 
 def asked_for(call: Call, record: Record, cause: Exception | None) -> float | None:

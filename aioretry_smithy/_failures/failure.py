@@ -57,6 +57,7 @@ class Failure:
         self.kind = Kind.of(cause)
         self.reached_server = self.kind.is_bad_redirect
         self.read(cause)
+        self._of = id(cause)
         vars(self).update(learnt)
 
     def read(self, cause: BaseException) -> None:
@@ -69,11 +70,18 @@ class Failure:
             or may_tell(type(cause))
         )
 
+    def is_of(self, cause: BaseException) -> bool:
+        """Say whether it is that of an exception, and not of one that is its copy."""
+        return self._of == id(cause)
+
+    def learnt(self) -> dict[str, Any]:
+        """Return what the exception does not tell."""
+        told = {"_of", "_raised", "info", "kind", "speaks"}
+        return {name: fact for name, fact in vars(self).items() if name not in told}
+
     def __reduce__(self) -> tuple[type, tuple[dict[str, Any]]]:
-        """Return what the exception does not tell: it may be read anywhere."""
-        told = {"_raised", "info", "kind", "speaks"}
-        learnt = vars(self).items()
-        return dict, ({name: fact for name, fact in learnt if name not in told},)
+        """Return what may be read anywhere, also without this class."""
+        return dict, (self.learnt(),)
 
     @property
     def safety(self) -> RetrySafety:
@@ -196,6 +204,8 @@ def failure_of(cause: BaseException | None) -> Failure:
     found = own.get(_KEY, {})
     if not isinstance(found, Failure):
         return Failure(cause, found)
+    if not found.is_of(cause):
+        return Failure(cause, found.learnt())
     if found.speaks or not NAMES.isdisjoint(own):
         found.read(cause)
     return found

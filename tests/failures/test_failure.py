@@ -22,6 +22,7 @@ from aioretry_smithy import (
     retry_safety,
 )
 from aioretry_smithy._failures.failure import failure_of, judge
+from aioretry_smithy._failures.kept_cause import without_frames
 from aioretry_smithy._failures.safety import Kind
 from aioretry_smithy.testing import ScriptedTransport
 
@@ -101,6 +102,18 @@ def test_copy_knows_what_was_learnt(again):
     assert ("token", False) == (failure.queue, failure.connection_made)
     assert failure.broke_connection
     assert RetrySafety.YES is retry_safety(made)
+
+
+@pytest.mark.parametrize("again", [copy.copy, without_frames])
+def test_copy_has_a_judgement_of_its_own(again):
+    """What is learnt of one later says nothing of the other."""
+    cause = aiohttp.ServerDisconnectedError()
+    judge(cause).queue = "token"
+    made = again(cause)
+    judge(made).reached_server = True
+
+    assert is_unprocessed(cause)
+    assert not is_unprocessed(made)
 
 
 def test_judgement_keeps_nothing_alive():
