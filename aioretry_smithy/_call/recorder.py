@@ -132,11 +132,12 @@ def record_end_of_body(call: Call, outcome: Outcome) -> None:
 
 
 def record_failed_body(call: Call, outcome: Outcome, cause: BaseException) -> bool:
-    """Record that reading the body of a response failed; say whether that counts."""
+    """Judge why reading a body failed, and record it; say whether that counts."""
     if outcome.ended is None or outcome.body_ended is not None:
         return False
     if with_outcome(call, outcome) is None:
         return False
+    judge(cause)
     outcome.body_ended = call.loop.time()
     outcome.cause = KeptCause(cause) if call.is_over else cause
     if call.waiters:
