@@ -17,7 +17,6 @@ from .recorder import cause_of
 
 if TYPE_CHECKING:
     from .._failures.failure import Failure
-    from .._failures.frames import Frames
     from .call import Call
     from .record import Record
 
@@ -43,20 +42,19 @@ def judge_request(cause: BaseException, record: Record) -> None:
     # If aiohttp renames its method some day, the wait counts as one for the server.
     if failure.kind.is_timeout and trace.has(_POOL):
         note_wait_in_pool(cause)
-    request = [*dropwhile(lambda each: each[0] != REQUEST, trace.links[0])]
-    # Without one, a mock or we have raised it.
-    if request:
-        _judge_side(cause, failure, trace, request)
+    _judge_side(failure, cause, trace)
     if not record.was_sent:
         from_aiohttp = trace.has(REQUEST)
         was_sent = trace.went_out() if from_aiohttp else not failure.is_unprocessed
         record.was_sent = was_sent
 
 
-def _judge_side(
-    cause: BaseException, failure: Failure, trace: Trace, frames: Frames
-) -> None:
-    """Judge a failure by the *frames* from the request of aiohttp inwards."""
+def _judge_side(failure: Failure, cause: BaseException, trace: Trace) -> None:
+    """Judge which side a failure came from, by what aiohttp had begun to do."""
+    frames = [*dropwhile(lambda each: each[0] != REQUEST, trace.links[0])]
+    if not frames:
+        # Raised by a mock or by us, before aiohttp.
+        return
     (_, frame), *inside = frames
     request = frame.f_locals.get("req")
     # aiohttp keeps the answered hops in "history". If that is renamed some day, a
