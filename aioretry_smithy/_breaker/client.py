@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from .._bodies.attempt_body import read_head_of
 from .._call.rounds import FailedAttempt
 from .._context.client import ClientT, DecoratingClient, HttpClient
+from .._context.holdings import holdings_of, is_held
 from .._context.recording import close_result, record_error, record_result
 from .._dry_run import DryRun
 from .._errors import bad_argument, unqualified
@@ -68,38 +69,59 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
     async def execute(self, ctx: ClientRequestContext, request: Request) -> Any:
         """Ask the circuit breaker, send the request, and report the outcome."""
         try:
-            record, breaker = ctx.record, self._circuit_breakers.of(request)
+            breaker = self._circuit_breakers.of(request)
+            if breaker is not None and breaker._state.window is None:
+                breaker = _unless_held(ctx, breaker)
             permit = None if breaker is None else breaker.try_request()
-            if permit is None and breaker is not None:
+        except BaseException as error:
+            record_error(ctx, error)
+            raise
+        if breaker is None or permit is None:
+            return await self._go_without(ctx, request, breaker)
+        ctx.record.was_refused = False
+        if permit.is_trial:
+            holdings_of(ctx).add(breaker)
+        try:
+            try:
+                result = await self.delegate.execute(ctx, request)
+            except Exception as cause:
+                await self._report(ctx, breaker, permit, None, cause)
+                raise
+            except BaseException:
+                breaker.on_ignored(permit)
+                raise
+            try:
+                known = self._verdicts
+                if known and known.get(result.status) and not ctx.record.has_moved:
+                    breaker.on_success(permit)
+                else:
+                    await self._report(ctx, breaker, permit, result)
+            except BaseException:
+                close_result(ctx, result)
+                raise
+        finally:
+            if permit.is_trial:
+                ctx.holdings.remove(breaker)
+        return result
+
+    async def _go_without(
+        self,
+        ctx: ClientRequestContext,
+        request: Request,
+        breaker: CircuitBreaker | None,
+    ) -> Any:
+        """Send a request that no circuit breaker is asked about, or refuse it."""
+        try:
+            if breaker is not None:
                 if self._dry_run is None:
                     return await self._refuse(ctx, request, breaker)
                 self._dry_run.refused(request, FailFastError(breaker, breaker.retry_in))
         except BaseException as error:
             record_error(ctx, error)
             raise
-        if record.was_refused:
-            # A decorator outside has sent it here before, and it was refused then.
-            record.was_refused = False
-        if breaker is None or permit is None:
-            return await self.delegate.execute(ctx, request)
-        try:
-            result = await self.delegate.execute(ctx, request)
-        except Exception as cause:
-            await self._report(ctx, breaker, permit, None, cause)
-            raise
-        except BaseException:
-            breaker.on_ignored(permit)
-            raise
-        try:
-            verdicts = self._verdicts
-            if verdicts and verdicts.get(result.status) and not ctx.record.has_moved:
-                breaker.on_success(permit)
-            else:
-                await self._report(ctx, breaker, permit, result)
-        except BaseException:
-            close_result(ctx, result)
-            raise
-        return result
+        # A decorator outside may have sent it here before, and it was refused then.
+        ctx.record.was_refused = False
+        return await self.delegate.execute(ctx, request)
 
     async def _refuse(
         self, ctx: ClientRequestContext, request: Request, breaker: CircuitBreaker
@@ -246,6 +268,20 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         enforce = "" if self._dry_run is None else ", enforce=False"
         settings = f"{label}{asked!r}, strategy={self._strategy!r}{fallback}{enforce}"
         return f"{type(self).__name__}({settings})"
+
+
+def _unless_held(
+    ctx: ClientRequestContext, breaker: CircuitBreaker
+) -> CircuitBreaker | None:
+    """Return an open circuit that is to be asked; None for a request in its trial.
+
+    What counts for the circuit is the outcome of the attempt around.
+    """
+    if is_held(ctx, breaker):
+        return None
+    # Its listeners are part of the attempt.
+    holdings_of(ctx)
+    return breaker
 
 
 async def _returned(ctx: ClientRequestContext, result: Result, limit: int) -> Content:

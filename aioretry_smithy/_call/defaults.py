@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .._request.endpoint import Endpoint
     from .._request.service import Service
     from .kept_requests import DroppedRequests
-    from .kinds import Cut
+    from .kinds import Cut, Holdings
     from .stop_reason import RetryStopReason
 
 
@@ -100,6 +100,9 @@ class RareCallFacts:
 
     has_queued: bool = False
     """Whether a request has waited in the queue of a limit."""
+
+    holdings: Holdings = None
+    """What it holds outside of its attempts, for the calls inside."""
 
     options: Any = None
     """The options of the blocks of code around the call."""

@@ -14,6 +14,9 @@ Result: TypeAlias = Any
 Cut: TypeAlias = Any
 """What cancels a function at a deadline; the room of functions knows its class."""
 
+Holdings: TypeAlias = Any
+"""What an attempt holds; the room of contexts knows its class."""
+
 
 class Nothing(Enum):
     """Marks a result that is missing, since None may be a result."""

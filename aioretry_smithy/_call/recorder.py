@@ -274,6 +274,8 @@ def end_call(call: Call, raised: BaseException | None = None) -> None:
     for sent in call.sent:
         if sent.outcome is not outcome or not sent.is_settled:
             _let_go(sent, raised)
+    if call.holdings is not None:
+        call.holdings.end()
     if call.waiters:
         call.wake()
 

@@ -14,7 +14,7 @@ from .._log.request_log import log_of
 from .._text import printable
 
 if TYPE_CHECKING:
-    from .._call.kinds import Cut, Request
+    from .._call.kinds import Cut, Holdings, Request
     from .._log.request_log import RequestLog
     from .._request.endpoint import Endpoint
     from .._request.request import HttpRequest
@@ -48,6 +48,9 @@ class ClientRequestContext(Context):
 
         @property
         def call(self) -> CallContext: ...
+
+    if TYPE_CHECKING:
+        holdings: Holdings
 
     attempt: int | None
     """Which attempt of the call this is, from 1; None on the root."""
@@ -152,7 +155,10 @@ class ClientRequestContext(Context):
             request: What this attempt sends.
             timeout: Seconds that it may take, or None for no limit of its own.
         """
-        return AttemptContext(self.call, request, timeout)
+        derived = AttemptContext(self.call, request, timeout)
+        # Nobody says when it is over.
+        derived.derived_from = self
+        return derived
 
     def __repr__(self) -> str:
         attempt = "" if self.attempt is None else f", attempt {self.attempt}"
@@ -184,6 +190,8 @@ class AttemptContext(ClientRequestContext):
     record: Exchange
     attempt: int
     cut: Cut = None
+    derived_from: ClientRequestContext | None = None
+    holdings: Holdings = None
     timeout: float | None
 
     def __init__(
@@ -217,6 +225,7 @@ class AttemptContext(ClientRequestContext):
         """Return a context for another request of the same attempt."""
         other = copy(self)
         other.record, other.attempt = record, record.number - self.call.resends
+        other.holdings = None
         return other
 
 

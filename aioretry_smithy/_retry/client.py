@@ -81,7 +81,10 @@ class CommonRetryingClient(DecoratingClient[ClientT]):
                     retries.result = await self._attempt(attempt, attempt.request)
                 except Exception as cause:
                     retries.cause = cause
-                decision = await retries.decide()
+                deciding = retries.decide()
+                if attempt.holdings is not None:
+                    deciding = attempt.holdings.end_after(deciding)
+                decision = await deciding
                 if not decision.stops:
                     decision = await retries.wait(decision)
             if retries.owes_refund:

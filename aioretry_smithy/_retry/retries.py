@@ -301,6 +301,8 @@ class Retries:
         if self.result is not NOTHING:
             self.adapter.close(self.result)
         is_first = not self.attempts_made
+        if self.attempt is not self.ctx and self.attempt.holdings is not None:
+            self.attempt.holdings.end()
         record_break(self.call, error, self.cause, self.refusal, is_first=is_first)
         self.result, self.cause = NOTHING, None
         self.forget_earlier()
