@@ -6,14 +6,17 @@ import math
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
+from .._call.kinds import NOTHING
 from .._clock import loop_time
 from .._context.client import DecoratingClient, HttpClient
+from .._context.holdings import holdings_of, is_held
 from .._context.recording import close_result, record_error
 from .._dry_run import DryRun
 from .._errors import bad_argument
 from .._request.keys import OneForAll, PerKey, host_key
 from .concurrency_limit import ConcurrencyLimit
 from .errors import ConcurrencyLimitError
+from .held_place import HeldPlace, unless_held
 from .queued import check_timeout, note_queue, unsent
 from .samples import give_back, give_back_after_body
 from .standby import LateRequest, Standby
@@ -74,10 +77,13 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         place: Place | None = None
         try:
             limit = self._limits.of(request)
-            if limit is not None:
+            if limit is not None and not is_held(ctx, limit):
+                holdings = holdings_of(ctx)
                 place = limit._try_enter_in(ctx.call.loop)
                 if place is None:
                     place = await self._wait(ctx, request, limit)
+                if place is not None:
+                    place = HeldPlace(place, holdings, limit)
         except BaseException as error:
             record_error(ctx, error)
             raise
@@ -96,6 +102,8 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
     ) -> Place | None:
         """Wait for a place; where nothing is enforced return at once, perhaps without.
 
+        It needs none once an attempt around holds one.
+
         Raises:
             ConcurrencyLimitError: There is none in time.
         """
@@ -111,11 +119,11 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
             late.refuse()
             return None
         if may_wait:
-            place = await limit._wait(until)
+            place = await unless_held(limit._wait(until), ctx, (limit,))
             note_queue(ctx, started)
             if place is not None:
                 ctx.record.first_sent = loop_time()
-                return place
+                return None if place is NOTHING else place
         limit._refuse(ctx)
         # A variable would keep the error alive, since the error keeps this frame.
         raise self._refusal(limit, loop_time() - started, request)

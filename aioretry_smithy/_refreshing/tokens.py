@@ -8,6 +8,7 @@ from contextvars import Context, ContextVar
 from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakKeyDictionary
 
+from .._context.holdings import FetchHoldings
 from .._errors import UnprocessedRequestError
 from .._failures.failure import judge
 from .._failures.kept_cause import without_frames
@@ -40,6 +41,7 @@ class Flight:
     """A fetch of a token that several calls may wait for."""
 
     __slots__ = (
+        "holdings",
         "is_over",
         "task",
         "tokens",
@@ -51,6 +53,9 @@ class Flight:
     task: Task[Token]
     """The task that fetches."""
 
+    holdings: FetchHoldings
+    """What is held by those who wait."""
+
     is_over: bool
     """Whether the fetch is over, though tasks that it began may go on."""
 
@@ -60,6 +65,7 @@ class Flight:
     def __init__(self, tokens: Tokens) -> None:
         self.tokens = tokens
         self.is_over = False
+        self.holdings = FetchHoldings()
         self.was_failure_given: bool = False
         self.traceback: TracebackType | None = None
         self.waiting: int = 0
@@ -74,6 +80,7 @@ class Flight:
         """
         task, failure = self.task, None
         self.waiting += 1
+        holder = self.holdings.join()
         try:
             await asyncio.wait([task], timeout=seconds)
             if not task.done():
@@ -87,6 +94,7 @@ class Flight:
             raise self._own(failure)
         finally:
             self.waiting -= 1
+            self.holdings.leave(holder)
             if not self.waiting:
                 self._end()
             # The traceback of what is raised has this frame: no cycle.
@@ -196,6 +204,7 @@ class Tokens:
         """
         context, around = Context(), _fetching.get()
         context.run(_fetching.set, (*around, flight))
+        flight.holdings.enter_in(context)
         # It may begin, and even end, before this returns.
         task = asyncio.get_running_loop().create_task(
             self._fetched(flight), context=context
