@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
+from .._call.kinds import NOTHING
 from .._call.recorder import begin_after_wait
 from .._clock import NEAR, loop_time
 from .._context.client import DecoratingClient, HttpClient
+from .._context.holdings import holdings_of
 from .._context.recording import record_error
 from .._dry_run import DryRun
 from .._errors import bad_argument
@@ -17,6 +20,7 @@ from .._request.keys import OneForAll, PerKey, service_key
 from .actual import ask_for_actual
 from .cost import keep_charge
 from .errors import RateLimitError
+from .held_place import unless_held
 from .queued import check_timeout, note_queue, unsent
 from .rate_gate import Passage, RateGate, gate_of
 
@@ -74,30 +78,38 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
             RateLimitError: The turn does not come in time.
             Exception: What the delegate or a function of the user's raises.
         """
-        turn: RatePermit | None = None
         try:
             gate = self._gates.of(request)
-            if gate is not None:
-                turn = gate.try_pass(ctx.call.loop.time())
-                if turn is None:
-                    turn = await self._wait(ctx, request, gate)
         except BaseException as error:
             record_error(ctx, error)
             raise
+        if gate is None:
+            return await self.delegate.execute(ctx, request)
+        holdings = holdings_of(ctx)
+        try:
+            turn = gate.try_pass(ctx, ctx.call.loop.time())
+            if turn is None:
+                turn = await self._wait(ctx, request, gate)
+        except BaseException as error:
+            record_error(ctx, error)
+            raise
+        holdings.add(*gate.limits)
         try:
             response = await self.delegate.execute(ctx, request)
         except BaseException as cause:
-            if turn is not None:
-                _learn_from_failure(turn, cause)
+            _learn_from_failure(turn, cause)
             raise
-        if turn is not None:
-            _learn_from_answer(ctx, turn, response)
+        finally:
+            holdings.remove(*gate.limits)
+        _learn_from_answer(ctx, turn, response)
         return response
 
     async def _wait(
         self, ctx: ClientRequestContext, request: HttpRequest, gate: RateGate
     ) -> RatePermit:
         """Wait for a turn at each limit, unless nothing is enforced.
+
+        Where an attempt around has a turn, that of the request is on credit.
 
         Raises:
             RateLimitError: It does not come in time.
@@ -111,8 +123,12 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
         deadline = started + call.time_of(call)
         if self._dry_run is not None:
             return await _rehearse(self._dry_run, ctx, request, gate, latest, deadline)
+        waiting = gate.wait(ctx, request, latest, deadline)
         try:
-            passage = await gate.wait(ctx, request, latest, deadline)
+            passage = await unless_held(waiting, ctx, gate.not_held(ctx))
+            if passage is NOTHING:
+                passage = await gate.wait(ctx, request, latest, deadline)
+                passage = replace(passage, waited=loop_time() - started)
         except RateLimitError as error:
             note_queue(ctx, started)
             unsent(error)

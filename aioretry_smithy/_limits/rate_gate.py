@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from .._clock import NEAR, loop_time
+from .._context.holdings import is_held
 from .._errors import bad_argument
 from .bucket import Charge
 from .cost import cost_of
 from .errors import RateLimitError
 from .line import take_now, wait_in
-from .rate_limit import RateLimit
+from .rate_limit import Admission, RateLimit
 from .resets import Resets
 
 if TYPE_CHECKING:
@@ -39,6 +41,15 @@ class Price(NamedTuple):
 
     limit: RateLimit
     cost: float
+
+    is_on_credit: bool = False
+    """Whether an attempt around has a turn there, so that the request waits for none.
+    """
+
+    @property
+    def has_turn(self) -> bool:
+        """Whether the request has to wait for a turn; what costs nothing has not."""
+        return self.cost > 0 and not self.is_on_credit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,9 +113,11 @@ class RateGate:
         is_alone = len(self.limits) == 1 and self.limits[0]._is_plain
         self._only = self.limits[0]._line if is_alone else None
 
-    def try_pass(self, now: float) -> RatePermit | None:
+    def try_pass(self, ctx: ClientRequestContext, now: float) -> RatePermit | None:
         """Let a request pass that need not wait, where nothing has to be asked."""
-        return None if self._only is None else self._only.try_take(now)
+        if self._only is None or is_held(ctx, self.limits[0]):
+            return None
+        return self._only.try_take(now)
 
     async def wait(
         self,
@@ -152,7 +165,7 @@ class RateGate:
             cost = cost_of(limit._cost, ctx, request)
             if cost > limit._burst:
                 raise RateLimitError(limit, math.inf, cost=cost, burst=limit._burst)
-            prices.append(Price(limit, cost))
+            prices.append(Price(limit, cost, is_held(ctx, limit)))
         return prices
 
     def _last_turn(
@@ -165,7 +178,14 @@ class RateGate:
             Exception: A function of the user's has raised it.
         """
         shared = self.shared
-        return None if shared is None else (shared, shared._shared_turn(ctx, request))
+        if shared is None:
+            return None
+        turn = shared._shared_turn(ctx, request)
+        return shared, (partial(_uncounted, turn) if is_held(ctx, shared) else turn)
+
+    def not_held(self, ctx: ClientRequestContext) -> list[RateLimit]:
+        """Return the limits at which no attempt around has a turn."""
+        return [each for each in self.limits if not is_held(ctx, each)]
 
     def untaken(self) -> Passage:
         """Return what only tells the limits of an answer."""
@@ -196,6 +216,12 @@ async def pass_all(prices: list[Price], latest: float, deadline: float) -> Passa
         limit, turn = latest_of(prices)
         raise RateLimitError(limit, turn - loop_time())
     return _passage(prices, turns, loop_time() - started)
+
+
+async def _uncounted(turn: SharedTurn, latest: float, deadline: float) -> Admission:
+    """Take a turn of a storage, if there is one now, and go out in any case."""
+    await turn(loop_time(), deadline)
+    return Admission(is_given=True, seconds=0.0)
 
 
 async def _wait_for_last(
@@ -249,14 +275,16 @@ async def _ask(rehearsed: Rehearsed, last: LastTurn, deadline: float) -> Rehears
 
 def costs_of(prices: list[Price]) -> Costs:
     """Return the queue and the cost of a request for each limit that it pays."""
-    return [(limit._line, cost) for limit, cost in prices if cost > 0]
+    return [(each.limit._line, each.cost) for each in prices if each.has_turn]
 
 
 def latest_of(prices: list[Price]) -> tuple[RateLimit, float]:
     """Return the limit where a request that comes now has its turn last, and when."""
     now = loop_time()
     turns = [
-        (limit, limit._line.forecast(now, cost)) for limit, cost in prices if cost > 0
+        (each.limit, each.limit._line.forecast(now, each.cost))
+        for each in prices
+        if each.has_turn
     ]
     return max(turns, key=lambda each: each[1])
 
@@ -267,11 +295,18 @@ def _passage(
     taken, now = iter(turns), loop_time()
     return Passage(
         tuple(
-            (limit, next(taken) if cost > 0 else limit._line.rule.take(now, 0.0))
-            for limit, cost in prices
+            (each.limit, next(taken) if each.has_turn else _unasked(each, now))
+            for each in prices
         ),
         waited,
     )
+
+
+def _unasked(price: Price, now: float) -> Turn:
+    """Take a turn that is not waited for."""
+    limit, cost, _ = price
+    rule = limit._line.rule
+    return rule.take_early(now, cost) if cost > 0 else rule.take(now, 0.0)
 
 
 def gate_of(name: str, limits: object) -> RateGate:

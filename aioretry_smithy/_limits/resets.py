@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .._call.response_facts import headers_of
 from .._clock import NEAR, loop_time
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .rule import Reply
+
+
+_NOTHING: Final = -math.inf, -math.inf
 
 
 class Resets:
@@ -37,6 +40,7 @@ class Resets:
         "_reset_at",
         "_round",
         "_scatter",
+        "_told",
         "wake",
     )
 
@@ -48,6 +52,8 @@ class Resets:
         # Not infinite until the answer to a probe says more.
         self._reset_at = self._probe_at = -math.inf
         self._is_probed = False
+        # The same of what others were told while the probe was out.
+        self._told = _NOTHING
         self._scatter = Scatter()
         # The number that all probes have until one of them is answered.
         self._round = 1
@@ -72,7 +78,8 @@ class Resets:
             # The server does the counting.
             return self
         self._probe_at = now + self._max_wait
-        self._is_probed = True
+        if not self._is_probed:
+            self._is_probed, self._told = True, _NOTHING
         return Probe(self, self._round)
 
     def take_early(self, now: float, cost: float) -> Resets:
@@ -98,20 +105,27 @@ class Resets:
     def close(self, now: float, seconds: float) -> None:
         """Let no request go out for some seconds; earlier calls hold too."""
         waits = min(seconds, self._max_wait)
+        then, reset_at, probe_at = now + waits, *self._told
         if waits < seconds:
-            self._probe_at = max(self._probe_at, now + waits)
+            self._probe_at = max(self._probe_at, then)
+            self._told = reset_at, max(probe_at, then)
         else:
-            self._reset_at = max(self._reset_at, now + waits)
-        self._scatter.begin(now + waits, waits)
+            self._reset_at = max(self._reset_at, then)
+            self._told = max(reset_at, then), probe_at
+        self._scatter.begin(then, waits)
 
     def open(self, probed: int) -> bool:
-        """Let all go out; return False if a probe has been answered before."""
+        """Let all go out, but for what others were told since the probe went out.
+
+        Return False if a probe has been answered before.
+        """
         if probed != self._round:
             return False
         self._round += 1
-        self._reset_at = self._probe_at = -math.inf
+        self._reset_at, self._probe_at = self._told
         self._is_probed = False
-        self._scatter.begin(loop_time(), self._max_wait)
+        if self._told == _NOTHING:
+            self._scatter.begin(loop_time(), self._max_wait)
         return True
 
     def lose_probe(self, probed: int) -> None:
