@@ -13,6 +13,7 @@ from .._clock import loop_time
 from .._context.chain import check_inside
 from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._context.context import AttemptContext
+from .._context.holdings import hand_over
 from .._errors import ResponseTimeoutError, bad_argument, check_int, is_finite
 from .._failures.failure import failure_of, stands_for
 from .._failures.pool_queue import IN_POOL, was_in_pool
@@ -209,6 +210,7 @@ def _end(attempt: AttemptContext) -> None:
     record.is_settled = True
     if not call.is_settled:
         call.outcome = record.outcome
+    hand_over(attempt, attempt.parent)
 
 
 def _timed_out(call: Call, cause: BaseException) -> ResponseTimeoutError:

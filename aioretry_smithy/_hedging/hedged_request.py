@@ -11,6 +11,7 @@ from .._call.recorder import begin_beside, record_race, record_superseded
 from .._call.time_limits import time_left
 from .._clock import loop_time
 from .._context.context import AttemptContext
+from .._context.holdings import hand_over
 from .._failures.failure import failure_of, judge
 from .._failures.kept_cause import drop_frames
 from .._failures.safety import RetrySafety
@@ -93,6 +94,8 @@ class HedgedRequest:
             await self._end()
         except BaseException as error:
             self._standing.close()
+            for sent in self._sent:
+                sent.let_go()
             # A coroutine that is thrown away must not wait.
             await self._end(0 if isinstance(error, GeneratorExit) else 1)
             raise
@@ -261,6 +264,7 @@ class HedgedRequest:
         """Give the attempt the log of what counts, and return or raise that."""
         best = self._standing.best
         self._ctx.record, self._ctx.attempt = best.ctx.record, best.ctx.attempt
+        hand_over(best.ctx, self._ctx)
         if best is not self._last:
             record_race(self._call)
         response = best.response
@@ -268,6 +272,7 @@ class HedgedRequest:
         was_sent = timed_out = False
         for sent in self._sent:
             if sent is not best:
+                sent.let_go()
                 drop_frames(sent.cause)
                 was_sent |= sent.is_sent and sent.ctx.log.sent
                 timed_out |= failure_of(sent.cause).ran_out

@@ -67,6 +67,11 @@ class SentRequest:
         self.task.add_done_callback(_discard)
         self.task.cancel()
 
+    def let_go(self) -> None:
+        """Hold nothing any more for the calls that were made inside."""
+        if self.is_sent and self.ctx.holdings is not None:
+            self.ctx.holdings.end()
+
     def settle(self) -> None:
         """Let the log be complete, after the request was given up."""
         task = self.task
