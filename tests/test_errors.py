@@ -63,6 +63,19 @@ def test_an_open_circuit_says_when_it_may_be_tried(retry_in, message):
     assert retry_in == error.retry_in
 
 
+def test_half_open_circuit_says_that_it_is_tried():
+    """Also when the trial is over by then, and in another process."""
+    breaker = CircuitBreaker("shop")
+    breaker.enter_state(CircuitState.HALF_OPEN)
+    breaker.try_request()
+    error = FailFastError(breaker, 2.5)
+    breaker.enter_state(CircuitState.CLOSED)
+
+    expected = "circuit breaker 'shop' is half open: a trial is under way"
+    for each in error, copy.copy(error), pickle.loads(pickle.dumps(error)):
+        assert f"{expected}, next trial in 2.500 s" == str(each)
+
+
 def test_bad_arguments_have_one_form():
     """Name, value and condition stand where they always stand."""
     error = bad_argument("delay", "1", "a number")

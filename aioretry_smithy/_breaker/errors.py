@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .._errors import RefusedRequestError
+from .state import CircuitState
 
 if TYPE_CHECKING:
     from .breaker import CircuitBreaker
@@ -36,13 +37,19 @@ class FailFastError(RefusedRequestError):
 
     _snapshots = _KEPT
 
+    _is_half_open: bool
+
     def __init__(
         self, circuit_breaker: CircuitBreaker, retry_in: float | None = None
     ) -> None:
         super().__init__(circuit_breaker, retry_in)
         self.circuit_breaker = circuit_breaker
         self.retry_in = retry_in
+        # By the time that it is shown the circuit may be closed.
+        state = getattr(circuit_breaker, "state", None)
+        self._is_half_open = state is CircuitState.HALF_OPEN
 
     def __str__(self) -> str:
         when = "" if self.retry_in is None else f", next trial in {self.retry_in:.3f} s"
-        return f"circuit breaker {self.circuit_breaker.name!r} is open{when}"
+        state = "half open: a trial is under way" if self._is_half_open else "open"
+        return f"circuit breaker {self.circuit_breaker.name!r} is {state}{when}"
