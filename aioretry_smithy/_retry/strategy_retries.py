@@ -46,6 +46,7 @@ class StrategyRetries(Retries):
             answer = config.strategy.should_retry(self.attempt, cause)
         else:
             answer = first_answer(self._answers())
+        # Most answers are none, or the backoff of the last one.
         if answer is not self._backoff and isinstance(answer, Awaitable):
             answer = await answer
         if self.cause is not cause:
