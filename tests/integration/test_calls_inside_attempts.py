@@ -129,6 +129,29 @@ class TestOpenBodies:
 
         assert 0 == shop.limit.in_flight
 
+    async def test_strategy_around_a_decorator_with_a_task(self, serving, shop):
+        """The place was taken in that task, and is the attempt's all the same."""
+
+        @client_decorator
+        async def in_a_task(delegate, ctx, request):
+            return await asyncio.create_task(delegate.execute(ctx, request))
+
+        class Asking(RetryStrategy):
+            async def should_retry(self, ctx, cause):
+                if ctx.request.url.path != "/orders" or ctx.log.response_status == 200:
+                    return None
+                await shop.ask()
+                return NOW
+
+        server = await serving(shop.respond)
+        async with (
+            shop.open(server, outside=[in_a_task], strategy=Asking()) as client,
+            client.get("/orders") as response,
+        ):
+            assert 200 == response.status
+
+        assert 0 == shop.limit.in_flight
+
     async def test_decorator_around_hedges_where_nothing_retries(self, serving, shop):
         """It has the answer of the one that won."""
         asked = []
