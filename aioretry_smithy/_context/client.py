@@ -113,7 +113,10 @@ class DecoratingClient(ForOneKind, Generic[ClientT]):
     """
 
     delegate: ClientT
-    """The next client inwards."""
+    """The next client inwards.
+
+    Another one may be put here at any time; it gets the requests from then on.
+    """
 
     _is_retrying: ClassVar[bool] = False
     """Whether it retries, so that there may be no other such client in a chain."""
@@ -132,7 +135,12 @@ class DecoratingClient(ForOneKind, Generic[ClientT]):
     """Names to hide in logs, besides the usual secrets."""
 
     def __init__(self, delegate: ClientT) -> None:
-        self.delegate = recorded(delegate)
+        self.delegate = delegate
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "delegate":
+            value = recorded(value)
+        super().__setattr__(name, value)
 
     async def execute(self, ctx: ClientRequestContext, request: Request) -> Any:
         """Send the request on."""

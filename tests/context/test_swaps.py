@@ -14,6 +14,7 @@ from aioretry_smithy import (
     RetryConfig,
     RetryingClient,
     RetryStrategy,
+    capture_logs,
     unwrap,
 )
 from aioretry_smithy.testing import ScriptedTransport
@@ -79,6 +80,51 @@ async def test_another_delegate_counts_from_the_next_attempt_on():
         response = await client.get(URL)
 
     assert (200, []) == (response.status, other.unused)
+
+
+class Answering:
+    """A client of the user's own, which may answer with anything."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    async def execute(self, ctx, request):
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+async def test_failure_of_another_delegate_is_recorded():
+    """A client of the user's own is put into a chain that has been built."""
+    failure = LookupError()
+    async with session([], retrying()) as client:
+        unwrap(client, RetryingClient).delegate = Answering(failure)
+        with capture_logs() as logs, pytest.raises(LookupError):
+            await client.get(URL)
+
+    assert repr(failure) == repr(logs[0].children[0].response_cause)
+
+
+async def test_answer_of_another_delegate_is_recorded():
+    """It is looked at as that of any client: what is no response is refused."""
+    async with session([], retrying()) as client:
+        unwrap(client, RetryingClient).delegate = Answering("a text")
+        with pytest.raises(TypeError, match="Answering returned a str"):
+            await client.get(URL)
+
+
+async def test_outcome_of_the_delegate_of_a_dataclass_is_recorded():
+    """A class whose constructor is made for it has its delegate recorded, too."""
+
+    @dataclass
+    class Named(DecoratingClient):
+        delegate: object
+
+    ctx, failure = begin(), LookupError()
+    with pytest.raises(LookupError):
+        await Named(Answering(failure)).execute(ctx, REQUEST)
+
+    assert failure is ctx.log.response_cause
 
 
 async def test_property_chooses_the_delegate_of_each_call():
