@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from .._call.rounds import status_judged
@@ -15,7 +16,7 @@ from .._shown import shown
 from ..smithy.shared import Shared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from .._call.record import Record
     from .._context.context import ClientRequestContext
@@ -74,6 +75,12 @@ async def notify(
             await answer
     except Exception:
         _logger.warning("%r raised, which is ignored", limiter, exc_info=True)
+
+
+def until_it_waits(notifying: Coroutine[object, None, None]) -> None:
+    """Notify a limiter where nothing can be awaited; what it waits for is lost."""
+    with closing(notifying), suppress(StopIteration):
+        notifying.send(None)
 
 
 def _is_failure(record: Record, cause: Exception | None, wanted: bool) -> bool | None:

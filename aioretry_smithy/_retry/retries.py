@@ -17,7 +17,7 @@ from .._failures.kept_cause import drop_frames
 from .._listeners import tell
 from .break_off import deadline_passed, record_break, record_stop
 from .elsewhere import ELSEWHERE, overrules, without_wait
-from .limiter import acquired, notify, report
+from .limiter import acquired, notify, report, until_it_waits
 from .replaced_outcome import ReplacedOutcome, is_refused_body
 from .wait import AT_ONCE, NOT_REPLAYABLE, SUCCEEDED, Stop, plan_wait
 
@@ -306,7 +306,12 @@ class Retries:
         record_break(self.call, error, self.cause, self.refusal, is_first=is_first)
         self.result, self.cause = NOTHING, None
         self.forget_earlier()
-        await (self.refund() if self.owes_refund else self._end_retry())
+        giving_back = self.refund() if self.owes_refund else self._end_retry()
+        if isinstance(error, GeneratorExit):
+            # A coroutine that is thrown away must not wait.
+            until_it_waits(giving_back)
+        else:
+            await giving_back
 
     async def refund(self) -> None:
         """Give back what a retry has cost, because it is not made after all."""

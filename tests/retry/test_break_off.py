@@ -6,9 +6,17 @@ import asyncio
 
 import pytest
 from balanced import Fleet, call, group_of, state_of
-from chains import Always, refused, retrying, retrying_session
+from chains import Always, after, refused, retrying, retrying_session, session
 
-from aioretry_smithy import Backoff, RequestLog, RetryStrategy, capture_logs
+from aioretry_smithy import (
+    Backoff,
+    ConcurrencyLimit,
+    ConcurrencyLimitingClient,
+    RequestLog,
+    RetryLimiter,
+    RetryStrategy,
+    capture_logs,
+)
 from aioretry_smithy._retry.break_off import keep_as_context
 
 
@@ -65,6 +73,41 @@ async def test_cancelled_between_attempts():
 
     assert ("cancelled", 2.0) == (logs[0].stop_reason, logs[0].children[0].delay)
     assert 0 == state_of(group, "a").in_flight
+
+
+class Unhurried(RetryLimiter):
+    """Gives each permit at once, and takes its time over what it is told."""
+
+    def __init__(self):
+        self.heard = []
+
+    def acquire(self, ctx, cause):
+        return True
+
+    async def release(self, ctx):
+        self.heard.append("release")
+        await asyncio.sleep(1.0)
+
+    async def on_retry_end(self, ctx):
+        self.heard.append("end")
+        await asyncio.sleep(1.0)
+
+
+@pytest.mark.parametrize(("waits", "heard"), [([], "release"), ([9.1], "end")])
+async def test_call_that_is_thrown_away_does_not_wait_for_a_limiter(waits, heard):
+    """In a wait or in a retry it is told, and clients further out give back theirs."""
+    limiter, limit = Unhurried(), ConcurrencyLimit.fixed(1)
+    answers = [503, after(9.0, 200)]
+    limiting = ConcurrencyLimitingClient.new_decorator(limit)
+    async with session(answers, retrying(9.0, limiter=limiter), limiting) as client:
+        coroutine = client._request("GET", "http://a.example/")
+        coroutine.send(None)
+        for seconds in waits:
+            await asyncio.sleep(seconds)
+            coroutine.send(None)
+        coroutine.close()
+
+    assert ([heard], 0) == (limiter.heard, limit.in_flight)
 
 
 def test_context_that_there_is_stays():
