@@ -17,7 +17,7 @@ from .._failures.kept_cause import drop_frames
 from .._failures.safety import RetrySafety
 from .._retry.call_adapter import HTTP
 from .._retry.config import RETRY_COUNT_HEADER
-from .._retry.limiter import acquired, notify
+from .._retry.limiter import acquired, notify, until_it_waits
 from .sent_request import SentRequest, Standing, came_from_server
 
 if TYPE_CHECKING:
@@ -257,8 +257,13 @@ class HedgedRequest:
                 sent.settle()
             for sent in self._sent:
                 permit, sent.permit = sent.permit, None
-                if self._limiter is not None and permit is not None:
-                    await notify(self._limiter, self._limiter.on_retry_end, permit)
+                if self._limiter is None or permit is None:
+                    continue
+                telling = notify(self._limiter, self._limiter.on_retry_end, permit)
+                if turns:
+                    await telling
+                else:
+                    until_it_waits(telling)
 
     def _hand_over(self) -> aiohttp.ClientResponse:
         """Give the attempt the log of what counts, and return or raise that."""

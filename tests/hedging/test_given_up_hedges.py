@@ -9,7 +9,7 @@ import weakref
 import pytest
 from chains import URL, after, retrying, session, twice
 from left_over import nothing_to_collect
-from limiters import Recording
+from limiters import Recording, Unhurried
 from races import hedging, race, sent, stubborn, watched
 
 from aioretry_smithy import (
@@ -253,6 +253,21 @@ class TestCancellation:
             await asyncio.sleep(0)
 
             assert {asyncio.current_task()} == asyncio.all_tasks()
+
+    async def test_a_call_that_is_thrown_away_does_not_wait_for_a_limiter(self):
+        """It is told of each hedge that had a permit."""
+        limiter = Unhurried()
+        answers = [after(9.0, 200)] * 3
+        decorator = hedging(0.5, max_hedges=2, limiter=limiter)
+        async with session(answers, decorator) as client:
+            coroutine = client._request("GET", URL)
+            for _ in range(3):
+                coroutine.send(None)
+                await asyncio.sleep(0.6)
+            coroutine.close()
+            await asyncio.sleep(0)
+
+        assert ["end", "end"] == limiter.heard
 
     async def test_the_task_of_the_caller_is_left_alone(self):
         """Nothing that the race does looks to it like a cancellation."""

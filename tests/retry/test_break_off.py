@@ -7,13 +7,13 @@ import asyncio
 import pytest
 from balanced import Fleet, call, group_of, state_of
 from chains import Always, after, refused, retrying, retrying_session, session
+from limiters import Unhurried
 
 from aioretry_smithy import (
     Backoff,
     ConcurrencyLimit,
     ConcurrencyLimitingClient,
     RequestLog,
-    RetryLimiter,
     RetryStrategy,
     capture_logs,
 )
@@ -73,24 +73,6 @@ async def test_cancelled_between_attempts():
 
     assert ("cancelled", 2.0) == (logs[0].stop_reason, logs[0].children[0].delay)
     assert 0 == state_of(group, "a").in_flight
-
-
-class Unhurried(RetryLimiter):
-    """Gives each permit at once, and takes its time over what it is told."""
-
-    def __init__(self):
-        self.heard = []
-
-    def acquire(self, ctx, cause):
-        return True
-
-    async def release(self, ctx):
-        self.heard.append("release")
-        await asyncio.sleep(1.0)
-
-    async def on_retry_end(self, ctx):
-        self.heard.append("end")
-        await asyncio.sleep(1.0)
 
 
 @pytest.mark.parametrize(("waits", "heard"), [([], "release"), ([9.1], "end")])

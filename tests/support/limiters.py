@@ -38,3 +38,21 @@ class Recording(RetryLimiter):
 
     def on_failure(self, ctx: Any, cause: Any) -> Any:
         self.heard.append(f"failure {ctx.attempt} {type(cause).__name__}")
+
+
+class Unhurried(RetryLimiter):
+    """Gives each permit at once, and takes its time over what it is told."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def acquire(self, ctx: Any, cause: Any) -> bool:
+        return True
+
+    async def release(self, ctx: Any) -> None:
+        self.heard.append("release")
+        await asyncio.sleep(1.0)
+
+    async def on_retry_end(self, ctx: Any) -> None:
+        self.heard.append("end")
+        await asyncio.sleep(1.0)
