@@ -225,8 +225,10 @@ class Retries:
         self._replaced = ReplacedOutcome.of(call, record, self.result, self.cause)
         try:
             passed = await self._let_go(record, seconds)
-            record.delay = seconds = max(seconds, passed)
-            record.delay -= await pause(call, seconds - passed)
+            rest = seconds - passed
+            if rest < 0 and self.config.listeners:
+                record.delay = seconds = passed
+            record.delay = seconds - await pause(call, rest)
             held_up = await self.admit()
         except BaseException:
             record.delay = call.loop.time() - started

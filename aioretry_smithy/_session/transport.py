@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import aiohttp
 
     from .._call.call import Call
+    from .._call.kinds import Result
     from .._call.record import Record
     from .._call.route import Route
     from .._context.context import ClientRequestContext
@@ -51,15 +52,24 @@ class Transport(ForOneKind):
         record = ctx.record
         if record.route is not None and request.route is None:
             request = _on_its_route(record.route, request)
+        response: Result = None
+        failure: BaseException | None = None
         try:
             response = await self.start(ctx, request)
         except BaseException as cause:
-            response = await self.failed(ctx, request, cause)
+            # Dealt with outside of this block, it is the context of no other error.
+            failure = cause
         else:
             answered(ctx, record, response)
+        if failure is not None:
+            try:
+                response = await self.failed(ctx, request, failure)
+            finally:
+                # Its traceback has this frame: no cycle.
+                del failure
         if ctx.call.reads_whole_bodies:
             await read_whole(ctx, response)
-        return response
+        return response  # type: ignore[no-any-return]
 
     @abstractmethod
     def start(
