@@ -8,7 +8,7 @@ from calls import REQUEST, begin, call_of
 from fake_responses import unending
 
 from aioretry_smithy import new_response
-from aioretry_smithy._bodies.attempt_body import read_head_of, read_within
+from aioretry_smithy._bodies.attempt_body import read_head_of, read_whole
 
 
 async def test_the_beginning_is_read_and_left():
@@ -28,16 +28,9 @@ async def test_a_body_that_fails_settles_nothing(was_settled):
     call.is_settled = was_settled
 
     with pytest.raises(aiohttp.ClientPayloadError) as caught:
-        await read_within(call, response, None, whole=True)
+        await read_whole(call, response)
 
     assert failure is caught.value
     assert was_settled == call.is_settled
     assert response.closed
     assert isinstance(call.outcome.cause, aiohttp.ClientPayloadError)
-
-
-async def test_nothing_may_be_wanted_of_it():
-    """Then it is left alone."""
-    call = call_of(begin())
-
-    assert None is await read_within(call, unending(REQUEST), None)
