@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from .._call.awaited_body import forget_body, tell_of_body, will_read
 from .._call.kinds import NOTHING
 from .._call.origin import judge_attempt
+from .._call.outcome import PENDING
 from .._call.pause import pause
 from .._call.recorder import record_failure
 from .._call.stop_reason import RetryStopReason
@@ -114,9 +115,9 @@ class Retries:
             # What did not come from the transport is not read yet.
             await self.read(self.adapter.whole)
         call, record, limiter = self.call, self.attempt.record, self.config.limiter
-        record.is_settled = True
         if self.cause is not None:
-            judge_attempt(call, record, self.cause)
+            self._judge(self.cause)
+        record.is_settled = True
         stop = await self.ask()
         if call.awaiting_body is not None:
             tell_of_body(call, self.result)
@@ -138,6 +139,14 @@ class Retries:
         if limiter is None or planned.stops:
             return planned
         return await self._ask_limiter(limiter, wait)
+
+    def _judge(self, cause: Exception) -> None:
+        """Judge the failure of an attempt, which nobody else may have recorded."""
+        call, record = self.call, self.attempt.record
+        if record.outcome is PENDING:
+            # A client was patched after the chain was built.
+            record_failure(call, record, cause)
+        judge_attempt(call, record, cause)
 
     async def ask(self) -> Stop | None:
         """Ask, after an attempt, for another; return why there is none, if so."""

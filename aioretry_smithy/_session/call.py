@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .._bodies.new_response import CLOSES_REFUSED
 from .._call.origin import judge_attempt
+from .._call.outcome import PENDING
 from .._call.recorder import attach, attached_to, end_call, record_failure
 from .._call.time_limits import time_left
 from .._context.context import CallContext
@@ -144,6 +145,9 @@ async def _fail(call: Call, cause: BaseException) -> None:
         is_ours = isinstance(cause, UnprocessedRequestError)
         if is_ours and failure_of(cause).queue is not None and time_left(call) <= 0:
             cause = _timed_out(call, cause)
+        if call.outcome is PENDING:
+            # A client was patched after the chain was built.
+            record_failure(call, call, cause)
         judge_attempt(call, call, cause)
         annotate(call, cause)
         if call.resources is not None:

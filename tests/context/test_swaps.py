@@ -113,6 +113,24 @@ async def test_answer_of_another_delegate_is_recorded():
             await client.get(URL)
 
 
+@pytest.mark.parametrize("retried", [True, False], ids=["retried", "alone"])
+async def test_failure_of_a_patched_client_is_recorded(retried):
+    """Nobody between it and who receives the failure looks at it."""
+    inside = DecoratingClient, DecoratingClient
+    chain = (*inside, retrying()) if retried else inside
+    async with session([], *chain) as client:
+        innermost = unwrap(client, DecoratingClient).delegate
+        with (
+            patch.object(innermost, "execute", patched),
+            capture_logs() as logs,
+            pytest.raises(LookupError),
+        ):
+            await client.get(URL)
+
+    causes = [type(log.response_cause) for log in (*logs[0].children, logs[0])]
+    assert [LookupError] * (1 + retried) == causes
+
+
 async def test_outcome_of_the_delegate_of_a_dataclass_is_recorded():
     """A class whose constructor is made for it has its delegate recorded, too."""
 
