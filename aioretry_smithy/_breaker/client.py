@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._bodies.attempt_body import read_head_of
+from .._call.deadline_cut import until_deadline
 from .._call.rounds import FailedAttempt
 from .._context.client import ClientT, DecoratingClient, HttpClient
 from .._context.holdings import holdings_of, is_held
@@ -140,7 +141,7 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         record_error(ctx, error)
         result = fallback(ctx, request)
         if isinstance(result, Awaitable):
-            result = await result
+            result = await until_deadline(ctx, result, raises=True)
         record_result(ctx, result, fallback)
         return result
 

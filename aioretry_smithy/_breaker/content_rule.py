@@ -78,9 +78,9 @@ class JudgeOfContent(ABC):
                     return member._verdict
             else:
                 return await checked_verdict(
-                    member.should_report_as_success(ctx, cause)
+                    ctx, member.should_report_as_success(ctx, cause)
                 )
-        return await checked_verdict(verdict_of_default(ctx, cause))
+        return await checked_verdict(ctx, verdict_of_default(ctx, cause))
 
     def __or__(self, other: AnyJudge) -> JudgeOfContent:
         if not isinstance(other, CircuitBreakerStrategy | JudgeOfContent):

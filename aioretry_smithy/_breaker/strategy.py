@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
+from .._call.deadline_cut import CUT, until_deadline
 from .._call.rounds import THROTTLING, is_throttled, status_judged
 from .._errors import UnprocessedRequestError, bad_argument
 from .._failures.failure import failure_of
@@ -65,7 +66,7 @@ class CircuitBreakerStrategy(ABC):
         self, ctx: ClientRequestContext, cause: Exception | None, read: object
     ) -> bool | None:
         """Return its verdict, for which nothing is to be *read* of a body."""
-        return await checked_verdict(self.should_report_as_success(ctx, cause))
+        return await checked_verdict(ctx, self.should_report_as_success(ctx, cause))
 
     @property
     def _answers_always(self) -> bool:
@@ -143,14 +144,18 @@ _ON_SERVER_ERROR_STATUS = _OnServerErrorStatus(count_throttling=True)
 _BUT_NOT_THROTTLING = _OnServerErrorStatus(count_throttling=False)
 
 
-async def checked_verdict(verdict: Awaitable[bool | None] | object) -> bool | None:
-    """Return the verdict of a strategy, awaited if it can be.
+async def checked_verdict(
+    ctx: ClientRequestContext, verdict: Awaitable[bool | None] | object
+) -> bool | None:
+    """Return the verdict of a strategy, awaited if it can be; None at the deadline.
 
     Raises:
         ValueError: It is none.
     """
     if not isinstance(verdict, bool) and isinstance(verdict, Awaitable):
-        verdict = await verdict
+        verdict = await until_deadline(ctx, verdict)
+        if verdict is CUT:
+            return None
     if verdict is None or isinstance(verdict, bool):
         return verdict
     raise bad_argument("should_report_as_success", verdict, "True, False or None")

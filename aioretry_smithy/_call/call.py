@@ -198,6 +198,8 @@ class Call(RareCallFacts, Record, Context):
         self.aiohttp_keeps_time = False
         limits = (limit for limit in (deadline, self.cap) if limit is not None)
         self.deadline = min(limits, default=None)
+        for cut in (self.deadline_cuts or {}).values():
+            cut.follow()
 
     def begin_request(self, request: Request, timeout: float | None = None) -> Exchange:
         """Begin another request, without a body here, with a time limit of its own."""

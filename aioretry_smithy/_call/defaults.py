@@ -122,6 +122,9 @@ class RareCallFacts:
     own_mask: Mask | None = None
     """The mask of this call, where calls around or inside hide more."""
 
+    deadline_cuts: Any = None
+    """What cuts code of users at the deadline, by the tasks that are in some."""
+
     reads_whole_bodies: bool = False
     """Whether each body is read whole within its attempt, as the settings say."""
 

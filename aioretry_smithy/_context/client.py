@@ -17,6 +17,7 @@ from typing import (
     runtime_checkable,
 )
 
+from .._call.deadline_cut import until_deadline
 from .._errors import bad_argument
 from .recording import record_error, record_result
 
@@ -167,7 +168,8 @@ class _FunctionClient(DecoratingClient[Any]):
 
     async def execute(self, ctx: ClientRequestContext, request: Request) -> Any:
         try:
-            result = await self._function(self.delegate, ctx, request)
+            code = self._function(self.delegate, ctx, request)
+            result = await until_deadline(ctx, code, raises=True)
             record_result(ctx, result, self._function)
         except BaseException as cause:
             record_error(ctx, cause)
@@ -220,7 +222,8 @@ class OutcomeRecorder:
     async def execute(self, ctx: ClientRequestContext, request: Request) -> Any:
         """Pass the request on, and record the outcome if it is a new one."""
         try:
-            result = await self.delegate.execute(ctx, request)
+            code = self.delegate.execute(ctx, request)
+            result = await until_deadline(ctx, code, raises=True)
             record_result(ctx, result, self.delegate)
         except BaseException as cause:
             record_error(ctx, cause)

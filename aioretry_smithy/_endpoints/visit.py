@@ -111,7 +111,7 @@ class Visit:
         verdict = None
         try:
             judged = state.roster.strategy.should_report_as_success(ctx, cause)
-            verdict = await checked_verdict(judged)
+            verdict = await checked_verdict(ctx, judged)
         except BaseException as error:
             _record_mistake(ctx, error)
             raise

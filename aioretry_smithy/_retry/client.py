@@ -17,6 +17,7 @@ from .config_mapping import RetryConfigMapping
 from .no_retries import in_one_attempt
 from .strategy_retries import StrategyRetries
 from .token_retries import TokenRetries
+from .wait import TOO_LATE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -90,8 +91,9 @@ class CommonRetryingClient(DecoratingClient[ClientT]):
             if retries.owes_refund:
                 await retries.refund()
         except BaseException as error:
-            await retries.break_off(error)
-            raise
+            if not await retries.break_off(error):
+                raise
+            decision = TOO_LATE
         return retries.end(decision.reason)
 
     def _attempt(self, ctx: ClientRequestContext, request: Request) -> Any:

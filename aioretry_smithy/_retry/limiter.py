@@ -8,6 +8,7 @@ from collections.abc import Awaitable
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
+from .._call.deadline_cut import CUT, until_deadline
 from .._call.rounds import status_judged
 from .._errors import bad_argument, check_int, check_positive, is_finite
 from .._failures.failure import failure_of
@@ -29,12 +30,17 @@ _SERVER_ERROR = 500
 
 async def acquired(
     limiter: RetryLimiter, ctx: ClientRequestContext, cause: Exception | None
-) -> bool:
-    """Ask a limiter for a permit to retry; an error counts as a refusal."""
+) -> bool | None:
+    """Ask a limiter for a permit to retry; an error counts as a refusal.
+
+    Returns None where the deadline of the call has cut it.
+    """
     try:
         answer: object = limiter.acquire(ctx, cause)
         if isinstance(answer, Awaitable):
-            answer = await answer
+            answer = await until_deadline(ctx, answer)
+            if answer is CUT:
+                return None
     except Exception:
         _logger.warning("%r raised, so there is no retry", limiter, exc_info=True)
         return False
@@ -66,13 +72,14 @@ async def report(
 async def notify(
     limiter: RetryLimiter,
     hook: Callable[..., Awaitable[None] | None],
+    ctx: ClientRequestContext,
     *event: object,
 ) -> None:
-    """Report an event to a limiter; an error is logged."""
+    """Report an event to a limiter, in time; an error is logged."""
     try:
-        answer = hook(*event)
+        answer = hook(ctx, *event)
         if isinstance(answer, Awaitable):
-            await answer
+            await until_deadline(ctx, answer)
     except Exception:
         _logger.warning("%r raised, which is ignored", limiter, exc_info=True)
 

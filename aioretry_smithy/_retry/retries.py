@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._call.awaited_body import forget_body, tell_of_body, will_read
+from .._call.deadline_cut import cut_of, is_cut
 from .._call.kinds import NOTHING
 from .._call.origin import judge_attempt
 from .._call.outcome import PENDING
@@ -20,7 +21,7 @@ from .break_off import deadline_passed, record_break, record_stop
 from .elsewhere import ELSEWHERE, overrules, without_wait
 from .limiter import acquired, notify, report, until_it_waits
 from .replaced_outcome import ReplacedOutcome, is_refused_body
-from .wait import AT_ONCE, NOT_REPLAYABLE, SUCCEEDED, Stop, plan_wait
+from .wait import AT_ONCE, NOT_REPLAYABLE, SUCCEEDED, TOO_LATE, Stop, plan_wait
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -183,7 +184,10 @@ class Retries:
 
     async def _ask_limiter(self, limiter: RetryLimiter, wait: Wait) -> Decision:
         """Ask for a permit to retry; plan the wait anew once there is one."""
-        if not await acquired(limiter, self.attempt, self.cause):
+        permit = await acquired(limiter, self.attempt, self.cause)
+        if permit is None:
+            return TOO_LATE
+        if not permit:
             return Stop(RetryStopReason.LIMITER)
         self._permitted = self.attempt
         # It may have taken its time.
@@ -273,11 +277,19 @@ class Retries:
 
     async def _tell(self, delay: float) -> None:
         """Tell the listeners of a retry; frames that a report has keep no failure."""
-        await tell(
-            "retrying client",
-            self.config.listeners,
-            lambda listener: listener.on_retry(self.attempt, self.cause, delay),
-        )
+        cut = cut_of(self.call)
+        if cut is not None:
+            # The code around goes on when it has told.
+            cut.held += 1
+        try:
+            await tell(
+                "retrying client",
+                self.config.listeners,
+                lambda listener: listener.on_retry(self.attempt, self.cause, delay),
+            )
+        finally:
+            if cut is not None:
+                cut.held -= 1
 
     async def admit(self) -> float | None:
         """Wait on until an attempt may begin; return the seconds, None if too many."""
@@ -306,16 +318,24 @@ class Retries:
             # Its traceback has this frame: no cycle.
             del cause
 
-    async def break_off(self, error: BaseException) -> None:
-        """Leave nothing behind when *error* breaks into the call."""
+    async def break_off(self, error: BaseException) -> bool:
+        """Leave nothing behind when *error* breaks into the call.
+
+        Returns whether that was the deadline, so that the call ends as it says.
+        """
+        is_late = is_cut(self.call, error)
         forget_body(self.call)
         if self.result is not NOTHING:
             self.adapter.close(self.result)
         is_first = not self.attempts_made
         if self.attempt is not self.ctx and self.attempt.holdings is not None:
             self.attempt.holdings.end()
-        record_break(self.call, error, self.cause, self.refusal, is_first=is_first)
-        self.result, self.cause = NOTHING, None
+        if is_late:
+            self.time_out()
+            self.result = NOTHING
+        else:
+            record_break(self.call, error, self.cause, self.refusal, is_first=is_first)
+            self.result, self.cause = NOTHING, None
         self.forget_earlier()
         giving_back = self.refund() if self.owes_refund else self._end_retry()
         if isinstance(error, GeneratorExit):
@@ -323,6 +343,7 @@ class Retries:
             until_it_waits(giving_back)
         else:
             await giving_back
+        return is_late
 
     async def refund(self) -> None:
         """Give back what a retry has cost, because it is not made after all."""

@@ -9,11 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from .._backoff.backoff import Backoff, counts_attempts
+from .._call.deadline_cut import CUT, until_deadline
 from .._call.stop_reason import RetryStopReason
 from .content_strategy import RetryStrategyWithContent
 from .decision import RetryDecision, first_answer
 from .retries import Retries
-from .wait import NOT_WANTED, Stop, Wait
+from .wait import NOT_WANTED, TOO_LATE, Stop, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +49,9 @@ class StrategyRetries(Retries):
             answer = first_answer(self._answers())
         # Most answers are none, or the backoff of the last one.
         if answer is not self._backoff and isinstance(answer, Awaitable):
-            answer = await answer
+            answer = await until_deadline(self.ctx, answer)
+            if answer is CUT:
+                return TOO_LATE
         if self.cause is not cause:
             # A body failed that was looked at, which is another question.
             return await self.ask()

@@ -6,6 +6,7 @@ import inspect
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from .._call.deadline_cut import until_deadline
 from .._errors import bad_argument, is_finite
 from ..smithy import sync
 from ..smithy.interfaces import METHODS
@@ -38,22 +39,28 @@ class StrategyTokens:
     waits_for_rate = False
     """Whether attempts wait for the rate limiter, if there is one."""
 
-    def __init__(self, strategy: Any) -> None:
+    def __init__(self, strategy: Any, ctx: ClientRequestContext) -> None:
         self._strategy = strategy
+        self._ctx = ctx
 
     async def acquire(self, scope: str | None) -> Token:
-        """Return the initial token of a call."""
+        """Return the initial token of a call; :data:`.CUT` at its deadline."""
         acquire = self._strategy.acquire_initial_retry_token
-        return await _settled(acquire(token_scope=scope))
+        return await self._settled(acquire(token_scope=scope))
 
     async def refresh(self, token: Token, error: CallError) -> Token:
-        """Return the token of the next attempt."""
+        """Return the token of the next attempt; :data:`.CUT` at the deadline."""
         refresh = self._strategy.refresh_retry_token_for_retry
-        return await _settled(refresh(token_to_renew=token, error=error))
+        return await self._settled(refresh(token_to_renew=token, error=error))
 
     async def record_success(self, token: Token) -> None:
         """Tell the strategy of a success."""
-        await _settled(self._strategy.record_success(token=token))
+        await self._settled(self._strategy.record_success(token=token))
+
+    async def _settled(self, answer: object) -> Token:
+        if inspect.isawaitable(answer):
+            return await until_deadline(self._ctx, answer)
+        return answer
 
     def release(self, token: Token) -> None:
         """Refund the cost of a retry that is not made after all."""
@@ -72,8 +79,8 @@ class OwnStrategyTokens(StrategyTokens):
 
     _strategy: StandardMode
 
-    def __init__(self, strategy: StandardMode) -> None:
-        super().__init__(strategy)
+    def __init__(self, strategy: StandardMode, ctx: ClientRequestContext) -> None:
+        super().__init__(strategy, ctx)
         self.long_polling = strategy.long_polling
         self.waits_for_rate = isinstance(strategy, AdaptiveMode) and strategy._may_wait
 
@@ -93,11 +100,11 @@ class OwnStrategyTokens(StrategyTokens):
         return None
 
 
-def tokens_of(strategy: object) -> StrategyTokens:
+def tokens_of(strategy: object, ctx: ClientRequestContext) -> StrategyTokens:
     """Return the tokens of a strategy: by its rules, or by overridden methods."""
     if isinstance(strategy, StandardMode) and _has_our_methods(strategy):
-        return OwnStrategyTokens(strategy)
-    return StrategyTokens(strategy)
+        return OwnStrategyTokens(strategy, ctx)
+    return StrategyTokens(strategy, ctx)
 
 
 def holds_up_the_loop(strategy: object) -> bool:
@@ -157,7 +164,3 @@ def scope_of(
     if scope is None or isinstance(scope, str):
         return scope
     raise bad_argument("token_scope", scope, "returns a str, or None")
-
-
-async def _settled(answer: object) -> Token:
-    return await answer if inspect.isawaitable(answer) else answer

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
+from .._call.deadline_cut import CUT
 from .._call.kinds import NOTHING
 from .._call.pause import pause
 from .._call.stop_reason import RetryStopReason
@@ -26,7 +28,7 @@ from .elsewhere import overrules, without_wait
 from .error_code import read_error_code
 from .retries import Retries
 from .strategy_tokens import delay_of, scope_of, tokens_of
-from .wait import AT_ONCE, NOT_WANTED, Decision, Stop, Wait
+from .wait import AT_ONCE, NOT_WANTED, TOO_LATE, Decision, Stop, Wait
 
 if TYPE_CHECKING:
     from ..smithy.rate_limiter import ClientRateLimiter
@@ -39,7 +41,7 @@ class TokenRetries(Retries):
 
     async def begin(self) -> Decision:
         """Acquire the initial token; without one, the call makes one attempt."""
-        self._tokens = tokens_of(self.config.strategy)
+        self._tokens = tokens_of(self.config.strategy, self.ctx)
         self._rate_limiter: ClientRateLimiter | None = None
         self._token: Any = None
         self._error: CallError | None = None
@@ -65,7 +67,10 @@ class TokenRetries(Retries):
 
     async def _acquire(self, scope: str | None) -> Wait:
         tokens = self._tokens
-        self._token = token = await tokens.acquire(scope)
+        token = await tokens.acquire(scope)
+        if token is CUT:
+            return Wait(math.inf, "backoff")
+        self._token = token
         delay = delay_of(token, "acquire_initial_retry_token")
         self._rate_limiter = limiter = tokens.rate_limiter(scope)
         is_held_up = False
@@ -148,7 +153,7 @@ class TokenRetries(Retries):
         """Ask for the token of the next attempt; return why there is none."""
         error = cast("CallError", self._error)
         try:
-            self._token = await self._tokens.refresh(self._token, error)
+            token = await self._tokens.refresh(self._token, error)
         except refusals() as refusal:
             self._note(refusal)
             if self._tokens.long_polling:
@@ -156,6 +161,9 @@ class TokenRetries(Retries):
             reason = self._reason_of(refusal)
             await self._end_with(reason)
             return Stop(reason)
+        if token is CUT:
+            return TOO_LATE
+        self._token = token
         self._has_new_token = True
         return None
 

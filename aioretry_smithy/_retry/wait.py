@@ -49,7 +49,7 @@ NOT_WANTED: Final = Stop(RetryStopReason.NO_RETRY)
 NOT_REPLAYABLE: Final = Stop(RetryStopReason.BODY_NOT_REPLAYABLE)
 
 
-_TOO_LATE: Final = Stop(RetryStopReason.DEADLINE)
+TOO_LATE: Final = Stop(RetryStopReason.DEADLINE)
 _TOO_LONG: Final = Stop(RetryStopReason.RETRY_AFTER_TOO_LONG)
 
 
@@ -79,12 +79,12 @@ def plan_wait(
     if not is_usual and not (is_finite(delay) and delay >= 0):
         raise bad_argument("next_delay", delay, "seconds, finite and >= 0, or None")
     if not retry_after:
-        return _TOO_LATE if delay >= remaining else wait
+        return TOO_LATE if delay >= remaining else wait
     most = math.inf if longest is None else longest
     if retry_after > most or retry_after == math.inf:
         return _TOO_LONG
     if delay >= remaining:
-        return _TOO_LATE
+        return TOO_LATE
     if retry_after >= remaining:
         return _TOO_LONG
     jitter = delay if wait.jitter is None else wait.jitter

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from .._call.deadline_cut import cut_of
 from .._call.recorder import note_request, record_failure, record_return
 from .._call.time_limits import TimeLimits, time_left
 from .._context.client import DecoratingClient, RpcClient
@@ -104,7 +105,9 @@ async def attempted(
 
     It stands right inside a retrying client; where nothing retries, outside of all.
     """
-    timeout, deadline = None, ctx.deadline
+    timeout, deadline, around = None, ctx.deadline, cut_of(ctx.call)
+    if around is not None:
+        around.held += 1
     if deadline is not None:
         timeout = ctx.cut = AttemptTimeout(ctx.call.loop, deadline)
     enclosing = EnclosingAttempt(ctx)
@@ -128,6 +131,8 @@ async def attempted(
         leave_attempt(token)
         if timeout is not None:
             timeout.end()
+        if around is not None:
+            around.held -= 1
 
 
 class OneAttempt(DecoratingClient[RpcClient]):

@@ -6,6 +6,7 @@ from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any, Final
 
 from .._bodies.new_response import CLOSES_REFUSED
+from .._call.deadline_cut import until_deadline
 from .._call.origin import judge_attempt
 from .._call.outcome import PENDING
 from .._call.recorder import attach, attached_to, end_call, record_failure
@@ -202,7 +203,9 @@ async def _refuse(
 ) -> None:
     try:
         if callable(refuse):
-            await refuse(response)
+            call: Any = attached_to(response)
+            code = refuse(response)
+            await (code if call is None else until_deadline(call, code, raises=True))
         else:
             response.raise_for_status()
     except BaseException as cause:
@@ -210,7 +213,7 @@ async def _refuse(
         carried = (*cause.args, *vars(cause).values())
         if CLOSES_REFUSED or all(each is not response for each in carried):
             response.close()
-        call: Any = attached_to(response)
+        call = attached_to(response)
         if call is not None:
             call.refusal = KeptCause(cause)
             annotate(call, cause)

@@ -10,6 +10,7 @@ from yarl import URL
 from .._bodies.attempt_body import read_whole
 from .._bodies.request_body import prepare, refusal_behind
 from .._bodies.sent_content import SpentBodyError
+from .._call.deadline_cut import is_cut
 from .._call.origin import judge_request
 from .._call.recorder import record_failure
 from .._call.time_limits import passed_limit
@@ -131,6 +132,10 @@ def judged(ctx: ClientRequestContext, cause: BaseException) -> BaseException:
         # It was not sent, which is recorded.
         return cause
     cause = refusal_behind(call, cause) or cause
+    if is_cut(call, cause):
+        # What stands in the place of aiohttp may know no limit.
+        cut, cause = cause, TimeoutError()
+        cause.__cause__ = cut
     judge_request(cause, record)
     where = IN_POOL if was_in_pool(cause) else ""
     passed = passed_limit(ctx, cause, where)

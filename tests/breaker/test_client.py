@@ -457,7 +457,11 @@ async def test_a_call_that_succeeds_makes_no_timer_and_no_task(breaker):
     async def server(delegate, ctx, request):
         return new_response(request, 200)
 
-    async with connected(None, server, guarded(breaker)) as session, session.get(URL):
+    unlimited = aiohttp.ClientTimeout(total=None)
+    async with (
+        connected(None, server, guarded(breaker), timeout=unlimited) as session,
+        session.get(URL),
+    ):
         assert 1 == len(asyncio.all_tasks())
         # A timer that was cancelled stays here until its time has come.
         assert [] == asyncio.get_running_loop()._scheduled

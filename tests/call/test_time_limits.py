@@ -104,7 +104,7 @@ async def test_deadline_passed_before_sending(wire):
 
     assert [] == wire.calls
     assert caught.value is logs[0].response_cause
-    assert (11.0, True) == (logs[0].duration, logs[0].is_complete)
+    assert (10.01, True) == (logs[0].duration, logs[0].is_complete)
 
 
 async def test_attempt_timeout_passed_before_sending(wire):

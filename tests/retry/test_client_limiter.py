@@ -253,7 +253,7 @@ async def test_call_that_is_cancelled_while_a_leave_goes_back_says_so():
             return asyncio.sleep(5)
 
     client = session([503], Slow(takes=0.75), timeout=1.0)
-    log = await log_of_cancelled(client, 2.0)
+    log = await log_of_cancelled(client, 0.9)
 
     assert RetryStopReason.CANCELLED == log.stop_reason
 

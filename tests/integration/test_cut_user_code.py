@@ -1,0 +1,90 @@
+"""Code of users that is cut at the deadline, while something is on the wire."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import aiohttp
+import pytest
+from chains import SAFELY, connected, pass_on, retrying
+
+from aioretry_smithy import (
+    RequestLog,
+    ResponseTimeoutError,
+    capture_logs,
+    client_decorator,
+)
+
+SILENT = [60.0]
+GOOD = [b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood"]
+LATE = aiohttp.ClientTimeout(total=0.3)
+
+
+def limits_in(log):
+    return [type(each.response_cause) for each in log.children]
+
+
+async def test_request_that_is_under_way_names_the_limit_itself(serve):
+    """It ends first, also where the loop was held up when both were due."""
+    url = await serve(SILENT)
+    with capture_logs() as logs:
+        async with connected(
+            url, pass_on, retrying(SAFELY), pass_on, timeout=LATE
+        ) as session:
+            loop = asyncio.get_running_loop()
+            for held_up in (0.0, 0.2):
+                loop.call_later(0.2, time.sleep, held_up)
+                with pytest.raises(ResponseTimeoutError):
+                    await session.get("")
+
+    assert [[ResponseTimeoutError]] * 2 == [*map(limits_in, logs)]
+    assert ["deadline"] * 2 == [str(log.stop_reason) for log in logs]
+
+
+async def test_answer_in_the_hands_of_what_is_cut_is_closed(serve):
+    """No connection is left; the next call works."""
+    seconds = iter([60.0, 0.0])
+
+    @client_decorator
+    async def look(delegate, ctx, request):
+        response = await delegate.execute(ctx, request)
+        await asyncio.sleep(next(seconds))
+        return response
+
+    url = await serve([GOOD[0][:-2], 60.0], GOOD)
+    async with connected(url, look, retrying(SAFELY), pass_on) as session:
+        with pytest.raises(ResponseTimeoutError) as caught:
+            await session.get("", timeout=LATE)
+        assert not session.connector._acquired
+        async with session.get("") as response:
+            assert b"good" == await response.read()
+
+    assert "deadline" == str(RequestLog.of(caught.value).stop_reason)
+    assert 0 == asyncio.current_task().cancelling()
+
+
+async def test_many_calls_at_once_are_cut_each_by_itself(serve):
+    """And a task that has several of them one after the other."""
+
+    @client_decorator
+    async def slow(delegate, ctx, request):
+        response = await delegate.execute(ctx, request)
+        await asyncio.sleep(ctx.request.options["trace_request_ctx"])
+        return response
+
+    url = await serve(GOOD)
+    async with connected(url, slow, retrying(SAFELY), timeout=LATE) as session:
+
+        async def call(seconds):
+            try:
+                async with session.get("", trace_request_ctx=seconds) as response:
+                    return response.status
+            except ResponseTimeoutError:
+                return None
+
+        results = await asyncio.gather(*map(call, [0.0, 60.0] * 20))
+        again = [await call(seconds) for seconds in (60.0, 0.0)]
+
+    assert [200, None] * 20 == results
+    assert [None, 200] == again
