@@ -144,10 +144,10 @@ class Run:
 class _Forgetful(ScriptedTransport):
     """Keeps no request, since there are so many."""
 
-    def start(self, call: Any, scope: Any, request: Any) -> Awaitable[Any]:
+    def start(self, ctx: Any, request: Any) -> Awaitable[Any]:
         self.requests.clear()
         self.contexts.clear()
-        return super().start(call, scope, request)
+        return super().start(ctx, request)
 
 
 Chain = Callable[[EndpointGroup, ScriptedTransport], SessionBuilder]
