@@ -31,11 +31,9 @@ def await_body(call: Call, told: Told) -> bool:
 
 def tell_of_body(call: Call, result: Result, body: bytes | None = None) -> None:
     """Tell those who wait, once, that an answer was looked at."""
-    waiting = call.awaiting_body
-    if waiting is not None:
-        call.awaiting_body = None
-        for told in waiting if result is not NOTHING else ():
-            told(call, result, body)
+    waiting, call.awaiting_body = call.awaiting_body or (), None
+    for told in waiting if result is not NOTHING else ():
+        told(call, result, body)
 
 
 def forget_body(call: Call) -> None:

@@ -17,7 +17,7 @@ from .resources import CallResources
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import aiohttp
 
@@ -251,7 +251,7 @@ class Call(RareCallFacts, Record, Context):
     def wake(self) -> None:
         """Call the waiters, because something has ended."""
         waiters = self.waiters
-        self.waiters = ()
+        self.waiters: Sequence[Callable[[], object]] = ()
         for waiter in waiters:
             waiter()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from copy import copy
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from .._call.call import Call, Context, Exchange
 from .._call.tries import route_of
@@ -168,11 +168,6 @@ class ClientRequestContext(Context):
 
 class CallContext(Call, ClientRequestContext):
     """The context of a call: its state."""
-
-    @property
-    def root(self) -> Self:
-        """The context itself."""
-        return self
 
 
 class AttemptContext(ClientRequestContext):

@@ -131,7 +131,7 @@ def _copy(name: str, value: Any) -> Any:
 def is_unchanged(given: Arguments, copies: Arguments) -> bool:
     """Say whether what the caller gave surely still equals its copies."""
     # All of a long view would be compared byte by byte, to send the copy anyway.
-    if isinstance(given.get("data"), bytearray | memoryview):
+    if isinstance(given.get("data"), memoryview):
         return False
     try:
         return given == copies

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import aiohttp
 from multidict import CIMultiDict
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from .._masking.mask import Mask
     from .copied_arguments import Arguments
     from .endpoint import Endpoint
-
-
-_BODIES: Final = frozenset({"data", "json"})
 
 
 class Goal(Protocol):
@@ -233,12 +230,6 @@ class HttpRequest(NoContext):
     ) -> Self:
         """Return a request with the same base and these arguments."""
         return self.of_arguments(method, target, given, arguments, self._base_url)
-
-    def drop_body(self) -> None:
-        """Keep the body no longer; for a request that nobody else has."""
-        arguments = self.given = self.arguments
-        if not _BODIES.isdisjoint(arguments):
-            arguments.update(data=None, json=None)
 
     def described(self, mask: Mask) -> str:
         """Return the method and the URL, credentials hidden."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._call.awaited_body import forget_body, tell_of_body, will_read
@@ -149,9 +150,9 @@ class Retries:
             record_failure(call, record, cause)
         judge_attempt(call, record, cause)
 
+    @abstractmethod
     async def ask(self) -> Stop | None:
         """Ask, after an attempt, for another; return why there is none, if so."""
-        raise NotImplementedError
 
     def _limit(self) -> Stop | None:
         """Return why no strategy could have another attempt; None if it could."""
@@ -160,9 +161,9 @@ class Retries:
         is_spent = self.adapter.is_spent(self.call, self.request, self.cause)
         return NOT_REPLAYABLE if is_spent else None
 
+    @abstractmethod
     async def delay(self) -> Decision:
         """Find out how long to wait for the next attempt, or why there is none."""
-        raise NotImplementedError
 
     def plan(self, wait: Wait) -> Decision:
         """Plan a wait as long as the server asks, or stop if time is too short."""

@@ -119,16 +119,6 @@ class Conditions:
         is_about_all = self.methods is None and self.request_filter is None
         return is_about_all and not self._has_condition()
 
-    def _judges_success(self) -> bool:
-        """Say whether a status below 400 may meet it, or a function has to be asked."""
-        return (
-            self.request_filter is not None
-            or self.on_response is not None
-            or self.slower_than is not None
-            or any(status < 400 for status in self.statuses)
-            or any(status_class < 4 for status_class in self.status_classes)
-        )
-
     def _has_condition(self) -> bool:
         return any(is_given(getattr(self, name)) for name in self._conditions)
 

@@ -9,6 +9,7 @@ import pytest
 from chains import NOW, SAFELY, URL, now, pass_on, retrying, session
 
 from aioretry_smithy import (
+    Backoff,
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitBreakerStrategy,
@@ -17,6 +18,7 @@ from aioretry_smithy import (
     LoggingClient,
     RequestLog,
     ResponseTimeoutError,
+    ResponseTimeoutMode,
     RetryingRpcClient,
     RetryLimiter,
     RetryStrategy,
@@ -351,3 +353,52 @@ async def test_stand_in_for_aiohttp_without_a_limit_is_cut(monkeypatch):
     assert (CUT, 0) == (now(), cancelling())
     assert "the deadline passed, attempts: 1" == str(error)
     assert ResponseTimeoutError is type(logs[0].children[0].response_cause)
+
+
+async def test_wait_for_a_retry_in_a_decorator_ends_at_a_deadline_that_was_moved():
+    """The retrying client takes the cancellation back, and says that time is up."""
+
+    @client_decorator
+    async def hurry(delegate, ctx, request):
+        loop = asyncio.get_running_loop()
+        loop.call_at(1.0, ctx.set_response_timeout, 1.0)
+        return await delegate.execute(ctx, request)
+
+    chain = [retrying(RetryStrategy.failsafe(Backoff.fixed(LONG))), hurry]
+    async with session([503], *chain, timeout=2 * LONG) as client:
+        with capture_logs() as logs, pytest.raises(ResponseTimeoutError):
+            await client.get(URL)
+
+    assert (CUT, 0) == (now(), cancelling())
+    assert "deadline" == logs[0].stop_reason
+
+
+async def test_attempts_of_a_function_in_a_decorator_end_at_their_own_deadline():
+    """The decorator around them is not cut before they say so."""
+    retries = RetryingRpcClient.new_decorator(SAFELY)
+
+    @rpc(retries, pass_on, response_timeout=DEADLINE, idempotent=True)
+    async def function():
+        await asyncio.sleep(LONG)
+
+    with pytest.raises(ResponseTimeoutError):
+        await function()
+
+    assert (DEADLINE, 0) == (now(), cancelling())
+
+
+async def test_function_does_not_begin_after_a_deadline_that_a_decorator_sets():
+    """There was none when the attempt began."""
+
+    @client_decorator
+    async def too_late(delegate, ctx, request):
+        await asyncio.sleep(DEADLINE)
+        ctx.set_response_timeout(1.0, ResponseTimeoutMode.SET_FROM_START)
+        return await delegate.execute(ctx, request)
+
+    @rpc(too_late)
+    async def function():
+        raise AssertionError
+
+    with pytest.raises(ResponseTimeoutError):
+        await function()

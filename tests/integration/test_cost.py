@@ -168,7 +168,8 @@ async def test_a_further_decorator_adds_its_own_calls_only():
         for each in (DecoratingClient, function)
     ]
 
-    assert [6, 60] == costs
+    # From Python 3.12 on a comprehension is no function.
+    assert [6, 60 if sys.version_info < (3, 12) else 54] == costs
 
 
 class BusyServer:

@@ -43,7 +43,7 @@ async def test_page_has_the_attempts(log):
     ]
     assert ["GET", "GET"] == [entry.request.method for entry in page.entries]
     assert [1, 2] == [entry.raw_entry["_attempt"] for entry in page.entries]
-    assert [log.request_started_at] == [page.entries[0].startTime]
+    assert [log.children[0].request_started_at] == [page.entries[0].startTime]
     assert [{"name": "page", "value": "1"}] == page.entries[0].request.queryString
     assert page.entries[1].time > 0
 
