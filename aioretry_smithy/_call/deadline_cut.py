@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextvars import Context as Variables
-from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from .._errors import ResponseTimeoutError
@@ -16,17 +15,11 @@ if TYPE_CHECKING:
     from .call import Call, Context
 
 GRACE: Final = 0.01
-"""Seconds after the deadline in which what keeps it by itself says that it passed."""
+"""Seconds between the deadline and the cut, for requests to raise their own error."""
 
 
-class Cut(Enum):
-    """Marks what the deadline has cut, where that is no error."""
-
-    CUT = "CUT"
-
-
-CUT: Final = Cut.CUT
-"""Stands for the result of what was cut."""
+CUT: Final = object()
+"""The placeholder for the result of code that the deadline has cut."""
 
 
 class DeadlineCut:
@@ -53,10 +46,10 @@ class DeadlineCut:
     )
 
     depth: int
-    """How many pieces of code are under way, one in the other."""
+    """The number of nested pieces of a user's code under way in the task."""
 
     held: int
-    """How much of what is under way keeps the deadline by itself, to its very end."""
+    """The number of nested steps that keep the deadline by themselves; no cut then."""
 
     def __init__(self, call: Call, task: asyncio.Task[Any], grace: float) -> None:
         self._call = call
