@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Context(CallBound):
-    """A call or an attempt: what a request is sent for."""
+    """The state that a call and an attempt of it have in common."""
 
     __slots__ = ()
 
@@ -54,7 +54,7 @@ class Context(CallBound):
     """The attempt timeout in seconds; None of a call."""
 
     cut: Cut
-    """What cancels a function at a deadline, while it runs."""
+    """The timer that cancels a function at its deadline, while it runs."""
 
 
 class Call(RareCallFacts, Record, Context):

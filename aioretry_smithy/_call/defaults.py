@@ -84,7 +84,7 @@ class RareCallFacts:
     """The deadline of the attempt around this call."""
 
     cut: Cut = None
-    """What cancels a function at a deadline, while it runs."""
+    """The timer that cancels a function at its deadline, while it runs."""
 
     timeout: float | None = None
     """The attempt timeout in seconds; None of a call."""
@@ -102,7 +102,7 @@ class RareCallFacts:
     """Whether a request has waited in the queue of a limit."""
 
     holdings: Holdings = None
-    """What it holds outside of its attempts, for the calls inside."""
+    """The limits and trials that the call holds outside of its attempts."""
 
     options: Any = None
     """The options of the blocks of code around the call."""
@@ -123,7 +123,7 @@ class RareCallFacts:
     """The mask of this call, where calls around or inside hide more."""
 
     deadline_cuts: Any = None
-    """What cuts code of users at the deadline, by the tasks that are in some."""
+    """The timers that cut users' code at the deadline, by the task that runs it."""
 
     reads_whole_bodies: bool = False
     """Whether each body is read whole within its attempt, as the settings say."""

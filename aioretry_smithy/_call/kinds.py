@@ -12,10 +12,10 @@ Result: TypeAlias = Any
 """A response of aiohttp, or whatever a function has returned."""
 
 Cut: TypeAlias = Any
-"""What cancels a function at a deadline; the room of functions knows its class."""
+"""The timer that cancels a function at its deadline; ``_rpc`` has the class."""
 
 Holdings: TypeAlias = Any
-"""What an attempt holds; the room of contexts knows its class."""
+"""The limits and trials that an attempt holds; ``_context`` has the class."""
 
 
 class Nothing(Enum):

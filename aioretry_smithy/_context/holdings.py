@@ -107,7 +107,7 @@ class Holdings:
 
 
 class FetchHoldings:
-    """What a fetch may use: whatever is held by those who wait for it at the moment."""
+    """The holdings of all attempts that wait for a token fetch at the moment."""
 
     __slots__ = ("_is_asked", "_joined", "_waiting")
 
@@ -119,7 +119,7 @@ class FetchHoldings:
         self._is_asked = False
 
     def lends(self, thing: object, call: Call) -> bool:
-        """Say whether one of those who wait holds a thing."""
+        """Say whether an attempt that waits for the fetch holds a thing."""
         # Fetches may wait for each other.
         if self._is_asked:
             return False

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 class Member(Protocol):
-    """What a group of groups needs of each of its groups."""
+    """A group as a member of a fallback group, which has several in order."""
 
     _service: Service
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the group."""
         ...
 
     @property

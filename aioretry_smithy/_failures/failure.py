@@ -75,7 +75,7 @@ class Failure:
         return self._of == id(cause)
 
     def learnt(self) -> dict[str, Any]:
-        """Return what the exception does not tell."""
+        """Return the facts that were learnt of the request, by their names."""
         told = {"_of", "_raised", "info", "kind", "speaks"}
         return {name: fact for name, fact in vars(self).items() if name not in told}
 
@@ -85,7 +85,7 @@ class Failure:
 
     @property
     def safety(self) -> RetrySafety:
-        """What :func:`retry_safety` says."""
+        """The retry safety of the failure, as :func:`retry_safety` returns it."""
         is_safe = self.info.is_retry_safe
         if is_safe is None or self.raised_by_caller:
             return self.safety_by_kind
@@ -93,7 +93,7 @@ class Failure:
 
     @property
     def safety_by_kind(self) -> RetrySafety:
-        """The same without regard to its ``is_retry_safe``.
+        """The retry safety without regard to the exception's ``is_retry_safe``.
 
         For limiters and circuit breakers: a server that must not be asked again may be
         down all the same.
@@ -112,7 +112,7 @@ class Failure:
 
     @property
     def forbids_retry(self) -> bool:
-        """Whether its ``is_retry_safe`` is False.
+        """Whether the exception's ``is_retry_safe`` is False.
 
         A rule that names its class may retry failures that are ``NO`` for other
         reasons, but not this one.
@@ -130,7 +130,7 @@ class Failure:
 
     @property
     def is_of_server(self) -> bool:
-        """Whether it speaks of the server, or of the way to it.
+        """Whether the failure is that of a server, or of the way to it.
 
         Not one in a queue of this side, nor a mistake of the caller's, of a hook or of
         a middleware.

@@ -110,7 +110,7 @@ _BEFORE_SENDING = (
 
 
 class Kind(NamedTuple):
-    """What an exception tells by its class, its number, its text and its cause."""
+    """The classification of an exception by its class, errno, text and cause."""
 
     is_permanent: bool
     """Whether it would fail in the same way again."""

@@ -24,7 +24,7 @@ _LOGGER = logging.getLogger("aioretry_smithy")
 
 
 class _Kind(NamedTuple):
-    """What is set for the lines of successes, or for those of failures."""
+    """The settings for the lines of successes, or for those of failures."""
 
     level: str
     """The setting that has the level of response lines."""

@@ -15,7 +15,7 @@ import weakref
 import aiohttp
 import pytest
 from aiohttp import web
-from calls import call_and_scope
+from calls import call_of
 from chains import SAFELY, connected, impatient, retrying
 
 from aioretry_smithy import (
@@ -232,9 +232,7 @@ async def test_connection_in_the_pool_does_not_keep_the_call(serving):
 
     @client_decorator
     async def notice(delegate, ctx, request):
-        calls.extend(
-            [weakref.ref(call_and_scope(ctx)[0]), weakref.ref(request.options["data"])]
-        )
+        calls.extend([weakref.ref(call_of(ctx)), weakref.ref(request.options["data"])])
         return await delegate.execute(ctx, request)
 
     async def answer(request):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import aiohttp
 from balanced import Fleet, group_of, out
-from calls import begin, call_and_scope
+from calls import begin, call_of
 from calls_elsewhere import certificate, delays, logged
 from chains import refused, retrying
 
@@ -86,7 +86,7 @@ class TestUnsent:
 
     async def test_success_overrules_nothing(self):
         """There is no failure, or no choice."""
-        record, _ = call_and_scope(begin())
+        record = call_of(begin())
 
         assert not overrules(record, record, None)
         assert not overrules(record, record, refused())

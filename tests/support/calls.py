@@ -340,8 +340,3 @@ def race(after: float | None = None) -> Race:
 def record_of(ctx: ClientRequestContext) -> tuple[Any, Any]:
     """Return the call of a context, and the record that counts for it."""
     return ctx.call, ctx.record
-
-
-def call_and_scope(ctx: ClientRequestContext) -> tuple[Any, Any]:
-    """Return the call that a context shows, and its attempt, or the call again."""
-    return ctx.call, ctx
