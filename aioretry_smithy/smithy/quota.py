@@ -229,7 +229,7 @@ class StandardRetryQuota(Shared):
             if cost <= available:
                 self._available_capacity = available - cost
                 return cost
-        raise RetryError(f"Retry quota exceeded: {available} left of {cost}")
+        raise RetryError(f"Retry quota exceeded: needs {cost} tokens, {available} left")
 
     def release(self, *, release_amount: int) -> None:
         """Put tokens back after a success; the bucket never holds more than at first.

@@ -162,7 +162,7 @@ async def test_text_says_what_a_quota_refused_with():
     quota = StandardRetryQuota(5)
     strategy = StandardRetryStrategy(retry_quota=quota)
     log = await call(503, decorators=[retrying(strategy)])
-    words = "limiter (Retry quota exceeded: 5 left of 14)"
+    words = "limiter (Retry quota exceeded: needs 14 tokens, 5 left)"
 
     assert TEXT.format_response(log).endswith(f", stopped: {words}")
     assert log.render().partition("\n")[0].endswith(f", stopped: {words}")

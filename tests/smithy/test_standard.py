@@ -152,7 +152,7 @@ async def test_fifty_calls_use_up_the_older_quota():
         token = await refresh(strategy, await retry(strategy))
         with pytest.raises(RetryError, match=r"^all attempts are made: 3$"):
             await refresh(strategy, token)
-    with raises_exactly("Retry quota exceeded: 0 left of 5", RetryError):
+    with raises_exactly("Retry quota exceeded: needs 5 tokens, 0 left", RetryError):
         await retry(strategy)
 
 
@@ -161,11 +161,11 @@ async def test_rest_of_a_quota_pays_for_cheaper_retries():
     strategy = StandardRetryStrategy()
     for _ in range(35):
         await retry(strategy)
-    with pytest.raises(RetryError, match=r"exceeded: 10 left of 14$"):
+    with pytest.raises(RetryError, match=r"exceeded: needs 14 tokens, 10 left$"):
         await retry(strategy)
     for _ in range(2):
         await retry(strategy, THROTTLED)
-    with pytest.raises(RetryError, match=r"exceeded: 0 left of 5$"):
+    with pytest.raises(RetryError, match=r"exceeded: needs 5 tokens, 0 left$"):
         await retry(strategy, THROTTLED)
 
 
@@ -175,7 +175,7 @@ async def test_refusal_by_the_quota_carries_the_delay(strategy, quota):
     quota.acquire(error=ERROR)
     quota.acquire(error=THROTTLED)
     token = await strategy.acquire_initial_retry_token()
-    with raises_exactly("Retry quota exceeded: 9 left of 14", RetryError) as caught:
+    with raises_exactly("Retry quota exceeded: needs 14 tokens, 9 left", RetryError) as caught:
         await refresh(strategy, token)
 
     assert 1.0 == caught.value.retry_after
