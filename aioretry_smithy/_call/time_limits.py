@@ -56,8 +56,12 @@ class TimeLimits(NamedTuple):
             call.deadline_of(record),
         )
 
-    def passed(self, where: str = "") -> Callable[[], ResponseTimeoutError] | None:
+    def passed(
+        self, where: str = "", hint: str = ""
+    ) -> Callable[[], ResponseTimeoutError] | None:
         """Return a function that makes the error of the passed limit; None for none.
+
+        The *hint* says what to do about the limit of an attempt.
 
         Not the exception itself: a variable with it and its traceback form a cycle.
         """
@@ -70,7 +74,7 @@ class TimeLimits(NamedTuple):
         deadline = self.attempt_deadline
         if deadline is not None and deadline <= now:
             seconds = deadline - self.attempt_started
-            message = f"attempt {self.attempt} had {seconds:.3f} s{where}"
+            message = f"attempt {self.attempt} had {seconds:.3f} s{where}{hint}"
             return partial(AttemptTimeoutError, message)
         return None
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .._call.record import Record
     from .context import ClientRequestContext
 
+_FOR_STREAMS = " (attempt_timeout=None for a stream)"
+
 
 def fail_body(call: Call, outcome: Outcome, cause: BaseException) -> None:
     """Record that reading a body failed; after the call, say so on the failure too."""
@@ -141,7 +143,7 @@ class _BodyTimer(BaseTimerContext):
 
     def _error(self) -> TimeoutError:
         # A decorator may have set a shorter timeout than our limits.
-        error = (self._limits.passed(IN_BODY) or TimeoutError)()
+        error = (self._limits.passed(IN_BODY, _FOR_STREAMS) or TimeoutError)()
         self._note_length(2)
         self.fail(error)
         try:

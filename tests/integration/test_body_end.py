@@ -66,6 +66,7 @@ async def test_stream_says_each_time_which_limit_passed(serve):
                 await response.content.read(5)
 
     said = "attempt 1 had 0.500 s, which passed while its body was read"
+    said += " (attempt_timeout=None for a stream)"
     assert said == str(caught.value)
     assert TimeoutError is type(caught.value.__cause__)
     assert AttemptTimeoutError is type(RequestLog.of(response).response_cause)

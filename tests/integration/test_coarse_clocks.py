@@ -116,4 +116,5 @@ def test_body_that_the_attempt_cuts_says_so(tick, offset):
     )
 
     said = "attempt 1 had 0.300 s, which passed while its body was read"
+    said += " (attempt_timeout=None for a stream)"
     assert (AttemptTimeoutError, said) == (type(error), str(error))
