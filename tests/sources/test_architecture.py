@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from code_size import size_of
 
 import aioretry_smithy
 
@@ -119,7 +120,7 @@ NO_NAMES = {"_OTHER"}
 """Words that look like private names: what OpenTelemetry calls an unknown method."""
 
 FORBIDDEN_NAMES = {"base", "helpers", "impl", "manager", "utils"}
-MAX_LINES = 400
+MAX_CODE_LINES = 350
 
 PRIVATE_OF_OTHERS = {
     # aiohttp has attributes of these names too, and these are meant.
@@ -250,11 +251,11 @@ def test_decorators_do_not_know_each_other():
 def test_modules_are_small():
     """A module that has grown over the limit is more than one idea."""
     lines = {
-        name: path.read_text(encoding="utf-8").count("\n")
+        name: size_of(path.read_text(encoding="utf-8")).code_lines
         for name, path in MODULES.items()
     }
 
-    assert {} == {name: many for name, many in lines.items() if many > MAX_LINES}
+    assert {} == {name: n for name, n in lines.items() if n > MAX_CODE_LINES}
 
 
 def test_modules_have_telling_names():
