@@ -127,16 +127,25 @@ def _rebuilt(url: str, address: str | None, weight: float) -> Endpoint:
     return Endpoint(url, address=address, weight=weight)
 
 
+def check_scheme(name: str, url: StrOrURL) -> None:
+    """Refuse the URL of a server that has no scheme, and say what to write.
+
+    Raises:
+        ValueError: It has none.
+    """
+    if isinstance(url, str) and not _SCHEME.match(url):
+        # With a scheme it can be seen what in it is secret.
+        place = url.strip("/")
+        near = DEFAULT_MASK.text(f"http://{place}" if place else "https://example.com")
+        shown = near.removeprefix("http://") if "@" in place else url
+        raise bad_argument(name, shown, f"with a scheme, such as {near!r}")
+
+
 def _checked_url(given: StrOrURL) -> URL:
     """Return the URL of an endpoint, or say what to write in its place."""
     if not isinstance(given, str | URL):
         raise bad_argument("url", given, "a str or a yarl.URL")
-    if isinstance(given, str) and not _SCHEME.match(given):
-        # With a scheme it can be seen what in it is secret.
-        place = given.strip("/")
-        near = DEFAULT_MASK.text(f"http://{place}" if place else "https://example.com")
-        shown = near.removeprefix("http://") if "@" in place else given
-        raise bad_argument("url", shown, f"with a scheme, such as {near!r}")
+    check_scheme("url", given)
     try:
         url = URL(given)
         host, port = url.host, url.port

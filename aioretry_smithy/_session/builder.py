@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, Unpack
 
 import aiohttp
 from aiohttp import ClientSession, ClientTimeout
@@ -23,10 +23,11 @@ from .._endpoints.client import LoadBalancingClient
 from .._endpoints.group import EndpointGroup
 from .._errors import bad_argument, is_finite
 from .._masking.mask import DEFAULT_MASK
+from .._request.endpoint import check_scheme
 from . import install as installing
 from .aiohttp_transport import AiohttpTransport
 from .deadline import keep_session_limit, limit_of, means_no_limit
-from .session_arguments import check_arguments, new_session
+from .session_arguments import STANDARD, check_arguments, new_session
 from .standard import Retrying, standard_decorators
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ class SessionBuilder:
         client_session_arguments: Any other argument of :class:`aiohttp.ClientSession`.
 
     Raises:
-        ValueError: There is no such argument, or ``timeout`` is a number.
+        ValueError: There is no such argument, ``timeout`` is a number, or the base URL
+            has no scheme.
 
     >>> builder = (
     ...     SessionBuilder("https://api.example.com")
@@ -77,6 +79,8 @@ class SessionBuilder:
         **client_session_arguments: Unpack[SessionArguments],
     ) -> None:
         check_arguments(client_session_arguments)
+        if base_url is not None and not isinstance(base_url, EndpointGroup):
+            check_scheme("base_url", base_url)
         self._group = base_url if isinstance(base_url, EndpointGroup) else None
         self._base_url = None if isinstance(base_url, EndpointGroup) else base_url
         self._arguments: dict[str, Any] = {**client_session_arguments}
@@ -286,6 +290,26 @@ class SessionBuilder:
         if self._keeps_limit:
             keep_session_limit(session)
         return _install(session, transport, client)
+
+    if not TYPE_CHECKING:
+        # Type checkers see what is missing themselves.
+
+        async def __aenter__(self) -> NoReturn:
+            message = "a builder is no session: async with builder.build() as session"
+            raise TypeError(message)
+
+        async def __aexit__(self, *raised: object) -> None:
+            """Never called: a builder cannot be entered."""
+
+        def __getattr__(self, name: str) -> NoReturn:
+            message = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name in STANDARD:
+                message += f"; SessionBuilder.standard({name}=...) has it"
+            if name == "attempt_timeout":
+                message += (
+                    ", and RetryingClient.new_decorator(..., attempt_timeout=...)"
+                )
+            raise AttributeError(message, name=name, obj=self)
 
     def _placed(self) -> list[Decorator]:
         """Return the decorators, with the one that balances between a group's servers.

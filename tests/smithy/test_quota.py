@@ -63,7 +63,8 @@ def test_full_quota_pays_for_so_many_retries(paid, left, profile, error):
 def test_refusal_takes_nothing_and_says_how_much_is_missing():
     """The rest can still pay for something cheaper."""
     quota = StandardRetryQuota(10)
-    with raises_exactly("Retry quota exceeded: needs 14 tokens, 10 left", RetryError) as caught:
+    said = "Retry quota exceeded: needs 14 tokens, 10 left"
+    with raises_exactly(said, RetryError) as caught:
         quota.acquire(error=ERROR)
 
     assert caught.value.retry_after is None

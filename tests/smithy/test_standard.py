@@ -175,7 +175,8 @@ async def test_refusal_by_the_quota_carries_the_delay(strategy, quota):
     quota.acquire(error=ERROR)
     quota.acquire(error=THROTTLED)
     token = await strategy.acquire_initial_retry_token()
-    with raises_exactly("Retry quota exceeded: needs 14 tokens, 9 left", RetryError) as caught:
+    said = "Retry quota exceeded: needs 14 tokens, 9 left"
+    with raises_exactly(said, RetryError) as caught:
         await refresh(strategy, token)
 
     assert 1.0 == caught.value.retry_after
