@@ -17,7 +17,9 @@ import aioretry_smithy
 
 from .. import Backoff, RetryStrategy
 from .._backoff.spec import parse_spec
+from .._context.options import UNSET
 from .._masking.mask import DEFAULT_MASK
+from .._simulation.settings import USUAL_OUTAGE
 from .options import (
     Commands,
     Parser,
@@ -200,10 +202,10 @@ def _add_retry_options(parser: argparse.ArgumentParser) -> None:
 def _add_simulate(commands: Commands) -> None:
     parser = commands.add_parser(
         "simulate",
-        help="put a chain through an outage of a simulated server",
-        description="Put a chain, plain retries and no retries through an outage of a"
-        " simulated server, in virtual time, and show what the server got and how many"
-        " calls were answered.",
+        help="put a chain through an outage or a restart of a simulated server",
+        description="Put a chain, plain retries and no retries through an outage or a"
+        " restart of a simulated server, in virtual time, and show what the server got"
+        " and how many calls were answered.",
         epilog="Exit code: 0 if it ran, 64 for bad usage or a function that cannot be"
         " used, 73 for a plot that cannot be written, 130 for Ctrl-C.",
         allow_abbrev=False,
@@ -215,6 +217,7 @@ def _add_simulate(commands: Commands) -> None:
         help="what makes a SessionBuilder for each client; also path/file.py:FUNCTION"
         " (default: the standard chain)",
     )
+    usual = ":".join(f"{number:g}" for number in USUAL_OUTAGE)
     for name, kind, default, meaning in NUMBERS:
         parser.add_argument(
             f"--{name}",
@@ -226,10 +229,17 @@ def _add_simulate(commands: Commands) -> None:
     parser.add_argument(
         "--outage",
         metavar="START:LENGTH:PART",
-        type=_outage,
-        default="10:20:0.2",
+        type=_none_or_text,
+        default=UNSET,
         help="the second when it begins, its seconds, and the part of the capacity that"
-        " is left, from 0 to 1; or none (default: %(default)s)",
+        f" is left, from 0 to 1; or none (default: {usual}, or none beside a restart)",
+    )
+    parser.add_argument(
+        "--restart",
+        metavar="START:LENGTH",
+        type=_none_or_text,
+        help="the second when the server goes away, the first one of replicas, and the"
+        " seconds until it is back; or none (default: none)",
     )
     add_json(parser, "print one JSON document (default: a table)")
     parser.add_argument(
@@ -309,6 +319,6 @@ def _backoff(text: str) -> Backoff:
     return backoff
 
 
-def _outage(text: str) -> str | None:
-    """Read an outage, or none."""
+def _none_or_text(text: str) -> str | None:
+    """Read an outage or a restart, or none."""
     return None if text == "none" else text

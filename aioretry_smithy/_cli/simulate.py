@@ -16,7 +16,7 @@ from .._log.error_text import describe_error
 from .._masking.mask import DEFAULT_MASK
 from .._simulation.picture import draw
 from .._simulation.result import conditions, legend, rows
-from .._simulation.settings import SimulationSettings, read_outage
+from .._simulation.settings import SimulationSettings, read_outage, read_restart
 from .._text import printable
 from .arguments import NUMBERS
 from .options import UsageError
@@ -38,17 +38,15 @@ def simulate(arguments: argparse.Namespace) -> ExitCode:
     """
     numbers = {name: getattr(arguments, name) for name, *_ in NUMBERS}
     try:
-        outage = read_outage(arguments.outage)
-        SimulationSettings(**numbers, outage=outage, error_rate=0.0)
+        times = _times(arguments)
+        SimulationSettings(**numbers, **times, error_rate=0.0)
     except ValueError as error:
         raise UsageError(error) from None
     name: str | None = arguments.chain
     chain = None if name is None else find_function(name)
     try:
         with new_output(sys.stderr).progress() as progress:
-            result = testing.simulate(
-                chain, **numbers, outage=outage, progress=progress
-            )
+            result = testing.simulate(chain, **numbers, **times, progress=progress)
     except (Exception, SystemExit) as error:
         raise UsageError(f"{name}: {in_a_line(error)}") from None
     # The picture first: whoever reads the table may have left.
@@ -61,6 +59,11 @@ def simulate(arguments: argparse.Namespace) -> ExitCode:
         complain(f"--plot: {failure}")
         return ExitCode.CANNOT_WRITE
     return ExitCode.OK
+
+
+def _times(arguments: argparse.Namespace) -> dict[str, Any]:
+    restart = read_restart(arguments.restart)
+    return {"outage": read_outage(arguments.outage, restart), "restart": restart}
 
 
 def _draw(result: SimulationResult, file: Path | None) -> OSError | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from .._log.svg import document, style, text, ticks, width
 from .._log.timeline import COLOURS, OutcomeKind
 from .result import conditions, rows
+from .settings import time_of_trouble
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -59,13 +60,12 @@ class _Panel(NamedTuple):
 
     def frame(self, settings: SimulationSettings) -> Iterator[str]:
         """Draw the outage, the lines of the scale, and the title."""
-        if settings.outage is not None:
-            start, length, _ = settings.outage
-            x = self.x(start)
+        trouble = time_of_trouble(settings.outage, settings.restart)
+        if trouble is not None:
+            begin, end = map(self.x, trouble)
             yield (
-                f'<rect class="outage" x="{x:.1f}" y="{self.top}"'
-                f' width="{self.x(start + length) - x:.1f}"'
-                f' height="{self.bottom - self.top}"/>'
+                f'<rect class="outage" x="{begin:.1f}" y="{self.top}"'
+                f' width="{end - begin:.1f}" height="{self.bottom - self.top}"/>'
             )
         for value, name in ticks(self.most):
             y = self.y(value)
@@ -122,11 +122,10 @@ def _legend(names: Iterable[str]) -> Iterator[str]:
 
 def _served(panel: _Panel, settings: SimulationSettings) -> str:
     """Draw how many requests a second the server can answer."""
-    start, length, _ = settings.outage or (0.0, 0.0, 1.0)
-    usual = panel.y(settings.capacity)
-    low = panel.y(settings.capacity * settings.share_left)
-    begin, end = panel.x(start), panel.x(start + length)
-    return (
-        f'<path class="served" d="M{_LEFT} {usual:.1f}H{begin:.1f}V{low:.1f}'
-        f'H{end:.1f}V{usual:.1f}H{_RIGHT}"/>'
-    )
+    times = [each[:2] for each in (settings.outage, settings.restart) if each]
+    changes = sorted({t for begin, length in times for t in (begin, begin + length)})
+    drawn = f"M{_LEFT} {panel.y(settings.capacity):.1f}"
+    for time in changes:
+        served = panel.y(settings.capacity * settings.share_at(time))
+        drawn += f"H{panel.x(time):.1f}V{served:.1f}"
+    return f'<path class="served" d="{drawn}H{_RIGHT}"/>'

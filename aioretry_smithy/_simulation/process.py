@@ -20,7 +20,7 @@ from .._session.deadline import limit_of
 from .._session.install import send_with
 from .replicas import Directory, bases_of
 from .result import Counts
-from .server import REFUSED
+from .server import CUT, REFUSED
 
 if TYPE_CHECKING:
     from aiohttp.typedefs import StrOrURL
@@ -117,6 +117,8 @@ class SimulatedWire:
             await asyncio.sleep(limit)
             raise TimeoutError
         await asyncio.sleep(ready_at - now)
+        if status == CUT:
+            raise aiohttp.ServerDisconnectedError
         return new_response(HttpRequest(method, url, **arguments), status)
 
 

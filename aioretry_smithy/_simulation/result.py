@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from .settings import time_of_trouble
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -16,6 +18,7 @@ _RECOVERED = 0.99
 """The share of calls that succeed when all is well again."""
 
 _HEAD = "chain", "load", "recovery", "answered", "attempts"
+_FAILED = "failed"
 _SHARES = "shares, %"
 _OVER_TIME = "answered, over time"
 _BLOCKS = "▁▂▃▄▅▆▇█"
@@ -26,6 +29,8 @@ LEGEND = """\
 load: requests in the outage, for each call that began in it
 recovery: seconds after the outage until 99 % of the calls are answered, for good
 attempts: requests for each call, in the whole time"""
+_LEGEND_OF_RESTART = f"""\
+{_FAILED}: calls that were not answered, in the whole time"""
 _LEGEND_OF_REPLICAS = f"""\
 {_SHARES}: of the requests in the outage, those to each replica; without one of all"""
 
@@ -85,6 +90,9 @@ class SimulatedRun:
     by_replica: tuple[tuple[int, ...], ...] = ()
     """Requests that were sent to each replica, those in trouble first."""
 
+    restart: tuple[float, float] | None = None
+    """The restart, as in the settings; an outage, too."""
+
     @classmethod
     def of(
         cls, processes: Sequence[Counts], settings: SimulationSettings
@@ -107,6 +115,7 @@ class SimulatedRun:
             answered=by_second([process.answered for process in processes]),
             outage=settings.outage,
             by_replica=tuple(map(to, range(settings.replicas))),
+            restart=settings.restart,
         )
 
     @property
@@ -131,7 +140,7 @@ class SimulatedRun:
 
         1.0 is the load of clients that never retry.
         """
-        if self.outage is None:
+        if self._trouble() is None:
             return None
         outage = self._outage()
         return _ratio(self.attempts[outage], self.calls[outage])
@@ -148,10 +157,14 @@ class SimulatedRun:
 
     def _outage(self) -> slice:
         """Return the seconds that the outage touches, or all."""
-        if self.outage is None:
+        trouble = self._trouble()
+        if trouble is None:
             return slice(None)
-        start, length, _ = self.outage
-        return slice(math.floor(start), math.ceil(start + length))
+        start, end = trouble
+        return slice(math.floor(start), math.ceil(end))
+
+    def _trouble(self) -> tuple[float, float] | None:
+        return time_of_trouble(self.outage, self.restart)
 
     @property
     def seconds_to_recover(self) -> float | None:
@@ -160,9 +173,10 @@ class SimulatedRun:
         None if that does not happen in the time of the simulation, or there was no
         outage.
         """
-        if self.outage is None:
+        trouble = self._trouble()
+        if trouble is None:
             return None
-        start, length, _ = self.outage
+        _, end = trouble
         counts = zip(self.calls, self.answered, strict=True)
         begun = [(n, *counted) for n, counted in enumerate(counts) if counted[0]]
         bad = [n for n, calls, answered in begun if answered < _RECOVERED * calls]
@@ -170,7 +184,7 @@ class SimulatedRun:
             return 0.0
         if bad[-1] == begun[-1][0]:
             return None
-        return max(0.0, bad[-1] + 1 - (start + length))
+        return max(0.0, bad[-1] + 1 - end)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts and the measures as plain JSON values."""
@@ -201,8 +215,9 @@ class SimulationResult:
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain JSON values."""
         settings = asdict(self.settings)
-        outage = self.settings.outage
-        settings["outage"] = None if outage is None else list(outage)
+        for name in ("outage", "restart"):
+            times = settings[name]
+            settings[name] = None if times is None else list(times)
         runs = {name: run.to_dict() for name, run in self.runs.items()}
         return {"settings": settings, "runs": runs}
 
@@ -223,6 +238,10 @@ def conditions(settings: SimulationSettings) -> tuple[str, str]:
         start, length, _ = settings.outage
         served += f", from second {start:g} to {start + length:g} "
         served += f"only {settings.share_left:.0%} of that{_trouble(settings)}"
+    if settings.restart is not None:
+        start, length = settings.restart
+        away = "it" if settings.replicas == 1 else "one of them"
+        served += f"; {away} is away from second {start:g} to {start + length:g}"
     return calls, f"{served}."
 
 
@@ -239,13 +258,17 @@ def _trouble(settings: SimulationSettings) -> str:
 
 def legend(settings: SimulationSettings) -> str:
     """Say what the columns of the table mean."""
-    return LEGEND if settings.replicas == 1 else f"{LEGEND}\n{_LEGEND_OF_REPLICAS}"
+    has_restart, has_replicas = settings.restart is not None, settings.replicas > 1
+    parts = [LEGEND, *[_LEGEND_OF_RESTART] * has_restart]
+    return "\n".join([*parts, *[_LEGEND_OF_REPLICAS] * has_replicas])
 
 
 def rows(result: SimulationResult) -> list[tuple[str, ...]]:
     """Return the head of a table, and a row for each chain."""
     has_replicas = result.settings.replicas > 1
-    head = (*_HEAD, *([_SHARES] if has_replicas else ()), _OVER_TIME)
+    has_restart = result.settings.restart is not None
+    more = [*[_FAILED] * has_restart, *[_SHARES] * has_replicas]
+    head = (*_HEAD, *more, _OVER_TIME)
     return [
         head,
         *((name, *_cells(run, has_replicas)) for name, run in result.runs.items()),
@@ -253,7 +276,7 @@ def rows(result: SimulationResult) -> list[tuple[str, ...]]:
 
 
 def _cells(run: SimulatedRun, has_replicas: bool) -> Iterator[str]:
-    if run.outage is None or run.load_in_outage is None:
+    if run.load_in_outage is None:
         yield from ("-", "-")
     else:
         seconds = run.seconds_to_recover
@@ -261,6 +284,8 @@ def _cells(run: SimulatedRun, has_replicas: bool) -> Iterator[str]:
         yield "never" if seconds is None else f"{seconds:g} s"
     yield f"{run.success:.1%}"
     yield f"{run.attempts_per_call:.2f}"
+    if run.restart is not None:
+        yield f"{sum(run.failed)}"
     if has_replicas:
         yield _shown_shares(run.shares)
     yield "".join(_blocks(run))

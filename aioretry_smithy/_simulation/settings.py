@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from .._context.options import UNSET
 from .._errors import bad_argument, is_finite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Outage: TypeAlias = tuple[float, float, float]
 """Its start, its length in seconds, and the part of the capacity left."""
+
+Restart: TypeAlias = tuple[float, float]
+"""When the server goes away, and for how many seconds."""
+
+USUAL_OUTAGE: Final = (10.0, 20.0, 0.2)
 
 _MOST_CLIENTS = 1_000_000
 """Each is a session with a chain of its own; so many standard ones take 15 GB."""
@@ -21,6 +30,10 @@ _HIGHEST_RATE = 1_000_000
 _OUTAGE = (
     "(start, length, capacity) or 'start:length:capacity' with start >= 0, length > 0 "
     "and capacity from 0 to 1, over within the duration; or None"
+)
+_RESTART = (
+    "(start, length) or 'start:length' with start >= 0 and length > 0, over within the "
+    "duration; or None"
 )
 
 
@@ -43,6 +56,7 @@ class SimulationSettings:
     dead: int = 0
     slow: float = 1.0
     failing: int = 0
+    restart: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         _check_count("clients", self.clients, _MOST_CLIENTS)
@@ -62,6 +76,10 @@ class SimulationSettings:
             is_over = start + length <= self.duration
             if not (start >= 0 and length > 0 and 0 <= capacity <= 1 and is_over):
                 raise bad_argument("outage", self.outage, _OUTAGE)
+        if self.restart is not None:
+            start, length = self.restart
+            if not (start >= 0 and length > 0 and start + length <= self.duration):
+                raise bad_argument("restart", self.restart, _RESTART)
         self._check_trouble()
 
     def _check_trouble(self) -> None:
@@ -96,21 +114,73 @@ class SimulationSettings:
             return (self.replicas - out) / self.replicas
         return 1.0 if self.outage is None else self.outage[2]
 
+    def share_at(self, second: float) -> float:
+        """Return the part of the capacity that there is at a time."""
+        is_outage = _is_in(self.outage, second)
+        share = self.share_left if is_outage else 1.0
+        if not _is_in(self.restart, second):
+            return share
+        return share - (self._left_of_first if is_outage else 1.0) / self.replicas
 
-def read_outage(outage: object) -> Outage | None:
+    @property
+    def _left_of_first(self) -> float:
+        """The part of its capacity that an outage leaves the replica that restarts."""
+        if not self.has_trouble:
+            return self.share_left
+        return 0.0 if self.dead or self.failing else 1 / self.slow
+
+
+def read_outage(outage: object, restart: Restart | None = None) -> Outage | None:
     """Read an outage, given as three numbers or as text.
+
+    A restart takes the place of one that is not given.
 
     >>> read_outage("10:20:0.2")
     (10.0, 20.0, 0.2)
     """
+    if outage is UNSET:
+        return USUAL_OUTAGE if restart is None else None
     if outage is None:
         return None
-    parts: object = outage.split(":") if isinstance(outage, str) else outage
     try:
-        start, length, capacity = map(float, parts)  # type: ignore[call-overload]
+        start, length, capacity = _numbers(outage)
     except (TypeError, ValueError, OverflowError):
         raise bad_argument("outage", outage, _OUTAGE) from None
     return start, length, capacity
+
+
+def read_restart(restart: object) -> Restart | None:
+    """Read a restart, given as two numbers or as text.
+
+    >>> read_restart("10:3")
+    (10.0, 3.0)
+    """
+    if restart is None:
+        return None
+    try:
+        start, length = _numbers(restart)
+    except (TypeError, ValueError, OverflowError):
+        raise bad_argument("restart", restart, _RESTART) from None
+    return start, length
+
+
+def _numbers(given: object) -> Iterable[float]:
+    parts: object = given.split(":") if isinstance(given, str) else given
+    return map(float, parts)  # type: ignore[call-overload,no-any-return]
+
+
+def time_of_trouble(
+    outage: Outage | None, restart: Restart | None
+) -> tuple[float, float] | None:
+    """Return when the first trouble begins and the last one ends, if there is any."""
+    times = [each[:2] for each in (outage, restart) if each is not None]
+    if not times:
+        return None
+    return min(start for start, _ in times), max(map(sum, times))
+
+
+def _is_in(times: tuple[float, ...] | None, second: float) -> bool:
+    return times is not None and times[0] <= second < times[0] + times[1]
 
 
 def _check_count(name: str, number: object, most: int) -> None:

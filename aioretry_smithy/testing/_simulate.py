@@ -7,13 +7,14 @@ import contextvars
 from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from .._context.options import UNSET, Unset
 from .._errors import bad_argument, is_plain_function
 from .._rules.conditions import check_function
 from .._simulation.fleet import COMPARED, nobody, run_fleet, standard_chain
 from .._simulation.result import SimulatedRun, SimulationResult
-from .._simulation.settings import SimulationSettings, read_outage
+from .._simulation.settings import SimulationSettings, read_outage, read_restart
 from ._loop import VirtualTimeLoop
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ def simulate(
     clients: int = 50,
     rate: float = 700.0,
     capacity: float = 1000.0,
-    outage: tuple[float, float, float] | str | None = (10.0, 20.0, 0.2),
+    outage: tuple[float, float, float] | str | Literal[Unset.UNSET] | None = UNSET,
+    restart: tuple[float, float] | str | None = None,
     duration: float = 120.0,
     error_rate: float = 0.0,
     seed: int = 0,
@@ -46,7 +48,7 @@ def simulate(
     failing: int = 0,
     progress: Callable[[str, float], object] | None = None,
 ) -> SimulationResult:
-    """Put a chain through an outage of a simulated server, in virtual time.
+    """Put a chain through an outage or a restart of a simulated server.
 
     Processes, each with a session of its own, send GET requests through real chains.
     Below the chain a simulated server takes the place of aiohttp. It carries out one
@@ -75,7 +77,11 @@ def simulate(
         rate: Calls per second, of all processes together, at most 1000000.
         capacity: Requests per second that the server can carry out.
         outage: When the outage begins, how many seconds it lasts and which part of the
-            capacity is left, from 0 to 1; also as text, ``"10:20:0.2"``. None for none.
+            capacity is left, from 0 to 1; also as text. None for none. Unless given, it
+            is ``"10:20:0.2"``, or none beside a restart.
+        restart: When the server, or the first of the replicas, goes away, and for how
+            many seconds; also as text, ``"10:3"``. It cuts the requests that it has,
+            takes no connections, and is back with an empty queue.
         duration: Seconds in which calls begin. Calls under way at the end are finished.
         error_rate: The part of the requests that the server answers with 503.
         seed: The seed of all random numbers.
@@ -116,11 +122,12 @@ def simulate(
     plain retries   99%
     no retries      81%
     """
+    away = read_restart(restart)
     settings = SimulationSettings(
         clients=clients,
         rate=rate,
         capacity=capacity,
-        outage=read_outage(outage),
+        outage=read_outage(outage, away),
         duration=duration,
         error_rate=error_rate,
         seed=seed,
@@ -128,6 +135,7 @@ def simulate(
         dead=dead,
         slow=slow,
         failing=failing,
+        restart=away,
     )
     check_function("progress", progress, "the name of a chain and a number")
     simulations = _by_name(chains, replicas)

@@ -127,6 +127,11 @@ def test_picture_that_cannot_be_written_is_no_reason_to_say_nothing(tmp_path, ca
         (["--capacity=-1"], "capacity: -1.0 (expected: finite and > 0)"),
         (["--outage=10:20"], "outage: '10:20' (expected: (start, length, capacity) or"),
         (["--duration=20"], "outage: (10.0, 20.0, 0.2) (expected: "),
+        (["--restart=10"], "restart: '10' (expected: (start, length) or 'start:len"),
+        (["--restart=10:soon"], "restart: '10:soon' (expected: (start, length) or "),
+        (["--restart=119:3"], "restart: (119.0, 3.0) (expected: "),
+        (["--restart=-1:3"], "restart: (-1.0, 3.0) (expected: "),
+        (["--restart=10:nan"], "restart: (10.0, nan) (expected: "),
         (["--plot=storm.png"], "argument --plot: 'storm.png' (expected: a file whose"),
         (["--plot=-"], "argument --plot: '-' (expected: a file, not standard output)"),
         (["orders"], "'orders' (expected: MODULE:FUNCTION or path/file.py:FUNCTION)"),
@@ -304,3 +309,34 @@ def test_more_trouble_than_replicas_is_refused(capsys):
 
     assert (64, "") == (code, out)
     assert "aioretry-smithy: error: dead: 4 (expected: <= replicas, 3)\n" == err
+
+
+RESTART = ["--clients=2", "--rate=10", "--capacity=50", "--duration=8"]
+
+
+def test_restart_takes_the_place_of_the_outage(capsys):
+    """The table counts the calls that failed."""
+    code = main(["simulate", *RESTART, "--restart=2:3"])
+    out = capsys.readouterr().out
+
+    assert 0 == code
+    assert "can answer 50 a second; it is away from second 2 to 5." in out
+    assert "failed: calls that were not answered, in the whole time" in out
+
+
+def test_restart_stands_beside_an_outage_that_is_asked_for(capsys):
+    """Both are in the document."""
+    arguments = [*RESTART, "--restart=2:1", "--outage=4:2:0.2", "--json"]
+    assert 0 == main(["simulate", *arguments])
+    settings = json.loads(capsys.readouterr().out)["settings"]
+
+    assert ([4.0, 2.0, 0.2], [2.0, 1.0]) == (settings["outage"], settings["restart"])
+
+
+def test_there_may_be_no_restart(capsys):
+    """As there may be no outage."""
+    arguments = [*TINY, "--restart=none", "--json"]
+    assert 0 == main(["simulate", *arguments])
+    settings = json.loads(capsys.readouterr().out)["settings"]
+
+    assert ([2.0, 1.0, 0.2], None) == (settings["outage"], settings["restart"])

@@ -15,9 +15,9 @@ SVG = "{http://www.w3.org/2000/svg}"
 OUTAGE = (1.0, 2.0, 0.5)
 
 
-def picture(*runs, outage=OUTAGE, duration=4.0):
+def picture(*runs, outage=OUTAGE, duration=4.0, **changes):
     """Draw runs, each its attempts and answers by second."""
-    shown = settings(clients=5, outage=outage, duration=duration)
+    shown = settings(clients=5, outage=outage, duration=duration, **changes)
     named = {
         f"chain <{n}>": SimulatedRun((4, 4, 0, 4), attempts, answered, outage)
         for n, (attempts, answered) in enumerate(runs)
@@ -70,6 +70,16 @@ def test_outage_is_shaded_in_both_parts():
     assert {("261.0", "402.0")} == {(r.get("x"), r.get("width")) for r in shades}
     assert usual == again
     assert float(low) > float(usual)
+
+
+def test_restart_is_shaded_too():
+    """Nothing is served meanwhile."""
+    root = picture(RUN, outage=None, restart=(1.0, 2.0))
+    shades = [rect for rect in root.iter(f"{SVG}rect") if rect.get("class") == "outage"]
+    _, served = lines(root, "served")
+
+    assert {("261.0", "402.0")} == {(r.get("x"), r.get("width")) for r in shades}
+    assert ["310.0"] == re.findall(r"H261.0V([\d.]+)H663.0", served)
 
 
 def test_without_an_outage_nothing_is_shaded():

@@ -19,6 +19,7 @@ from aioretry_smithy import (
 )
 from aioretry_smithy._simulation.process import SimulatedProcess
 from aioretry_smithy._simulation.replicas import SimulatedReplicas
+from aioretry_smithy._simulation.server import CUT
 from aioretry_smithy.testing import simulate
 
 
@@ -42,6 +43,16 @@ async def test_call_is_counted_where_it_began():
         await process.call()
 
     assert {0: 1} == process.calls
+    assert {0: 1, 1: 1} == process.attempts
+    assert {0: 1} == process.answered
+
+
+async def test_request_that_a_server_has_when_it_ends_is_cut():
+    """The caller sees a broken connection, and a chain sends it again."""
+    builder = SessionBuilder().decorator(retrying())
+    async with new_process(builder, (CUT, 0.2), (200, 0.2)) as process:
+        await process.call()
+
     assert {0: 1, 1: 1} == process.attempts
     assert {0: 1} == process.answered
 
@@ -135,17 +146,20 @@ def no_retries():
     return SessionBuilder().response_timeout(1.0)
 
 
-@pytest.mark.parametrize("error_rate", [0.0, 0.3], ids=["timeouts", "errors"])
-def test_loops_do_what_real_chains_do(error_rate):
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"error_rate": 0.3}, {"outage": None, "restart": "8:3"}],
+    ids=["timeouts", "errors", "restart"],
+)
+def test_loops_do_what_real_chains_do(changes):
     """Each of their counts is that of sessions with the same calls, in each second."""
     run = partial(
         simulate,
         clients=3,
         rate=20.0,
         capacity=25.0,
-        outage="5:5:0.2",
         duration=20.0,
-        error_rate=error_rate,
+        **{"outage": "5:5:0.2"} | changes,
     )
     chains = {"plain retries": plain_retries, "no retries": no_retries}
     loops, sessions = run().runs, run(chains).runs

@@ -206,3 +206,47 @@ def test_conditions_are_two_sentences():
         "The server can answer 10.5 a second, from second 1 to 3.5 only 20% of that.",
     ) == conditions(settings((1.0, 2.5, 0.2)))
     assert "The server can answer 10.5 a second." == conditions(settings(None))[1]
+
+
+RESTART = (1.0, 2.0)
+
+
+def test_restart_is_an_outage_too():
+    """Load and recovery are those of the time from the first trouble to the last."""
+    run = SimulatedRun((4,) * 4, (4, 2, 6, 4), (4, 0, 4, 4), None, (), RESTART)
+    both = dataclasses.replace(run, outage=(0.5, 1.0, 0.2))
+
+    assert (1.0, 0.0) == (run.load_in_outage, run.seconds_to_recover)
+    assert (1.0, 0.0) == (both.load_in_outage, both.seconds_to_recover)
+
+
+def test_table_of_a_restart_counts_the_calls_that_failed():
+    """The legend says what they are."""
+    run = SimulatedRun((4,) * 4, (4, 2, 6, 4), (4, 0, 3, 4), None, (), RESTART)
+    shown = dataclasses.replace(settings(None), restart=RESTART)
+    head, row = rows(SimulationResult(shown, {"ours": run}))
+
+    assert "5" == dict(zip(head, row, strict=True))["failed"]
+    assert "failed: calls that were not answered" in legend(shown)
+    assert "failed" not in legend(settings(OUTAGE))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "it is away from second 1 to 3."),
+        (
+            {"outage": (2.0, 2.0, 0.2)},
+            "from second 2 to 4 only 20% of that; it is away from second 1 to 3.",
+        ),
+        (
+            {"replicas": 3},
+            "answer 10.5 a second; one of them is away from second 1 to 3.",
+        ),
+    ],
+)
+def test_conditions_say_who_restarts(changes, said):
+    """The server, or one of its replicas."""
+    shown = dataclasses.replace(settings(None), restart=RESTART, **changes)
+
+    assert conditions(shown)[1].endswith(f" {said}")

@@ -1,15 +1,15 @@
-"""The simulated server: one queue, an outage, and errors."""
+"""The simulated server: one queue, an outage, a restart, and errors."""
 
 from __future__ import annotations
 
 import pytest
 from simulated import settings
 
-from aioretry_smithy._simulation.server import REFUSED, SimulatedServer
+from aioretry_smithy._simulation.server import CUT, REFUSED, SimulatedServer
 
 
-def new_server(*, capacity=10.0, outage=None, error_rate=0.0, chance=lambda: 0.5):
-    limits = {"capacity": capacity, "outage": outage, "error_rate": error_rate}
+def new_server(*, chance=lambda: 0.5, **changes):
+    limits = {"capacity": 10.0, **changes}
     return SimulatedServer(settings(duration=100.0, **limits), chance)
 
 
@@ -87,3 +87,32 @@ def test_trouble_is_that_of_some_replicas():
         (200, pytest.approx(10.1)),
     ] == meanwhile
     assert [(200, pytest.approx(15.1))] * 4 == after
+
+
+def test_restart_cuts_what_it_has_and_takes_no_connections():
+    """Until it is back, with an empty queue."""
+    server = new_server(restart=(10.0, 3.0))
+    before = [server.serve(now) for now in (9.8, 9.8, 9.8)]
+    away = [server.serve(now) for now in (10.0, 12.9)]
+    back = [server.serve(now) for now in (13.0, 13.0, 20.0)]
+
+    assert [200, 200, CUT] == [status for status, _ in before]
+    assert pytest.approx([9.9, 10.0, 10.0]) == [ready for _, ready in before]
+    assert [(REFUSED, 10.0), (REFUSED, 12.9)] == away
+    assert [(200, pytest.approx(ready)) for ready in (13.1, 13.2, 20.1)] == back
+
+
+def test_full_queue_does_not_outlive_a_restart():
+    """What came before is forgotten, also where nothing came meanwhile."""
+    server = new_server(restart=(10.0, 3.0))
+    for _ in range(200):
+        server.serve(9.0)
+
+    assert (200, pytest.approx(14.1)) == server.serve(14.0)
+
+
+def test_one_of_several_replicas_restarts():
+    """It is the first one."""
+    servers = replicas(restart=(20.0, 1.0))
+
+    assert [REFUSED, 200, 200, 200] == [server.serve(20.0)[0] for server in servers]

@@ -7,7 +7,8 @@ import math
 import pytest
 from simulated import settings
 
-from aioretry_smithy._simulation.settings import read_outage
+from aioretry_smithy._context.options import UNSET
+from aioretry_smithy._simulation.settings import read_outage, read_restart
 
 
 @pytest.mark.parametrize(
@@ -125,3 +126,59 @@ def test_outage_that_cannot_be_read_is_refused(outage):
     """A text that is not three numbers is refused, and the form is said."""
     with pytest.raises(ValueError, match=r"^outage: .*start:length:capacity"):
         read_outage(outage)
+
+
+@pytest.mark.parametrize(
+    "restart",
+    [(-1.0, 3.0), (10.0, 0.0), (10.0, 110.1), (math.nan, 3.0), (10.0, math.inf)],
+)
+def test_impossible_restart_is_refused(restart):
+    """A restart lies within the duration."""
+    with pytest.raises(ValueError, match=r"^restart: .*over within the duration"):
+        settings(restart=restart, duration=120.0)
+
+
+@pytest.mark.parametrize("restart", ["10:3", (10, 3), [10.0, 3.0]])
+def test_restart_is_text_or_numbers(restart):
+    """A restart in any of its forms is the same two numbers; there may be none."""
+    assert (10.0, 3.0) == read_restart(restart)
+    assert read_restart(None) is None
+
+
+@pytest.mark.parametrize("restart", ["10", "10:3:0.2", "10:soon", "", 10, object()])
+def test_what_is_no_restart_is_refused(restart):
+    """It says what would be one."""
+    with pytest.raises(ValueError, match=r"^restart: .*'start:length' with start >= 0"):
+        read_restart(restart)
+
+
+@pytest.mark.parametrize(
+    ("given", "restart", "outage"),
+    [
+        (UNSET, None, (10.0, 20.0, 0.2)),
+        (UNSET, (10.0, 3.0), None),
+        ("1:2:0", (10.0, 3.0), (1.0, 2.0, 0.0)),
+        (None, None, None),
+    ],
+)
+def test_restart_takes_the_place_of_an_outage_that_is_not_given(given, restart, outage):
+    """Of one that is given it does not."""
+    assert outage == read_outage(given, restart)
+
+
+@pytest.mark.parametrize(
+    ("changes", "shares"),
+    [
+        ({}, (1.0, 0.0, 1.0)),
+        ({"outage": (2.0, 3.0, 0.2)}, (1.0, 0.0, 0.2)),
+        ({"replicas": 4}, (1.0, 0.75, 1.0)),
+        ({"replicas": 4, "outage": (2.0, 3.0, 0.2)}, (1.0, 0.15, 0.2)),
+        ({"replicas": 4, "outage": (2.0, 3.0, 0.2), "dead": 1}, (1.0, 0.75, 0.75)),
+        ({"replicas": 4, "outage": (2.0, 3.0, 0.2), "slow": 4.0}, (1.0, 0.75, 0.8125)),
+    ],
+)
+def test_capacity_is_less_in_a_restart(changes, shares):
+    """By what its replica had until then."""
+    them = settings(restart=(2.0, 2.0), **changes | {"duration": 9.0})
+
+    assert pytest.approx(shares) == tuple(map(them.share_at, (1.9, 2.0, 4.0)))
