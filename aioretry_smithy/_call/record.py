@@ -100,7 +100,7 @@ class _RareFacts(NeverCopied):
     """The reason for the delay."""
 
     first_sent: float | None = None
-    """When the attempt sent its first request, where a decorator set its timeout."""
+    """When the attempt sent its first request, where that is not its start."""
 
     preview_length: int | None = None
     """How many characters of a text to keep of a body that is read by the transport."""
@@ -183,6 +183,13 @@ class Record(_RareFacts):
     def attempt_started(self) -> float:
         """The start of the attempt, which another request may have begun."""
         return self.started if self.began is None else self.began
+
+    @property
+    def sent_at(self) -> float:
+        """The moment of sending, after the waits for places and turns."""
+        sent = self.first_sent
+        # What is sent again within an attempt waits for nothing.
+        return self.started if sent is None or self.began is not None else sent
 
     @property
     def was_sent_again(self) -> bool:

@@ -197,6 +197,8 @@ def begin_after_wait(
     """
     if record.was_sent:
         return
+    if record.number is None or record.first_sent is not None:
+        record.first_sent = call.loop.time()
     before: Record = call
     if record.number is not None:
         record.started += waited

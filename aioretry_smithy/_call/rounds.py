@@ -65,18 +65,26 @@ class FailedAttempt(NamedTuple):
     @classmethod
     def of(cls, call: Call, record: Record, cause: Exception | None) -> FailedAttempt:
         """Look at an attempt, or at a call, whose last attempt it is then about."""
-        outcome = record.outcome
-        failed = outcome.ended if cause is None else outcome.body_ended
-        if failed is None:
-            # A decorator of the user's own has raised it.
-            failed = call.loop.time()
+        failed = failed_at(call, record, cause)
         if cause is None or not failure_of(cause).broke_connection:
             return cls(record.started, failed, is_break=False)
-        if record is call:
-            # The request that it has ended with, where there is one.
-            ended_with = (each for each in call.sent if each.outcome is outcome)
-            record = next(ended_with, call)
-        return cls(record.started, failed, is_break=True)
+        return cls(ended_with(call, record).started, failed, is_break=True)
+
+
+def failed_at(call: Call, record: Record, cause: Exception | None) -> float:
+    """Return when a failure came, or the headers of an answer that is one."""
+    outcome = record.outcome
+    failed = outcome.ended if cause is None else outcome.body_ended
+    # Unknown where a decorator of the user's own has raised it.
+    return call.loop.time() if failed is None else failed
+
+
+def ended_with(call: Call, record: Record) -> Record:
+    """Return the request that a call has ended with, if any; other records as is."""
+    if record is not call:
+        return record
+    requests = (each for each in call.sent if each.outcome is record.outcome)
+    return next(requests, call)
 
 
 class Rounds:

@@ -67,7 +67,7 @@ def learn_from_loser(
 ) -> None:
     """Learn from a request that was given up because another one had an answer."""
     now = call.loop.time()
-    note_at_least(state, now - sent_at(record), state.roster.scale.growth(now))
+    note_at_least(state, now - record.sent_at, state.roster.scale.growth(now))
     state.roster.settle()
     if isinstance(permit, Trial):
         permit.end(None)
@@ -90,8 +90,7 @@ def learn_success(
     ended = outcome.ended
     if ended is None:
         ended = call.loop.time()
-    began = record.started if record.first_sent is None else sent_at(record)
-    took = ended - began
+    took = ended - record.sent_at
     growth = roster.scale.growth(ended)
     was_settled = state.grown > 0.0 and not state.penalty
     if status_judged(record, cause) in _WRONG_REQUEST:
@@ -131,7 +130,7 @@ def _learn_failure(
 ) -> None:
     now, roster = call.loop.time(), state.roster
     scale = roster.scale
-    took = now - sent_at(record)
+    took = now - record.sent_at
     if record.started >= state.changed_at:
         note_reached(state, kind_of(cause))
     if scale.penalty:
@@ -162,11 +161,3 @@ def _slowest(state: EndpointState, growth: float) -> float:
     """Return the longest estimate of those that have answered; 0 without one."""
     known = (seconds_of(each, growth) for each in state.roster.well if each.is_settled)
     return max(known, default=0.0)
-
-
-def sent_at(record: Record) -> float:
-    """Return when a request was sent, after its waits for places."""
-    sent = record.first_sent
-    # What is sent again within an attempt waits for nothing.
-    is_first = sent is not None and record.began is None
-    return sent if sent is not None and is_first else record.started

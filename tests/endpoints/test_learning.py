@@ -175,7 +175,7 @@ async def test_outcome_that_nobody_has_recorded_ends_now():
         await call(client)
     state = state_of(group, "a")
     outcome = SimpleNamespace(ended=None, status=200)
-    record = SimpleNamespace(outcome=outcome, started=0.0, first_sent=None)
+    record = SimpleNamespace(outcome=outcome, started=0.0, sent_at=0.0)
     await asyncio.sleep(0.5)
     now = SimpleNamespace(loop=asyncio.get_running_loop())
     learn(state, now, record, state, None, verdict=True)
