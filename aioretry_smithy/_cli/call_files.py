@@ -1,4 +1,4 @@
-"""Write each call that is reported on into files for other tools."""
+"""The file into which each call that is reported on is written for other tools."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import stat
 import sys
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Self
 
 from .._log.har import HarWriter
-from .._log.trace_events import TraceWriter
 from .._report.cleaning import cleaned
 from .._report.sources import STANDARD_INPUT
 from .options import UsageError
@@ -18,11 +17,9 @@ from .plain_output import PlainOutput
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator
     from types import TracebackType
-    from typing import TextIO
 
-    from .._log.call_writer import CallWriter
     from .._report.answers import Line
 
 
@@ -30,29 +27,21 @@ class UnwritableError(Exception):
     """A file cannot be written; says which one and why."""
 
 
-_WRITERS: Final[Mapping[str, Callable[[TextIO], CallWriter]]] = {
-    "har": HarWriter,
-    "trace": TraceWriter,
-}
-
-
-class CallFile:
-    """A file of calls, which is begun with the first call and ended with its block.
+class HarFile:
+    """An archive, which is begun with the first call and ended with its block.
 
     Args:
-        option: The option that asks for it.
         path: The file.
 
     Raises:
         UnwritableError: The file cannot be written.
     """
 
-    def __init__(self, option: str, path: Path) -> None:
-        check_writable(option, path)
-        self._option = option
+    def __init__(self, path: Path) -> None:
+        check_writable("har", path)
         self._path = path
         self._open = ExitStack()
-        self._writer: CallWriter | None = None
+        self._writer: HarWriter | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -67,7 +56,7 @@ class CallFile:
             self._open.__exit__(kind, error, traceback)
         left_out = 0 if self._writer is None else self._writer.skipped
         if left_out:
-            said = f"--{self._option}: left out {left_out:,} calls without a time"
+            said = f"--har: left out {left_out:,} calls without a time"
             PlainOutput(sys.stderr).line(said)
 
     def add(self, values: Line) -> None:
@@ -80,9 +69,8 @@ class CallFile:
             if self._writer is None:
                 # What was in it stays there where there is no call.
                 file = self._path.open("w", encoding="utf-8", newline="\n")
-                writer = _WRITERS[self._option](self._open.enter_context(file))
-                self._open.enter_context(writer)
-                self._writer = writer
+                writer = HarWriter(self._open.enter_context(file))
+                self._writer = self._open.enter_context(writer)
             self._writer.add(cleaned(values))
 
     @contextmanager
@@ -90,7 +78,7 @@ class CallFile:
         try:
             yield
         except OSError as error:
-            raise UnwritableError(f"--{self._option}: {error}") from None
+            raise UnwritableError(f"--har: {error}") from None
 
 
 def check_writable(option: str, path: Path) -> None:
@@ -112,7 +100,7 @@ def check_apart(arguments: argparse.Namespace) -> None:
     seen: set[object] = set()
     for name in arguments.files:
         _add_once(seen, name, f"{name!r} (expected: once)")
-    for option in ("html", *_WRITERS):
+    for option in ("html", "har"):
         path: Path | None = getattr(arguments, option)
         if path is not None:
             complaint = f"--{option}: {str(path)!r} (expected: a file of its own)"
@@ -142,11 +130,3 @@ def _identity(name: str | Path) -> object:
     if stat.S_ISREG(found.st_mode):
         return found.st_dev, found.st_ino
     return name if is_input else None
-
-
-def call_files(arguments: argparse.Namespace) -> Iterator[CallFile]:
-    """Yield the files that were asked for."""
-    for option in _WRITERS:
-        path = getattr(arguments, option)
-        if path is not None:
-            yield CallFile(option, path)

@@ -11,7 +11,7 @@ from .._report.document import blocks
 from .._report.reading import Reading, read
 from .._report.selection import Selection
 from .._report.sources import Source, UnreadableError
-from .call_files import UnwritableError, call_files, check_apart
+from .call_files import HarFile, UnwritableError, check_apart
 from .output import ExitCode, complain, new_output
 from .report_page import ReportPage
 
@@ -58,13 +58,15 @@ def _report(arguments: argparse.Namespace) -> ExitCode:
 def _answers(arguments: argparse.Namespace) -> Answers:
     with ExitStack() as stack:
         sources = _opened(arguments.files, stack)
-        files = [stack.enter_context(file) for file in call_files(arguments)]
+        listeners = []
+        if arguments.har is not None:
+            listeners.append(stack.enter_context(HarFile(arguments.har)).add)
         matches = tuple(arguments.matches)
         reading = Reading(
             arguments.by,
             arguments.top,
             Selection(arguments.since, arguments.until, matches),
-            [file.add for file in files],
+            listeners,
         )
         with new_output(sys.stderr).progress() as progress:
             return read(sources, reading, lambda done: progress("reading", done))

@@ -47,7 +47,6 @@ def add_report(commands: Commands) -> None:
     for name, meaning in (
         ("html", "write the report as a page, with pictures"),
         ("har", "write the attempts as an archive for the developer tools of browsers"),
-        ("trace", "write the attempts as a trace for Perfetto; takes memory for each"),
     ):
         parser.add_argument(
             f"--{name}",

@@ -6,16 +6,22 @@ fields that begin with an underscore, named as in :meth:`.RequestLog.to_dict`.
 
 from __future__ import annotations
 
+import json
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, NamedTuple
+from tempfile import SpooledTemporaryFile
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from .call_writer import IN_MEMORY, CallWriter, encode
 from .har_entry import Json, entry_of, page_of, stop_of
 from .plain_log import PlainLog
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import TextIO
+
+_IN_MEMORY: Final = 1 << 20
+"""How many bytes of pages are put aside before they go to a temporary file."""
+
+_encode: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def to_har(call: Mapping[str, object]) -> Json:
@@ -28,10 +34,11 @@ def to_har(call: Mapping[str, object]) -> Json:
     }
 
 
-class HarWriter(CallWriter):
+class HarWriter:
     """Writes an archive call by call, and keeps none of them.
 
-    It skips HTTP calls of which nobody knows when they began.
+    It skips HTTP calls of which nobody knows when they began. A ``with`` block ends the
+    file, unless an error leaves it. The file stays open.
 
     Args:
         file: Where to write. All that is written is ASCII.
@@ -44,11 +51,15 @@ class HarWriter(CallWriter):
     ['creator', 'entries', 'pages', 'version']
     """
 
-    def __init__(self, file: TextIO) -> None:
-        super().__init__(file)
-        self._written = 0
+    skipped: int
+    """How many calls were left out."""
 
-        file.write(f'{{"log":{encode(_head())[:-1]},"entries":[')
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        # Closed with the writer, after many calls.
+        self._aside = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
+        self._written = self.skipped = 0
+        file.write(f'{{"log":{_encode(_head())[:-1]},"entries":[')
 
     def add(self, call: Mapping[str, object]) -> None:
         """Write a call; of a function, all HTTP calls inside.
@@ -62,14 +73,22 @@ class HarWriter(CallWriter):
                 self.skipped += 1
                 continue
             separator = ",\n" if self._written else "\n"
-            self._file.write(separator + ",\n".join(map(encode, page.entries)))
-            self._aside.write((separator + encode(page.values)).encode())
+            self._file.write(separator + ",\n".join(map(_encode, page.entries)))
+            self._aside.write((separator + _encode(page.values)).encode())
             self._written += 1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        with self._aside:
+            if kind is None:
+                self._end()
 
     def _end(self) -> None:
         self._file.write('\n],"pages":[')
         self._aside.seek(0)
-        while chunk := self._aside.read(IN_MEMORY):
+        while chunk := self._aside.read(_IN_MEMORY):
             self._file.write(chunk.decode())
         self._file.write("\n]}}\n")
 

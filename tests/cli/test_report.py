@@ -190,7 +190,7 @@ def test_bad_usage(arguments, capsys):
 @needs_posix("links that everybody may make")
 @pytest.mark.parametrize(
     "options",
-    [["--har={0}"], ["--har={1}", "--trace={1}"], ["--trace={2}"], ["--html={3}"]],
+    [["--har={0}"], ["--har={1}", "--html={1}"], ["--har={2}"], ["--html={3}"]],
     ids=["input", "twice", "link", "hard link"],
 )
 def test_files_that_are_one(calls, tmp_path, options, capsys):
@@ -227,7 +227,7 @@ def test_a_file_is_not_read_twice(calls, tmp_path, capsys):
 
 def test_devices_are_used_as_often_as_one_likes(calls, capsys):
     """Nothing is lost there."""
-    assert 0 == main(["report", calls, f"--har={os.devnull}", f"--trace={os.devnull}"])
+    assert 0 == main(["report", calls, f"--har={os.devnull}", f"--har={os.devnull}"])
     assert "3 calls" in capsys.readouterr().out
 
 
@@ -262,22 +262,19 @@ def test_defaults():
         arguments.top,
         arguments.matches,
     )
-    assert [None] * 5 == [
-        getattr(arguments, name) for name in ("since", "until", "html", "har", "trace")
+    assert [None] * 4 == [
+        getattr(arguments, name) for name in ("since", "until", "html", "har")
     ]
 
 
 def test_files_for_other_tools(calls, tmp_path, capsys):
-    """An archive and a trace of the calls that are reported on."""
-    har, trace = tmp_path / "calls.har", tmp_path / "calls.trace"
-    code = main(
-        ["report", calls, f"--har={har}", f"--trace={trace}", "--match=success=yes"]
-    )
+    """An archive of the calls that are reported on."""
+    har = tmp_path / "calls.har"
+    code = main(["report", calls, f"--har={har}", "--match=success=yes"])
     archive = json.loads(har.read_text())["log"]
 
     assert 0 == code
     assert (2, 3) == (len(archive["pages"]), len(archive["entries"]))
-    assert json.loads(trace.read_text())["traceEvents"]
     assert "" == capsys.readouterr().err
 
 
@@ -287,12 +284,11 @@ def test_files_hide_credentials(tmp_path, capsys):
         request_url="http://u:S3CR3T@h/?token=S3CR3T",
         request_headers={"Authorization": "S3CR3T"},
     )
-    har, trace = tmp_path / "calls.har", tmp_path / "calls.trace"
+    har = tmp_path / "calls.har"
     calls = written(tmp_path / "calls.jsonl", line)
 
-    assert 0 == main(["report", calls, f"--har={har}", f"--trace={trace}"])
-    written_too = har.read_text() + trace.read_text() + capsys.readouterr().out
-    assert "S3CR3T" not in written_too
+    assert 0 == main(["report", calls, f"--har={har}"])
+    assert "S3CR3T" not in har.read_text() + capsys.readouterr().out
 
 
 def test_calls_that_have_no_place_in_a_file(tmp_path, capsys):
@@ -318,20 +314,19 @@ def test_a_file_that_cannot_be_written(calls, tmp_path, monkeypatch, capsys):
     """It is told before anything is read, and the exit code is 73."""
     monkeypatch.setattr(os, "access", lambda *about: False)
 
-    assert 73 == main(["report", calls, f"--trace={tmp_path / 'trace'}"])
+    assert 73 == main(["report", calls, f"--har={tmp_path / 'har'}"])
     shown = capsys.readouterr()
     assert "" == shown.out
-    assert shown.err.startswith("aioretry-smithy: error: --trace: ")
+    assert shown.err.startswith("aioretry-smithy: error: --har: ")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize("option", ["har", "trace"])
-def test_a_full_disk(calls, option, capsys):
+def test_a_full_disk(calls, capsys):
     """The exit code is 73, and the error names the option."""
-    assert 73 == main(["report", calls, f"--{option}=/dev/full"])
+    assert 73 == main(["report", calls, "--har=/dev/full"])
     shown = capsys.readouterr()
     assert "" == shown.out
-    assert f"error: --{option}: " in shown.err
+    assert "error: --har: " in shown.err
 
 
 def test_a_writer_that_fails(calls, tmp_path, monkeypatch, capsys):
@@ -352,7 +347,7 @@ def test_a_writer_that_fails(calls, tmp_path, monkeypatch, capsys):
         def add(self, call):
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setitem(call_files._WRITERS, "har", Failing)
+    monkeypatch.setattr(call_files, "HarWriter", Failing)
 
     assert 73 == main(["report", calls, f"--har={tmp_path / 'calls.har'}"])
     assert "--har: [Errno 28] No space left" in capsys.readouterr().err
@@ -407,7 +402,7 @@ def texts_in(values):
 
 @pytest.mark.parametrize("by", ["path", "host", "method", "endpoint", "name"])
 def test_lone_surrogates_are_escaped_in_all_views(by, tmp_path, capsys):
-    """No reader of a document, a page, an archive or a trace stumbles over one."""
+    """No reader of a document, a page or an archive stumbles over one."""
     texts = "name", "request_method", "endpoint", "response_reason", "stop_reason"
     bad = dict.fromkeys(texts, f"a{LONE}")
     bad |= {"request_url": f"http://h{LONE}/{LONE}", "delay_source": LONE, "delay": 1.0}
@@ -415,8 +410,8 @@ def test_lone_surrogates_are_escaped_in_all_views(by, tmp_path, capsys):
     lost = {**failed(f"E{LONE}"), **bad}
     line = call(sent(0, 0.1, 429, **refused), sent(1.1, **lost), took=1.2, **lost)
     calls = written(tmp_path / "calls.jsonl", *[line] * 5)
-    files = {name: tmp_path / name for name in ("har", "trace")}
-    options = [f"--{name}={file}" for name, file in files.items()]
+    har = tmp_path / "har"
+    options = [f"--har={har}"]
     if importlib.util.find_spec("jinja2"):
         options.append(f"--html={tmp_path / 'html'}")
 
@@ -424,7 +419,7 @@ def test_lone_surrogates_are_escaped_in_all_views(by, tmp_path, capsys):
     capsys.readouterr().out.encode()
     shown = document(capsys, calls, f"--by={by}")
     assert "h\\udcff" == shown["hints"][0]["where"]
-    for values in (shown, *(json.loads(each.read_text()) for each in files.values())):
+    for values in (shown, json.loads(har.read_text())):
         for text in texts_in(values):
             text.encode()
     assert "\\udcff" in shown["groups"][0]["key"]
