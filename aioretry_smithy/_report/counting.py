@@ -12,20 +12,16 @@ from .evidence import Evidence
 from .hints import Findings, hints
 from .minutes import Minutes
 from .outcome import is_cancelled, is_refused, outcome_of, where
-from .plain_calls import Alike
-from .seen_call import SeenCall
 from .spending import spending
-from .table import MOST_KEYS, Table
+from .table import Table
 from .tally import EndingTally, FailureTally, GroupTally, stop_reason
 from .times import Times
 from .units import By, units
 from .words import counted, seconds, shares_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from .answers import Ending, Failure, Group, Line
-    from .plain_calls import Plain
+    from .seen_call import SeenCall
 
 _MOST_SHOWN: Final = 60
 _OTHERS: Final = "others"
@@ -74,7 +70,6 @@ class Counting:
         self._failures: Table[tuple[str, str], FailureTally] = Table(FailureTally)
         self._minutes = Minutes()
         self._evidence = Evidence()
-        self._alike: dict[Hashable, Alike] = {}
         self._slowest = _Top(top)
         self._most_attempts = _Top(top)
 
@@ -84,7 +79,7 @@ class Counting:
         return self._groups.was_full
 
     def add(self, call: SeenCall, started: float | None, weight: float) -> None:
-        """Count a call that nothing else was made inside of.
+        """Count a call that was not made inside another one.
 
         Args:
             call: The call.
@@ -113,37 +108,6 @@ class Counting:
         if call.extra:
             self._most_attempts.add((float(call.extra), duration), values)
 
-    def add_plain(self, plain: Plain, started: float | None, weight: float) -> None:
-        """Count a plain call: what it has in common with others later, with theirs.
-
-        Args:
-            plain: The call.
-            started: When it began, in seconds since 1970, if that is known.
-            weight: How many calls it stands for.
-        """
-        alike = self._alike.get(plain.key)
-        if alike is None:
-            if len(self._alike) >= MOST_KEYS:
-                self.settle()
-            alike = self._alike[plain.key] = Alike(SeenCall(plain.values))
-        call = alike.add(plain, weight)
-        if started is not None:
-            self._minutes.add(call, started, weight)
-        self._slowest.add((plain.duration, 0.0), plain.values)
-
-    def settle(self) -> None:
-        """Count what plain calls have in common."""
-        for alike in self._alike.values():
-            call, weight = alike.call, alike.weight
-            self._add_to_summary(call, weight)
-            self._times.merge(alike.times)
-            for key, unit in units(call, self._by):
-                group = self._groups.at(key)
-                group.add(unit, weight)
-                group.times.merge(alike.times)
-            self._evidence.add(call, weight)
-        self._alike.clear()
-
     def _add_to_summary(self, call: SeenCall, weight: float) -> None:
         self._calls += weight
         self._successes += weight * call.is_success
@@ -157,11 +121,8 @@ class Counting:
         self._resumes += weight * call.resumes
 
     def _add_failures(self, call: SeenCall, weight: float) -> None:
-        attempts = call.attempts
-        if call.is_plain and attempts[0].is_success:
-            return
         is_refused_by_budget = stop_reason(call.values) == "limiter"
-        for attempt in attempts:
+        for attempt in call.attempts:
             for inside in attempt.calls:
                 self._add_failures(inside, weight)
             if attempt.is_success or attempt.is_superseded:

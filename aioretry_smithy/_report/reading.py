@@ -10,10 +10,8 @@ from .._text import encodable
 from .answers import Answers, Input
 from .counting import Counting
 from .decoding import Skipped, decode
-from .known_ids import KnownIds
 from .minutes import utc
 from .outcome import cause_type, status_of
-from .plain_calls import plain_call
 from .seen_call import SeenCall, TooDeepError
 from .values import dictionaries, moment, number, text
 
@@ -51,7 +49,7 @@ class Reading:
         self._selection = selection
         self._listeners = listeners
         self._counting = Counting(by, top)
-        self._inside = KnownIds()
+        self._inside: set[str] = set()
         self._skipped: dict[str, int] = {}
         self._lines = self._counted = self._calls_inside = self._left_out = 0
         self._without_id = self._unknown_bodies = self._dropped = 0
@@ -98,10 +96,7 @@ class Reading:
         if not self._selection.has_moment(started):
             self._left_out += 1
             return
-        plain = None if self._selection.matches else plain_call(values, self._by)
-        if plain is not None:
-            self._counting.add_plain(plain, started, self._weight(values))
-        elif not self._add_call(values, started):
+        if not self._add_call(values, started):
             return
         self._counted += 1
         self._without_id += known is None
@@ -156,7 +151,6 @@ class Reading:
         Args:
             sources: The files that were read.
         """
-        self._counting.settle()
         read = Input(
             sources=tuple(encodable(source.name) for source in sources),
             by=self._by,

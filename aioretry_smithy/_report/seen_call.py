@@ -60,7 +60,6 @@ class SeenCall:
         "duration",
         "extra",
         "hedges",
-        "is_plain",
         "is_rescued",
         "is_success",
         "is_success_at_once",
@@ -81,9 +80,6 @@ class SeenCall:
     """That of its duration in histograms."""
 
     is_success: bool
-
-    is_plain: bool
-    """Whether one attempt was all that it did in its time."""
 
     is_rescued: bool
     """Whether retries made it a success; a fallback may do that, too."""
@@ -118,30 +114,14 @@ class SeenCall:
         self.waited = number(values, "delay") or 0.0
         self.hedges = self.resends = self.resumes = self.retries = self.extra = 0
         children = dictionaries(values, "children")
-        if len(children) > 1:
-            self.is_plain = False
+        if children:
             self.attempts = self._attempts(children, level)
         else:
-            attempt = self._only_attempt(children, level)
-            self.attempts = (attempt,)
-            self.is_plain = fills(attempt.values, self.duration or 0.0)
-        self._count_inside()
-
-    def _only_attempt(self, children: list[Line], level: int) -> SeenAttempt:
-        """Look at the one attempt, or at the call that has none: most are like that."""
-        if not children:
-            calls = _calls(self.values, level)
-            return SeenAttempt(
-                self.values, self.is_success, False, False, False, True, calls
+            calls = _calls(values, level)
+            self.attempts = (
+                SeenAttempt(values, self.is_success, False, False, False, True, calls),
             )
-        child = children[0]
-        is_superseded, is_hedge = bool(child.get("superseded")), _is_hedge(child)
-        calls = _calls(child, level)
-        self.waited += number(child, "delay") or 0.0
-        self.hedges += is_hedge
-        return SeenAttempt(
-            child, is_success(child), is_superseded, is_hedge, False, True, calls
-        )
+        self._count_inside()
 
     def _attempts(self, children: list[Line], level: int) -> tuple[SeenAttempt, ...]:
         attempts: list[SeenAttempt] = []
@@ -176,10 +156,6 @@ class SeenCall:
     def _count_inside(self) -> None:
         """Add up the calls inside the attempts."""
         attempts = self.attempts
-        if self.is_plain:
-            self.requests, self.is_rescued = 1, False
-            self.is_success_at_once = self.is_success and attempts[0].is_success
-            return
         self.requests = 0
         is_own = self.is_success and any(attempt.is_success for attempt in attempts)
         self.is_success_at_once = is_own and not self.retries
@@ -200,23 +176,6 @@ class SeenCall:
             else:
                 self.extra += sum(call.extra for call in calls)
         self.is_rescued = is_own and not self.is_success_at_once
-
-
-def fills(attempt: Line, duration: float) -> bool:
-    """Say whether an attempt was all that a call did in its time.
-
-    Args:
-        attempt: The values of its only attempt.
-        duration: How long the call took.
-    """
-    took = number(attempt, "duration")
-    return (
-        took is not None
-        and abs(duration - took) < ROUNDED
-        and attempt.get("delay") is None
-        and attempt.get("connection") is None
-        and "calls" not in attempt
-    )
 
 
 def _calls(values: Line, level: int) -> tuple[SeenCall, ...]:

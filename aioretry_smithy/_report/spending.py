@@ -75,17 +75,9 @@ def spending(call: SeenCall) -> dict[str, float]:
     values = call.values
     duration = call.duration or 0.0
     end = max(duration, number(values, "total_duration") or 0.0)
-    if call.is_plain:
-        return plain_spending(_part_of(call.attempts[0]), duration, end)
     sheet = _Sheet(_origin(call), end)
     sheet.add_call(call, 0.0, end, 0)
     return sheet.seconds()
-
-
-def plain_spending(part: str, duration: float, end: float) -> dict[str, float]:
-    """Return the seconds of a part and of the body after it."""
-    rest = end - duration
-    return {part: duration, BODY: rest} if rest > ROUNDED else {part: duration}
 
 
 def _origin(call: SeenCall) -> float:
@@ -126,7 +118,7 @@ class _Sheet:
         """Add what a call did between two seconds of the axis."""
         values, attempts = call.values, call.attempts
         delay = number(values, "delay") or 0.0
-        if call.is_plain or attempts[0].values is values:
+        if attempts[0].values is values:
             self._add_wait(values, start, start + delay, level)
             self._add_attempt(attempts[0], start + delay, end, level, delay)
             return
