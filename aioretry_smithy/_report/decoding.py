@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING, Final
 from .._text import encodable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .answers import Line
 
-_MOST_BRACES: Final = 8
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _BETWEEN: Final = re.compile(r"[\s,]*(?=\{)")
 
@@ -43,24 +40,12 @@ class Skipped(StrEnum):
 _DECODER: Final = json.JSONDecoder(parse_constant=lambda name: None)
 
 
-def _whole_line_reader() -> Callable[[bytes], Line] | None:
-    try:
-        from orjson import loads  # noqa: PLC0415
-    except ModuleNotFoundError:
-        return None
-    return loads
-
-
-_READ_WHOLE_LINE: Final = _whole_line_reader()
-"""Reads a line that is JSON and nothing else, in a third of the time."""
-
-
 def decode(line: bytes) -> Line | Skipped:
     """Return the values of the call in a line, or why there is none.
 
-    What stands before the first brace is passed over. Where that begins no call, the
-    next brace may. One level of what a container puts around a line is taken off. Lone
-    surrogates, which no file can have, are escaped.
+    What stands before the first brace is passed over. One level of what a container
+    puts around a line is taken off. Lone surrogates, which no file can have, are
+    escaped.
 
     >>> decode(b'INFO {"type": "call", "name": "GET", "duration": NaN}')
     {'type': 'call', 'name': 'GET', 'duration': None}
@@ -88,39 +73,20 @@ def _encodable(value: object) -> object:
 
 
 def _found(line: bytes) -> Line | Skipped:
-    if _READ_WHOLE_LINE is not None and line.startswith(b"{"):
-        try:
-            value = _READ_WHOLE_LINE(line)
-        except ValueError:
-            # It may have something around it, or be more than JSON allows.
-            pass
-        else:
-            return _call_in(value)
-    return _searched(line)
-
-
-def _searched(line: bytes) -> Line | Skipped:
-    """Look for a call from each brace on."""
     text = line.decode("utf-8", "replace")
-    found: Line | Skipped = Skipped.NO_JSON
     start = text.find("{")
-    for _ in range(_MOST_BRACES):
-        if start < 0:
-            break
-        try:
-            value, end = _DECODER.raw_decode(text, start)
-        except RecursionError:
-            return Skipped.TOO_DEEP
-        except ValueError:
-            end = start + 1
-        else:
-            found = _call_in(value)
-            if found is not Skipped.NO_CALL:
-                # Most lines end here.
-                is_last = end == len(text) or not _is_one_at(text, end)
-                return found if is_last else Skipped.SEVERAL
-        start = text.find("{", end)
-    return found
+    if start < 0:
+        return Skipped.NO_JSON
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+    except RecursionError:
+        return Skipped.TOO_DEEP
+    except ValueError:
+        return Skipped.NO_JSON
+    found = _call_in(value)
+    if found is Skipped.NO_CALL or not _is_one_at(text, end):
+        return found
+    return Skipped.SEVERAL
 
 
 def _is_one_at(text: str, end: int) -> bool:
