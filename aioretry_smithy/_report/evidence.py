@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .outcome import cause_type, host_of, is_cancelled, status_of
-from .table import Table
+from .table import Sums, Table
 from .tally import stop_reason
 from .values import number, text
 
@@ -28,22 +28,11 @@ _NOT_CONNECTED: Final = frozenset(
 )
 """Failures before a request was sent, which may pass: no bad names, certificates."""
 
-_BROKEN: Final = _NOT_CONNECTED | {
-    "ClientConnectionResetError",
-    "ClientOSError",
-    "ClientPayloadError",
-    "ServerDisconnectedError",
-    "ServerTimeoutError",
-    "SocketTimeoutError",
-}
-"""Failures of a server or of the way to it, and of nobody else."""
-
 _MAY_PASS: Final = frozenset({408, 409, 421, 423, 425, 429})
 """Statuses below 500 that another attempt may change."""
 
 _WHEN: Final = "retry-after", "ratelimit", "x-ratelimit-reset"
 _NEVER_PASS: Final = frozenset({501, 505, 511})
-_MOST_PARTNERS: Final = 60
 
 Limit: TypeAlias = "tuple[str, float]"
 """A host and the seconds that its attempts had."""
@@ -58,26 +47,16 @@ def is_near(limit: float, attempt: Line) -> bool:
     return took is not None and took >= _NEAR * limit
 
 
-class Share:
+class Share(Sums):
     """A number of things, and how many of them have what is looked for."""
 
     __slots__ = ("all", "some")
 
-    def __init__(self) -> None:
-        self.all = self.some = 0.0
-
-    @property
-    def weight(self) -> float:
-        """How many there are."""
-        return self.all
-
-    def merge(self, other: Share) -> None:
-        """Count what another one has counted."""
-        self.all += other.all
-        self.some += other.some
+    all: float
+    some: float
 
 
-class HostEvidence:
+class HostEvidence(Sums):
     """The counts of the calls and the attempts to one host."""
 
     __slots__ = (
@@ -91,45 +70,14 @@ class HostEvidence:
         "waited",
     )
 
-    def __init__(self) -> None:
-        self.attempts = self.successes = self.unsent = 0.0
-        self.throttled = self.told_when = self.waited = 0.0
-        self.hedges = self.hedges_won = 0.0
-
-    @property
-    def weight(self) -> float:
-        """How many attempts there are."""
-        return self.attempts
-
-    def merge(self, other: HostEvidence) -> None:
-        """Take over what another host says."""
-        for name in self.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-
-
-class EndpointEvidence:
-    """The attempts to one endpoint, and the endpoints that calls tried beside it."""
-
-    __slots__ = ("attempts", "failures", "partners")
-
-    def __init__(self) -> None:
-        self.attempts = self.failures = 0.0
-        self.partners: set[str | None] = set()
-
-    @property
-    def weight(self) -> float:
-        """How many attempts there are."""
-        return self.attempts
-
-    def merge(self, other: EndpointEvidence) -> None:
-        """Take over the counts of another endpoint."""
-        self.attempts += other.attempts
-        self.failures += other.failures
-
-    def join(self, partners: set[str | None]) -> None:
-        """Note the endpoints that a call tried."""
-        if len(self.partners) < _MOST_PARTNERS:
-            self.partners |= partners
+    attempts: float
+    hedges: float
+    hedges_won: float
+    successes: float
+    throttled: float
+    told_when: float
+    unsent: float
+    waited: float
 
 
 class Evidence:
@@ -137,7 +85,6 @@ class Evidence:
 
     def __init__(self) -> None:
         self.hosts: Table[str, HostEvidence] = Table(HostEvidence)
-        self.endpoints: Table[str, EndpointEvidence] = Table(EndpointEvidence)
         self.timeouts: Table[Limit, Share] = Table(Share)
         """Attempts that ran into a limit; some answers that nearly did."""
 
@@ -171,10 +118,6 @@ class Evidence:
         host = self.hosts.at(name)
         host.attempts += weight
         self.queued += weight * _was_queued(values)
-        endpoint = text(values, "endpoint")
-        place = None if endpoint is None else self.endpoints.at(endpoint)
-        if place is not None:
-            place.attempts += weight
         if attempt.is_superseded:
             return
         limit = number(values, "response_timeout")
@@ -183,8 +126,6 @@ class Evidence:
             if limit and is_near(limit, values):
                 self.timeouts.at((name, round(limit, 3))).some += weight
             return
-        if place is not None:
-            place.failures += weight * _is_of_server(values)
         if _is_throttled(values):
             host.throttled += weight
             host.told_when += weight * _says_when(values)
@@ -196,10 +137,6 @@ class Evidence:
     def _add_together(self, call: SeenCall, weight: float) -> None:
         """Look at what the attempts of a call say of each other."""
         attempts = call.attempts
-        tried = {text(attempt.values, "endpoint") for attempt in attempts} - {None}
-        if len(tried) > 1:
-            for endpoint in filter(None, tried):
-                self.endpoints.at(endpoint).join(tried - {endpoint})
         name = host_of(call.values)
         if name is None:
             return
@@ -248,14 +185,6 @@ def _was_queued(values: Line) -> bool:
 def _is_late(values: Line) -> bool:
     """Say whether the server had a request and did not answer it in time."""
     return cause_type(values) == _TIMEOUT and values.get("sent") is not False
-
-
-def _is_of_server(values: Line) -> bool:
-    """Say whether a failure is that of the server: none of the client's, no 404."""
-    status = status_of(values)
-    if status is not None and status >= 500:
-        return True
-    return _is_late(values) or cause_type(values) in _BROKEN
 
 
 def _lasting(values: Line) -> int | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from .answers import Hint
 from .counts import ratio
 from .spending import QUEUE
-from .words import count, counted, seconds, share
+from .words import count, seconds, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,9 +26,6 @@ _MOST_PLACES: Final = 60
 
 _PART: Final = 0.1
 """The share of the slowest calls' time that is worth a hint."""
-
-_UNEVEN: Final = 3.0
-"""How many times as often as the others an endpoint must fail."""
 
 
 class Findings(NamedTuple):
@@ -170,31 +167,6 @@ def _hedges_rarely_win(findings: Findings) -> Iterator[Hint]:
             )
 
 
-def _endpoint_fails(findings: Findings) -> Iterator[Hint]:
-    places = dict(findings.evidence.endpoints.largest(_MOST_PLACES))
-    for name, place in places.items():
-        others = [places[each] for each in place.partners if each in places]
-        attempts = sum(other.attempts for other in others)
-        failures = sum(other.failures for other in others)
-        own, theirs = (
-            ratio(place.failures, place.attempts),
-            ratio(failures, attempts),
-        )
-        # One that was put aside gets fewer.
-        is_used = place.attempts * len(others) >= attempts / 2
-        is_uneven = own > max(0.01, _UNEVEN * theirs)
-        if attempts >= _MANY and place.failures >= _FEW and is_used and is_uneven:
-            yield Hint(
-                "endpoint_fails",
-                f"{share(own)} of {counted(place.attempts, 'attempt')} at this endpoint"
-                f" failed, of those at the others beside it {share(theirs)}, and it"
-                " still got its part.",
-                "outlier_detection= of the EndpointGroup, HealthCheckedEndpointGroup",
-                name,
-                {"failures": own, "failures_of_others": theirs},
-            )
-
-
 def _retry_storm(findings: Findings) -> Iterator[Hint]:
     unasked = findings.unasked
     if unasked.retries:
@@ -231,7 +203,6 @@ _ALL: Final[tuple[Callable[[Findings], Iterator[Hint]], ...]] = (
     _body_not_replayable,
     _unsent_not_retried,
     _hedges_rarely_win,
-    _endpoint_fails,
     _retry_storm,
     _retries_in_vain,
 )

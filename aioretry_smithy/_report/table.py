@@ -20,6 +20,27 @@ class Mergeable(Protocol):
         """How much there is of it."""
 
 
+class Sums:
+    """Numbers that are added up, one for each slot of the class; the first weighs."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        for name in self.__slots__:
+            setattr(self, name, 0.0)
+
+    @property
+    def weight(self) -> float:
+        """How much there is of it."""
+        weight: float = getattr(self, self.__slots__[0])
+        return weight
+
+    def merge(self, other: Self) -> None:
+        """Count what another one has counted."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
 KeyT = TypeVar("KeyT", bound=Hashable)
 CountT = TypeVar("CountT", bound=Mergeable)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from .answers import Ending, Failure, Group
 from .counts import ratio, whole
+from .table import Sums
 from .times import Times
 from .values import text
 
@@ -93,19 +94,16 @@ class GroupTally:
         )
 
 
-class FailureTally:
+class FailureTally(Sums):
     """Adds up attempts that failed in the same way."""
 
     __slots__ = ("attempts", "refused", "refused_by_budget", "retried", "sent")
 
-    def __init__(self) -> None:
-        self.attempts = self.sent = self.retried = 0.0
-        self.refused_by_budget = self.refused = 0.0
-
-    @property
-    def weight(self) -> float:
-        """How many attempts there are."""
-        return self.attempts
+    attempts: float
+    refused: float
+    refused_by_budget: float
+    retried: float
+    sent: float
 
     def add(
         self,
@@ -121,14 +119,6 @@ class FailureTally:
         self.retried += weight * attempt.is_retried
         self.refused += weight * is_refused
         self.refused_by_budget += weight * is_refused_by_budget
-
-    def merge(self, other: FailureTally) -> None:
-        """Add what another one has."""
-        self.attempts += other.attempts
-        self.sent += other.sent
-        self.retried += other.retried
-        self.refused += other.refused
-        self.refused_by_budget += other.refused_by_budget
 
     def answer(self, where: str, outcome: str) -> Failure:
         """Return what is shown."""

@@ -15,8 +15,6 @@ from made_lines import answers_of, call, failed, function, sent
 
 from aioretry_smithy import (
     Backoff,
-    EndpointGroup,
-    EndpointSelectionStrategy,
     HedgingClient,
     RetryBudget,
     RetryRule,
@@ -250,55 +248,6 @@ async def test_hedges_that_win(kept):
     assert {} == kept.hints()
 
 
-def of_three(**settings):
-    return EndpointGroup.of(
-        "http://a.example",
-        "http://b.example",
-        "http://c.example",
-        selection=EndpointSelectionStrategy.round_robin(),
-        **settings,
-    )
-
-
-def bad_endpoint(status):
-    def answer(ctx, request):
-        return status if request.url.host == "b.example" else 200
-
-    return itertools.repeat(answer)
-
-
-async def test_an_endpoint_that_fails(kept):
-    """It gets its part of the requests all the same."""
-    group = of_three(outlier_detection=None)
-    await kept.make(
-        bad_endpoint(503), retrying(FAILSAFE), calls=40, base_url=group, url="/o"
-    )
-    hints = kept.hints()
-
-    hint = hints["endpoint_fails b.example"]
-    assert {"failures": 1.0, "failures_of_others": 0.0} == hint["figures"]
-    assert 1 == sum(name.startswith("endpoint_fails") for name in hints)
-
-
-@pytest.mark.parametrize(
-    ("settings", "status"),
-    [
-        ({}, 503),
-        ({"outlier_detection": None}, 404),
-        ({"outlier_detection": None}, 200),
-    ],
-    ids=["put aside", "not found", "well"],
-)
-async def test_endpoints_that_do_not_fail(kept, settings, status):
-    """One that is put aside gets few requests; a 404 is no fault of a server's."""
-    await kept.make(
-        bad_endpoint(status), retrying(on({404, 503}), max_total_attempts=2),
-        calls=100, base_url=of_three(**settings), url="/o",
-    )  # fmt: skip
-
-    assert not any(name.startswith("endpoint_fails") for name in kept.hints())
-
-
 async def test_a_storm_of_retries(kept):
     """Each call asks a server three times that is down."""
     chain = retrying(FAILSAFE, max_total_attempts=3)
@@ -376,15 +325,6 @@ def test_places_without_end():
                 stop_reason="deadline",
             ),
         ]
-
-    assert [] == hints_of(*lines)
-
-
-def test_a_call_that_tried_endpoints_without_end():
-    """Of so many it is not known who stands beside whom."""
-    again = {"delay": 0.0, "delay_source": "next_endpoint"}
-    many = [sent(n, 0.1, 503, endpoint=f"e{n}:80", **again) for n in range(70)]
-    lines = times(20, call(*many, status=503))
 
     assert [] == hints_of(*lines)
 
