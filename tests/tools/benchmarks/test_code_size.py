@@ -31,9 +31,14 @@ def test_lines_of_code_are_neither_empty_nor_words():
             return cast("int", LIMIT) or buffer.cast("B")  # type: ignore[no-any-return]
     '''
 
-    assert Size(1, code_lines=8, anys=2, casts=1, ignores=1) == (
+    assert Size(1, code_lines=8, imports=1, anys=2, casts=1, ignores=1) == (
         size_of(textwrap.dedent(source))
     )
+
+
+def test_module_without_code_is_none():
+    """The ``__init__`` of a room holds nothing."""
+    assert Size() == size_of('"""A room."""\n')
 
 
 @pytest.mark.slow
