@@ -303,34 +303,21 @@ class CircuitBreaker(Shared):
         """Count the success of a trial; close the circuit if these are enough."""
         if state.has_counted(permit):
             return
-        passed = (*state.passed, permit)
-        if len(passed) >= self._settings.success_threshold:
+        if len(state.passed) + 1 >= self._settings.success_threshold:
             self.enter_state(CircuitState.CLOSED)
-        elif permit is not None and permit is state.permit:
-            now = self._clock()
-            self._state = replace(state, passed=passed, permit=None, trial_at=now)
         else:
-            # A newer trial keeps its place.
-            self._state = replace(state, passed=passed)
+            self._state = state.with_success(permit, self._clock())
 
     def _enter(self, circuit: CircuitState, trial_in: float | None = None) -> None:
         """Enter a state; where OPEN has a time of its own, for so many seconds."""
         if circuit is CircuitState.OPEN and trial_in is None:
             trial_in = self._draw_open_window()
         left = self._state
-        generation, now = left.generation + 1, self._clock()
         if circuit is CircuitState.CLOSED:
-            self._state = self._closed(generation)
+            self._state = self._closed(left.generation + 1)
         else:
-            trial_at = now + (trial_in or 0.0)
-            is_forced = circuit is CircuitState.FORCED_OPEN
-            self._state = State(
-                circuit,
-                generation,
-                trial_at=None if is_forced else trial_at,
-                failed=left.failed,
-                open_window=left.open_window,
-            )
+            trial_at = self._clock() + (trial_in or 0.0)
+            self._state = left.followed_by(circuit, trial_at)
         events: list[Callable[[CircuitBreakerListener], None]] = []
         if left.circuit is not circuit:
             events.append(lambda listener: listener.on_state_changed(self, circuit))
@@ -360,12 +347,11 @@ class CircuitBreaker(Shared):
         # All trials until the circuit opens or closes are of one generation, so that a
         # server which takes longer to answer than the trial interval can close it too.
         permit = CircuitPermit(state.generation, is_trial=True)
-        trial_at = now + self._settings.trial_request_interval
-        circuit = CircuitState.HALF_OPEN
-        self._state = replace(state, circuit=circuit, permit=permit, trial_at=trial_at)
-        if state.circuit is not circuit:
+        next_at = now + self._settings.trial_request_interval
+        self._state = new = state.with_trial(permit, next_at)
+        if state.circuit is not new.circuit:
             self._listeners.notify(
-                lambda listener: listener.on_state_changed(self, circuit)
+                lambda listener: listener.on_state_changed(self, new.circuit)
             )
         return permit
 
@@ -385,14 +371,3 @@ def next_open_window(breaker: CircuitBreaker, failed: int) -> float:
     state = breaker._state
     breaker._state = replace(state, failed=max(state.failed, failed))
     return breaker._draw_open_window()
-
-
-def count_failure(
-    breaker: CircuitBreaker, permit: CircuitPermit, failure: FailedAttempt
-) -> None:
-    """Report a failure of a known time, by the method that a subclass may have."""
-    breaker._reported = failure
-    try:
-        breaker.on_failure(permit)
-    finally:
-        breaker._reported = None

@@ -17,8 +17,9 @@ from .._dry_run import DryRun
 from .._errors import bad_argument, unqualified
 from .._request.keys import OneForAll, other_host_key
 from .._text import name_of
-from .breaker import CircuitBreaker, count_failure
+from .breaker import CircuitBreaker
 from .content_rule import JudgeOfContent, Looking
+from .dated_failure import count_failure
 from .errors import FailFastError
 from .per_key_decorators import PerKeyDecorators, circuit_breakers_per
 from .strategy import CircuitBreakerStrategy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -80,6 +80,29 @@ class State:
         if not isinstance(permit, CircuitPermit):
             raise bad_argument("permit", permit, "what try_request() gave, or None")
         return permit.generation != self.generation
+
+    def with_trial(self, permit: CircuitPermit, next_at: float) -> State:
+        """Return the state with another trial, and when the next one may follow."""
+        circuit = CircuitState.HALF_OPEN
+        return replace(self, circuit=circuit, permit=permit, trial_at=next_at)
+
+    def with_success(self, permit: CircuitPermit | None, now: float) -> State:
+        """Return the state with one more trial that succeeded, and is not enough."""
+        passed = (*self.passed, permit)
+        if permit is None or permit is not self.permit:
+            # A newer trial keeps its place.
+            return replace(self, passed=passed)
+        return replace(self, passed=passed, permit=None, trial_at=now)
+
+    def followed_by(self, circuit: CircuitState, trial_at: float) -> State:
+        """Return the next state, in which nothing goes out but trials, if these do."""
+        return State(
+            circuit,
+            self.generation + 1,
+            trial_at=None if circuit is CircuitState.FORCED_OPEN else trial_at,
+            failed=self.failed,
+            open_window=self.open_window,
+        )
 
     def has_counted(self, permit: CircuitPermit | None) -> bool:
         """Say whether this trial has succeeded before."""
