@@ -56,7 +56,8 @@ class CircuitBreaker(Shared):
 
     CLOSED counts successes and failures. A failure opens the circuit when the window
     holds at least *minimum_request_threshold* events, that failure included, and the
-    failure rate is strictly above *failure_rate_threshold*. OPEN refuses everything.
+    failure rate is strictly above *failure_rate_threshold*; or when it is the last of
+    *consecutive_failures* in a row, whatever the window holds. OPEN refuses everything.
     The first request after *circuit_open_window* turns it HALF_OPEN and is the one
     trial: its failure opens the circuit again, and its success closes it, or is the
     first of *success_threshold*; the next trial then follows at once. Without an
@@ -78,9 +79,12 @@ class CircuitBreaker(Shared):
         name: For logs, listeners and errors; ``circuit-breaker-0``, ``-1``, ... by
             default.
         failure_rate_threshold: Share of failures that is still tolerated, > 0 and
-            <= 1. With 1 only :meth:`enter_state` opens the circuit.
+            <= 1. With 1 only *consecutive_failures* and :meth:`enter_state` open the
+            circuit.
         minimum_request_threshold: Events in the window that it takes to open the
             circuit, an int >= 0.
+        consecutive_failures: Failures with no success between that open the circuit, an
+            int >= 1, however long they take; None looks at the window alone.
         success_threshold: Trials that succeed before the circuit closes, an int >= 1.
         trial_request_interval: Seconds before another trial, > 0.
         circuit_open_window: Seconds from opening to the first trial, > 0. Or a
@@ -110,6 +114,7 @@ class CircuitBreaker(Shared):
         *,
         failure_rate_threshold: float = 0.5,
         minimum_request_threshold: int = 10,
+        consecutive_failures: int | None = None,
         success_threshold: int = 1,
         trial_request_interval: float = 3.0,
         circuit_open_window: float | Backoff = 10.0,
@@ -121,6 +126,7 @@ class CircuitBreaker(Shared):
         self._settings = CircuitBreakerSettings(
             failure_rate_threshold=failure_rate_threshold,
             minimum_request_threshold=minimum_request_threshold,
+            consecutive_failures=consecutive_failures,
             success_threshold=success_threshold,
             trial_request_interval=trial_request_interval,
             circuit_open_window=circuit_open_window,
@@ -221,9 +227,10 @@ class CircuitBreaker(Shared):
                 return
             now = self._clock()
             window.add_failure(now)
+            row = settings.consecutive_failures
             if window.exceeds(
                 settings.minimum_request_threshold, settings.failure_rate_threshold
-            ):
+            ) or (row is not None and window.row() >= row):
                 self.enter_state(CircuitState.OPEN)
             elif self._listeners.has_any:
                 self._notify_count(window.count(now))

@@ -18,6 +18,11 @@ _SECONDS: Final = (
     "counter_update_interval",
 )
 
+_USUAL: Final = {"consecutive_failures": None, "success_threshold": 1}
+"""The settings that are not shown where they have these values."""
+
+_UNUSUAL: Final = object()
+
 _USUAL_WINDOW: Final = 10.0
 """The open window in seconds, where a backoff has not said any."""
 
@@ -27,6 +32,7 @@ class CircuitBreakerChanges(TypedDict, total=False):
 
     failure_rate_threshold: float
     minimum_request_threshold: int
+    consecutive_failures: int | None
     success_threshold: int
     trial_request_interval: float
     circuit_open_window: float | Backoff
@@ -44,6 +50,7 @@ class CircuitBreakerSettings:
 
     failure_rate_threshold: float
     minimum_request_threshold: int
+    consecutive_failures: int | None
     success_threshold: int
     trial_request_interval: float
     circuit_open_window: float | Backoff
@@ -55,6 +62,7 @@ class CircuitBreakerSettings:
         if not is_finite(threshold) or not 0 < threshold <= 1:
             raise bad_argument("failure_rate_threshold", threshold, "> 0 and <= 1")
         check_int("minimum_request_threshold", self.minimum_request_threshold, 0)
+        _check_row(self.consecutive_failures)
         check_int("success_threshold", self.success_threshold, 1)
         for name in _SECONDS:
             seconds = getattr(self, name)
@@ -71,8 +79,8 @@ class CircuitBreakerSettings:
         return ", ".join(
             f"{name}={value!r}"
             for name, value in settings
-            # Texts of errors have it, and stay as they were for who wants one trial.
-            if name != "success_threshold" or value != 1
+            # Texts of errors have it, and stay as they were for who asks for neither.
+            if _USUAL.get(name, _UNUSUAL) != value
         )
 
     def changed(
@@ -117,6 +125,11 @@ def _asked(backoff: Backoff, number: int) -> float | None:
     if seconds is None or (is_finite(seconds) and seconds >= 0):
         return seconds
     raise bad_argument("next_delay", seconds, "seconds, finite and >= 0, or None")
+
+
+def _check_row(number: object) -> None:
+    if number is not None and (type(number) is not int or number < 1):
+        raise bad_argument("consecutive_failures", number, "an int >= 1, or None")
 
 
 def _check_open_window(window: object) -> None:

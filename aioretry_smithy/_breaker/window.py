@@ -56,9 +56,12 @@ class SlidingWindow:
     __slots__ = (
         "_buckets",
         "_failure",
+        "_forgotten",
         "_interval",
         "_newest",
+        "_row",
         "_success",
+        "_successes",
         "_until",
         "_window",
     )
@@ -72,6 +75,9 @@ class SlidingWindow:
         self._failure = 0
         # Without those of the newest bucket.
         self._success = 0
+        # Successes that are too old; the failures in a row, and all successes until the
+        # last of them, which tell whether it goes on: so a success pays nothing for it.
+        self._forgotten = self._row = self._successes = 0
 
     def add_success(self, now: float) -> None:
         """Count a success that happened *now*."""
@@ -93,6 +99,17 @@ class SlidingWindow:
         failure = self._failure
         total = failure + self._success + self._newest.success
         return total >= threshold and failure / total > rate
+
+    def row(self) -> int:
+        """Return how many failures there were in a row, however long that took.
+
+        Asked once for each failure, right after it was added.
+        """
+        successes = self._forgotten + self._success + self._newest.success
+        if successes != self._successes:
+            self._successes, self._row = successes, 0
+        self._row += 1
+        return self._row
 
     def count(self, now: float) -> EventCount:
         """Return what the window holds *now*, the event just added included."""
@@ -128,6 +145,7 @@ class SlidingWindow:
         while buckets and buckets[0].started_at < horizon:
             bucket, self._until = buckets.popleft(), -math.inf
             self._failure -= bucket.failure
+            self._forgotten += bucket.success
             if buckets:
                 self._success -= bucket.success
             else:

@@ -47,6 +47,9 @@ _SETTLED = 2.0
 _REMEMBERED = 1000
 """How many openings are known, so that no circuit follows one of them twice."""
 
+_MOST = 0.5
+"""The share of failures above which most requests have failed."""
+
 _REFUSING = CircuitState.OPEN, CircuitState.HALF_OPEN
 
 
@@ -337,5 +340,9 @@ def _is_shaky(breaker: CircuitBreaker) -> bool:
     window = breaker._state.window
     if window is None:
         return False
-    rate = window.newest(breaker._clock()).failure_rate
-    return rate is None or rate > breaker._settings.failure_rate_threshold
+    rate, settings = window.newest(breaker._clock()).failure_rate, breaker._settings
+    tolerated = settings.failure_rate_threshold
+    if settings.consecutive_failures is not None:
+        # What opens it may be a row alone, with any share tolerated.
+        tolerated = min(tolerated, _MOST)
+    return rate is None or rate > tolerated

@@ -381,6 +381,7 @@ REFUSED = {
     ("name", "a str that is not empty"): ["", 7, b"orders"],
     ("failure_rate_threshold", "> 0 and <= 1"): NO_SHARES,
     ("minimum_request_threshold", "an int >= 0"): [-1, 2.0, math.nan, True, "9", None],
+    ("consecutive_failures", "an int >= 1, or None"): [0, -1, 1.0, True, "1"],
     ("trial_request_interval", "> 0 and finite"): NO_TIMES,
     ("success_threshold", "an int >= 1"): [0, -1, 1.0, math.inf, True, "1", None],
     ("circuit_open_window", "> 0 and finite, or a Backoff"): NO_TIMES,

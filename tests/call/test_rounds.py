@@ -177,6 +177,30 @@ async def test_ten_in_a_row_are_ten(counter):
     assert 10 == await counted(counter(), *calls)
 
 
+@pytest.mark.parametrize(("outcome", "state"), [(CUT, CLOSED), (503, OPEN)])
+async def test_a_row_of_failures_is_counted_in_rounds(outcome, state):
+    """Ten calls that one restart cuts open no circuit; five 503s do."""
+    counter = ByBreaker(consecutive_failures=5, failure_rate_threshold=1.0)
+    calls = [(begin / 2, 5.0, outcome) for begin in range(10)]
+
+    await counted(counter, *calls)
+
+    assert state is counter.breaker.state
+
+
+async def test_breaks_one_after_the_other_are_a_row():
+    """The last of five opens it."""
+    counter = ByBreaker(consecutive_failures=5, failure_rate_threshold=1.0)
+    calls = [(begin, begin + 1.0, CUT) for begin in range(5)]
+
+    assert 4 == await counted(counter, *calls[:4])
+    assert CLOSED is counter.breaker.state
+    await counted(
+        counter, *[(begin + 9.0, end + 9.0, CUT) for begin, end, _ in calls[:1]]
+    )
+    assert OPEN is counter.breaker.state
+
+
 class SlowVerdict(CircuitBreakerStrategy):
     """Takes its time."""
 

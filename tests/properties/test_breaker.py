@@ -51,6 +51,7 @@ class NaiveBreaker:
         before, self.state = self.state, state
         self.period += 1
         self.events = []
+        self.row = 0
         self.passed = []
         self.newest_trial = None
         self.next_trial = now
@@ -122,14 +123,20 @@ class NaiveBreaker:
                 bucket = newest
         self.events.append((bucket, now, success))
         count = self.event_count(now)
-        if (
-            not success
-            and count.total >= self.settings["minimum_request_threshold"]
+        if success:
+            self.row = 0
+        elif (
+            count.total >= self.settings["minimum_request_threshold"]
             and count.failure / count.total > self.settings["failure_rate_threshold"]
         ):
             self.enter(OPEN, now)
-        else:
-            self.news.append(count)
+            return
+        elif self.settings["consecutive_failures"] is not None:
+            self.row += 1
+            if self.row >= self.settings["consecutive_failures"]:
+                self.enter(OPEN, now)
+                return
+        self.news.append(count)
 
     def ignore(self, token, now):
         """Take a token back."""
@@ -183,6 +190,7 @@ class Reporter(CircuitBreakerListener):
 
 ticks = st.integers(1, 80).map(lambda number: number * TICK)
 windows = ticks | st.lists(st.none() | ticks | st.just(0.0), min_size=1).map(Listed)
+rows = st.none() | st.integers(1, 5)
 around = st.sampled_from([-TICK, 0.0, TICK])
 
 
@@ -194,6 +202,7 @@ class BreakerMachine(RuleBasedStateMachine):
     @initialize(
         threshold=st.sampled_from([0.1, 0.25, 1 / 3, 0.5, 0.75, 1.0]),
         minimum=st.integers(0, 6),
+        row=rows,
         trials=st.integers(1, 4),
         trial_interval=ticks,
         open_window=windows,
@@ -201,12 +210,21 @@ class BreakerMachine(RuleBasedStateMachine):
         more=ticks,
     )
     def make(
-        self, threshold, minimum, trials, trial_interval, open_window, interval, more
+        self,
+        threshold,
+        minimum,
+        row,
+        trials,
+        trial_interval,
+        open_window,
+        interval,
+        more,
     ):
         """Make both circuit breakers with the same settings."""
         settings = {
             "failure_rate_threshold": threshold,
             "minimum_request_threshold": minimum,
+            "consecutive_failures": row,
             "success_threshold": trials,
             "trial_request_interval": trial_interval,
             "circuit_open_window": open_window,
@@ -291,6 +309,7 @@ class BreakerMachine(RuleBasedStateMachine):
             optional={
                 "failure_rate_threshold": st.sampled_from([0.1, 0.5, 1.0]),
                 "minimum_request_threshold": st.integers(0, 6),
+                "consecutive_failures": rows,
                 "success_threshold": st.integers(1, 4),
                 "trial_request_interval": ticks,
                 "circuit_open_window": windows,

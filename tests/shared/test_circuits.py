@@ -64,6 +64,36 @@ class TestNews:
 
             assert [CLOSED, OPEN] == [fine.state, idle.state]
 
+    @pytest.mark.parametrize(
+        ("outcomes", "state"),
+        [((False,), OPEN), ((True, False, False), OPEN), ((True, True, False), CLOSED)],
+    )
+    async def test_a_process_that_opens_at_a_row_follows_as_the_others(
+        self, redis, outcomes, state
+    ):
+        """Though no share of failures could open its circuit."""
+        row = {"failure_rate_threshold": 1.0, "consecutive_failures": 3}
+        async with processes(*(Process(redis, **row) for _ in range(2))) as (
+            one,
+            other,
+        ):
+            other.report(*outcomes)
+            one.report(False, False, False)
+            await heard()
+
+            assert [OPEN, state] == [one.state, other.state]
+
+    async def test_one_that_only_a_hand_opens_does_not_follow_failures(self, redis):
+        """As it does not open by itself."""
+        async with processes(
+            Process(redis), Process(redis, failure_rate_threshold=1.0)
+        ) as (one, other):
+            other.report(False)
+            one.report(False, False)
+            await heard()
+
+            assert [OPEN, CLOSED] == [one.state, other.state]
+
     async def test_a_success_closes_them_all(self, redis):
         """Any process may have tried the server."""
         async with two_open(redis, 0.1, 0.9) as (one, other):

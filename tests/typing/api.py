@@ -409,6 +409,8 @@ def rules() -> None:
         success_threshold=3, circuit_open_window=Backoff.exponential(10.0, 120.0)
     )
     patient.update(circuit_open_window=5.0, minimum_request_threshold=20)
+    patient.update(consecutive_failures=None)
+    CircuitBreaker(consecutive_failures=5).update(consecutive_failures=7)
 
 
 def silence(ctx: ClientRequestContext, request: HttpRequest) -> int:
