@@ -20,7 +20,6 @@ from ._breaker.strategy import CircuitBreakerStrategy
 from ._breaker.window import EventCount
 from ._call.connection_timings import ConnectionTimings
 from ._call.stop_reason import RetryStopReason
-from ._content_preview.client import ContentPreviewingClient
 from ._context.client import (
     DecoratingClient,
     Decorator,
@@ -58,6 +57,7 @@ from ._log.capture import capture_logs
 from ._log.request_log import RequestLog
 from ._logging.client import LoggingClient
 from ._logging.formatter import LogFormatter
+from ._logging.previews import ContentPreviewingClient
 from ._refreshing.client import RefreshingClient
 from ._request.endpoint import Endpoint
 from ._request.request import HttpRequest

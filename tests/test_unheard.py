@@ -20,12 +20,12 @@ ROOT = Path(aioretry_smithy.__file__).parent
 
 FOR_LISTENERS = (
     "_body_text",
-    "_content_preview",
     "_log/error_text",
     "_log/rich_tree",
     "_log/timeline",
     "_log/tree",
     "_logging/formatter",
+    "_logging/previews",
     "_masking",
     "_shared",
     "_telemetry",

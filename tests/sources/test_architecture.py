@@ -41,7 +41,6 @@ FLOORS = (
     {"_bodies", "_rules", "smithy.*"},
     {
         "_breaker",
-        "_content_preview",
         "_idempotency",
         "_limits",
         "_logging",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
 
+
 _SCALARS = (str, int, float, type(None))
 
 

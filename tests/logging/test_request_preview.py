@@ -14,7 +14,7 @@ from aiohttp import payload
 from multidict import MultiDict
 
 from aioretry_smithy import HttpRequest
-from aioretry_smithy._content_preview.client import preview_of_request
+from aioretry_smithy._logging.previews import preview_of_request
 
 MANY = 10_000_000
 
