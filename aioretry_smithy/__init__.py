@@ -47,7 +47,6 @@ from ._failures.groups import peel
 from ._failures.safety import RetrySafety
 from ._hedging.client import HedgingClient
 from ._hedging.delay import HedgingDelay
-from ._idempotency.client import IdempotencyKeyClient
 from ._limits.client import ConcurrencyLimitingClient
 from ._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
 from ._limits.errors import ConcurrencyLimitError, RateLimitError
@@ -58,7 +57,6 @@ from ._log.request_log import RequestLog
 from ._logging.client import LoggingClient
 from ._logging.formatter import LogFormatter
 from ._logging.previews import ContentPreviewingClient
-from ._refreshing.client import RefreshingClient
 from ._request.endpoint import Endpoint
 from ._request.request import HttpRequest
 from ._request.rpc_request import RpcRequest
@@ -77,6 +75,8 @@ from ._rpc.clients import CircuitBreakerRpcClient, LoggingRpcClient, RetryingRpc
 from ._rpc.decorate import rpc
 from ._session.builder import SessionBuilder, decorate, undecorate, unwrap
 from ._session.request_options import request_options
+from ._tokens.key_client import IdempotencyKeyClient
+from ._tokens.refreshing_client import RefreshingClient
 
 if _TYPE_CHECKING:
     from ._report.report import Report

@@ -41,11 +41,10 @@ FLOORS = (
     {"_bodies", "_rules", "smithy.*"},
     {
         "_breaker",
-        "_idempotency",
         "_limits",
         "_logging",
-        "_refreshing",
         "_retry",
+        "_tokens",
     },
     {"_endpoints", "_hedging", "_resuming"},
     {"_rpc", "_session"},

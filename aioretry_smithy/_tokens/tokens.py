@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     Fetch: TypeAlias = Callable[[], Awaitable[str]]
 
+
 _fetching: ContextVar[tuple[Flight, ...]] = ContextVar(
     "aioretry_smithy_fetching", default=()
 )

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .._request.request import HttpRequest
     from .tokens import Fetch, Token
 
+
 _IN_FETCH: Final = ", and waited for a token"
 
 
