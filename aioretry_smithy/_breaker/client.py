@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._bodies.attempt_body import read_head_of
 from .._call.deadline_cut import until_deadline
-from .._call.rounds import FailedAttempt
 from .._context.client import ClientT, DecoratingClient, HttpClient
 from .._context.holdings import holdings_of, is_held
 from .._context.recording import close_result, record_error, record_result
@@ -19,7 +18,7 @@ from .._request.keys import OneForAll, other_host_key
 from .._text import name_of
 from .breaker import CircuitBreaker
 from .content_rule import JudgeOfContent, Looking
-from .dated_failure import count_failure
+from .dated_failure import count
 from .errors import FailFastError
 from .per_key_decorators import PerKeyDecorators, circuit_breakers_per
 from .strategy import CircuitBreakerStrategy
@@ -64,9 +63,8 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         self._strategy = strategy
         self._fallback = fallback
         self._dry_run = dry_run
-        is_http = self._serves == "sessions"
-        self._look = read_head_of if is_http else _returned
-        self._verdicts = strategy._verdicts if is_http else {}
+        self._verdicts = strategy._verdicts
+        self._look = read_head_of if self._serves == "sessions" else _returned
 
     async def execute(self, ctx: ClientRequestContext, request: Request) -> Any:
         """Ask the circuit breaker, send the request, and report the outcome."""
@@ -93,11 +91,12 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
                 breaker.on_ignored(permit)
                 raise
             try:
-                known = self._verdicts
-                if known and known.get(result.status) and not ctx.record.has_moved:
-                    breaker.on_success(permit)
-                else:
+                record = ctx.record
+                verdict = self._verdicts.get(record.outcome.status)
+                if verdict is None or record.has_moved:
                     await self._report(ctx, breaker, permit, result)
+                else:
+                    count(breaker, permit, verdict, ctx)
             except BaseException:
                 close_result(ctx, result)
                 raise
@@ -154,14 +153,15 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         result: Result,
         cause: Exception | None = None,
     ) -> None:
-        """Report an outcome as the strategy judges it; None gives the permit back."""
+        """Report an outcome as the strategy judges it."""
         if ctx.record.has_moved and self._circuit_breakers.is_per_server:
             # The outcome is that of another endpoint.
             breaker.on_ignored(permit)
             return
         looking = Looking(partial(self._look, ctx, result))
         try:
-            verdict = await self._strategy.verdict_on(ctx, cause, looking)
+            judged = self._strategy.verdict_on(ctx, cause, looking)
+            verdict = judged if isinstance(judged, bool) else await judged
         except BaseException as error:
             if isinstance(error, Exception) and looking.has_failed:
                 # The attempt has failed with its body, which is another question.
@@ -170,13 +170,7 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
                 breaker.on_ignored(permit)
                 record_error(ctx, error)
             raise
-        if verdict is None:
-            breaker.on_ignored(permit)
-        elif verdict:
-            breaker.on_success(permit)
-        else:
-            failed = FailedAttempt.of(ctx.call, ctx.record, cause)
-            count_failure(breaker, permit, failed)
+        count(breaker, permit, verdict, ctx, cause)
 
     @classmethod
     @unqualified

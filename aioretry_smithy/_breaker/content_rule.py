@@ -54,7 +54,7 @@ class JudgeOfContent(ABC):
 
     __slots__ = ()
 
-    _verdicts: ClassVar[Mapping[int, bool]] = {}
+    _verdicts: ClassVar[Mapping[int | None, bool]] = {}
     """No status decides alone: the body is asked too."""
 
     @property

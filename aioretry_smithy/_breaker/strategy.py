@@ -62,11 +62,12 @@ class CircuitBreakerStrategy(ABC):
             :class:`ValueError`, which the caller gets.
         """
 
-    async def verdict_on(
+    def verdict_on(
         self, ctx: ClientRequestContext, cause: Exception | None, read: object
-    ) -> bool | None:
+    ) -> Awaitable[bool | None] | bool:
         """Return its verdict, for which nothing is to be *read* of a body."""
-        return await checked_verdict(ctx, self.should_report_as_success(ctx, cause))
+        verdict = self.should_report_as_success(ctx, cause)
+        return verdict if isinstance(verdict, bool) else checked_verdict(ctx, verdict)
 
     @property
     def _answers_always(self) -> bool:
@@ -74,7 +75,7 @@ class CircuitBreakerStrategy(ABC):
         return True
 
     @property
-    def _verdicts(self) -> Mapping[int, bool]:
+    def _verdicts(self) -> Mapping[int | None, bool]:
         """Which statuses are a success or a failure, whatever else there is to see."""
         return {}
 
@@ -131,7 +132,7 @@ class _OnServerErrorStatus(CircuitBreakerStrategy):
         return None if record.outcome.ended is None else True
 
     @property
-    def _verdicts(self) -> Mapping[int, bool]:
+    def _verdicts(self) -> Mapping[int | None, bool]:
         unsure = () if self.count_throttling else THROTTLING
         return {each: _VERDICTS[each] for each in _VERDICTS.keys() - unsure}
 
