@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from .._chance import chance
 from .._clock import NEAR
-from .._limits.wait_queue import WaitQueue
+from .._waiting.wait_queue import WaitQueue
 from .ejection import bring_back, new_window
 from .families import has_reserve, none_is_reached, serving, without_reserve
 from .latency import Scale

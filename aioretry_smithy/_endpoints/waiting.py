@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from .._failures.failure import judge
-from .errors import (
-    EmptyEndpointGroupError,
-    EndpointGroupError,
-    EndpointSelectionTimeoutError,
-)
+from .._waiting.queued import unsent
+from .errors import EmptyEndpointGroupError, EndpointSelectionTimeoutError
 
 if TYPE_CHECKING:
     from .._call.call import Call
@@ -18,8 +14,6 @@ if TYPE_CHECKING:
     from .roster import Roster
     from .state import EndpointState
     from .trial import Trial
-
-_E = TypeVar("_E", bound=EndpointGroupError)
 
 
 async def ready_in(roster: Roster, until: float) -> bool:
@@ -86,12 +80,12 @@ def too_late(
     failures = [each.last_failure for each in rosters if each.last_failure is not None]
     told = "; ".join(f"{type(each).__name__}: {each}" for each in failures)
     reason = f"no endpoint within {seconds:g} s{told and f' ({told})'}"
-    return _unsent(EndpointSelectionTimeoutError(name, reason, why_out(rosters)))
+    return unsent(EndpointSelectionTimeoutError(name, reason, why_out(rosters)))
 
 
 def empty(name: str, *rosters: Roster) -> EmptyEndpointGroupError:
     """Make the error for a request that no endpoint will ever come for."""
-    return _unsent(EmptyEndpointGroupError(name, "empty", why_out(rosters)))
+    return unsent(EmptyEndpointGroupError(name, "empty", why_out(rosters)))
 
 
 def why_out(rosters: tuple[Roster, ...]) -> dict[str, str]:
@@ -100,9 +94,3 @@ def why_out(rosters: tuple[Roster, ...]) -> dict[str, str]:
     for each in reversed(rosters):
         found = each.why_out() | found
     return found
-
-
-def _unsent(error: _E) -> _E:
-    # So that a call whose deadline ends the wait counts for nobody.
-    judge(error).queue = "limit"
-    return error

@@ -14,10 +14,12 @@ from .._context.recording import close_result, record_error
 from .._dry_run import DryRun
 from .._errors import bad_argument
 from .._request.keys import OneForAll, PerKey, host_key
+from .._waiting.queued import note_queue, unsent
+from .._waiting.unless_held import unless_held
 from .concurrency_limit import ConcurrencyLimit
 from .errors import ConcurrencyLimitError
-from .held_place import HeldPlace, unless_held
-from .queued import check_timeout, note_queue, unsent
+from .held_place import HeldPlace
+from .queued import check_timeout
 from .samples import give_back, give_back_after_body
 from .standby import LateRequest, Standby
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from .._context.client import Decorator
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
+    from .places import Permit
     from .samples import Place
 
     ConcurrencyLimitFactory: TypeAlias = Callable[[str], int | ConcurrencyLimit]
@@ -119,7 +122,8 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
             late.refuse()
             return None
         if may_wait:
-            place = await unless_held(limit._wait(until), ctx, (limit,))
+            waiting = limit._wait(until)
+            place = await unless_held(waiting, ctx, (limit,), _release)
             note_queue(ctx, started)
             if place is not None:
                 ctx.record.first_sent = loop_time()
@@ -263,6 +267,11 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         queue = f"max_pending={self._max_pending!r}, timeout={self._longest_wait!r}"
         dry = "" if self._dry_run is None else ", enforce=False"
         return f"{type(self).__name__}({self._limits!r}, {queue}{dry})"
+
+
+def _release(permit: Permit | None) -> None:
+    if permit is not None:
+        permit.release()
 
 
 def _limit_of(limit: object, name: str | None) -> ConcurrencyLimit:

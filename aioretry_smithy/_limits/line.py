@@ -14,7 +14,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .._clock import NEAR, loop_time
-from .timed_waits import TimedWaits
+from .._waiting.timed_waits import TimedWaits
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence

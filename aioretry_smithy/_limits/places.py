@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Protocol
 
 from .._clock import loop_time
-from .wait_queue import WaitQueue
+from .._waiting.wait_queue import WaitQueue
 
 if TYPE_CHECKING:
     import asyncio

@@ -1,36 +1,8 @@
-"""Say what all limits say of a wait in their queue."""
+"""Check what all limits are told of a wait in their queue."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar
-
-from .._clock import loop_time
 from .._errors import bad_argument, is_finite
-from .._failures.failure import judge
-from .errors import ConcurrencyLimitError, RateLimitError
-
-if TYPE_CHECKING:
-    from .._context.context import ClientRequestContext
-
-_E = TypeVar("_E", ConcurrencyLimitError, RateLimitError)
-
-_AT_ONCE: Final = 1e-3
-"""Seconds that a refusal without any wait may take."""
-
-
-def note_queue(ctx: ClientRequestContext, started: float) -> None:
-    """Note that a call stood in a queue since then, unless it was sent off at once.
-
-    Retrying clients further out go by that.
-    """
-    if loop_time() - started > _AT_ONCE:
-        ctx.call.has_queued = True
-
-
-def unsent(error: _E) -> _E:
-    """Mark an error, so that a call whose deadline ends the wait counts for nobody."""
-    judge(error).queue = "limit"
-    return error
 
 
 def check_timeout(seconds: float | None) -> None:

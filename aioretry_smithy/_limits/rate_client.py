@@ -17,11 +17,12 @@ from .._dry_run import DryRun
 from .._errors import bad_argument
 from .._failures.failure import failure_of
 from .._request.keys import OneForAll, PerKey, service_key
+from .._waiting.queued import note_queue, unsent
+from .._waiting.unless_held import unless_held
 from .actual import ask_for_actual
 from .cost import keep_charge
 from .errors import RateLimitError
-from .held_place import unless_held
-from .queued import check_timeout, note_queue, unsent
+from .queued import check_timeout
 from .rate_gate import Passage, RateGate, gate_of
 
 if TYPE_CHECKING:
@@ -125,7 +126,8 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
             return await _rehearse(self._dry_run, ctx, request, gate, latest, deadline)
         waiting = gate.wait(ctx, request, latest, deadline)
         try:
-            passage = await unless_held(waiting, ctx, gate.not_held(ctx))
+            not_held, give_back = gate.not_held(ctx), Passage.give_back
+            passage = await unless_held(waiting, ctx, not_held, give_back)
             if passage is NOTHING:
                 passage = await gate.wait(ctx, request, latest, deadline)
                 passage = replace(passage, waited=loop_time() - started)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from .._clock import loop_time
 from .._limits.rate_limit import Admission
-from .._limits.wait_queue import WaitQueue
+from .._waiting.wait_queue import WaitQueue
 from .storage_probe import PATIENCE, PAUSE
 
 if TYPE_CHECKING:

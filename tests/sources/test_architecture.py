@@ -38,7 +38,7 @@ FLOORS = (
     {"_call"},
     {"_log"},
     {"_context", "_report"},
-    {"_bodies", "_rules", "smithy.*"},
+    {"_bodies", "_rules", "_waiting", "smithy.*"},
     {
         "_breaker",
         "_limits",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from contextvars import copy_context
 from itertools import count
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -11,6 +12,7 @@ from .timed_waits import TimedWaits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextvars import Context
 
 T = TypeVar("T")
 
@@ -20,8 +22,8 @@ class WaitQueue(TimedWaits, Generic[T]):
 
     __slots__ = ("_numbers", "waiting")
 
-    waiting: OrderedDict[int, asyncio.Future[T | None]]
-    """The calls that wait, by their numbers."""
+    waiting: OrderedDict[int, tuple[asyncio.Future[T | None], Context]]
+    """The calls that wait, by their numbers, with the variables of each."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,22 +42,26 @@ class WaitQueue(TimedWaits, Generic[T]):
 
         Returns:
             The thing handed out, or None where time ran out.
+
+        Raises:
+            Exception: It could not be made.
         """
         number, call = self.join(until)
         try:
             return await call
         except BaseException:
             self.leave(number)
-            given = call.result() if call.done() and not call.cancelled() else None
-            if given is not None:
-                give_back(given)
+            if call.done() and not call.cancelled() and call.exception() is None:
+                given = call.result()
+                if given is not None:
+                    give_back(given)
             raise
 
     def join(self, until: float) -> tuple[int, asyncio.Future[T | None]]:
         """Add a call; return its number, and what will be as :meth:`wait` says."""
         call: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
         number = next(self._numbers)
-        self.waiting[number] = call
+        self.waiting[number] = call, copy_context()
         self.end_at(number, until)
         return number, call
 
@@ -65,13 +71,19 @@ class WaitQueue(TimedWaits, Generic[T]):
         self._rest()
 
     def serve(self, make: Callable[[], T]) -> bool:
-        """Make a thing for the first call that waits; return False if there is none."""
+        """Make a thing for the first call that waits; return False if there is none.
+
+        It is made as part of that call, which has what is raised.
+        """
         while self.waiting:
-            _, call = self.waiting.popitem(last=False)
+            _, (call, context) = self.waiting.popitem(last=False)
             # A call that is cancelled has not left yet, and one whose loop was closed
             # never does.
             if not (call.done() or call.get_loop().is_closed()):
-                call.set_result(make())
+                try:
+                    call.set_result(context.run(make))
+                except Exception as error:
+                    call.set_exception(error)
                 self._rest()
                 return True
         self._rest()
@@ -79,7 +91,7 @@ class WaitQueue(TimedWaits, Generic[T]):
 
     def end(self, number: int) -> None:
         """Let a call give up that has waited long enough."""
-        call = self.waiting.pop(number, None)
+        call, _ = self.waiting.pop(number, (None, None))
         if call is not None and not call.done():
             call.set_result(None)
         self._rest()
