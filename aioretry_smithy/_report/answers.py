@@ -243,30 +243,16 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Storm:
-    """A time in which more than 20 % of the attempts were retries."""
-
-    started_at: str
-    ended_at: str
-    attempts: float
-    retries: float
-    retry_share: float
-    said: str
-    """This in words."""
-
-
-@dataclass(frozen=True, slots=True)
 class Timeline:
     """The calls by time; steps without calls are left out."""
 
     step: int
-    """Seconds of a step: 60, more where that would be more than 1,440 steps."""
+    """Seconds of a step, by the span of all calls: at most 120 steps."""
 
-    said: str | None
-    """That the step is longer than a minute, in words."""
+    said: str
+    """The step in words."""
 
     moments: tuple[Moment, ...]
-    storms: tuple[Storm, ...]
 
 
 @dataclass(frozen=True, slots=True)

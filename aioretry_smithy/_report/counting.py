@@ -10,9 +10,9 @@ from .cleaning import cleaned
 from .counts import ratio, whole
 from .evidence import Evidence
 from .hints import Findings, hints
-from .minutes import Minutes
 from .outcome import is_cancelled, is_refused, outcome_of, where
 from .spending import spending
+from .steps import Steps
 from .table import Table
 from .tally import EndingTally, FailureTally, GroupTally, stop_reason
 from .times import Times
@@ -68,7 +68,7 @@ class Counting:
         self._groups: Table[str, GroupTally] = Table(GroupTally)
         self._endings: Table[tuple[str | None, str], EndingTally] = Table(EndingTally)
         self._failures: Table[tuple[str, str], FailureTally] = Table(FailureTally)
-        self._minutes = Minutes()
+        self._steps = Steps()
         self._evidence = Evidence()
         self._slowest = _Top(top)
         self._most_attempts = _Top(top)
@@ -102,7 +102,7 @@ class Counting:
         self._add_failures(call, weight)
         self._evidence.add(call, weight)
         if started is not None:
-            self._minutes.add(call, started, weight)
+            self._steps.add(call, started, weight)
         duration = call.duration or 0.0
         self._slowest.add((duration, 0.0), values)
         if call.extra:
@@ -142,7 +142,7 @@ class Counting:
         Args:
             read: What was read.
         """
-        findings = Findings(self._evidence, self._times, self._minutes.unasked())
+        findings = Findings(self._evidence, self._times, self._steps.unasked())
         times = Times()
         times.merge(self._times)
         times.merge(self._cancelled_times)
@@ -154,7 +154,7 @@ class Counting:
             time=_time(times),
             endings=self._shown_endings(),
             failures=self._shown_failures(),
-            timeline=self._minutes.answer(),
+            timeline=self._steps.answer(),
             examples=Examples(self._slowest.lines(), self._most_attempts.lines()),
             hints=hints(findings),
         )

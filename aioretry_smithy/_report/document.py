@@ -199,7 +199,7 @@ def _timeline(timeline: Timeline) -> Iterator[Block]:
     moments = timeline.moments
     if not moments:
         return
-    yield Heading("When", timeline.said or "by the minute")
+    yield Heading("When", timeline.said)
     starts = [datetime.fromisoformat(each.started_at) for each in moments]
     places = [
         int((each - starts[0]).total_seconds()) // timeline.step for each in starts
@@ -213,8 +213,6 @@ def _timeline(timeline: Timeline) -> Iterator[Block]:
         said = count(most) if is_sum else seconds(most)
         # A narrow terminal breaks the picture, and not the number.
         yield f"{name:9}at most {said:9} {cells}".rstrip()
-    for storm in timeline.storms:
-        yield storm.said
 
 
 def _examples(title: str, lines: tuple[Line, ...]) -> Iterator[Block]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from .evidence import Evidence
-    from .minutes import Unasked
+    from .steps import Unasked
     from .times import Times
 
 _FEW: Final = 5

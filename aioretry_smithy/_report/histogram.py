@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Final, Self
 
 _WIDTH: Final = 0.01
 _SCALE: Final = 1 / math.log1p(_WIDTH)
@@ -57,12 +57,13 @@ class Histogram:
         if self.largest is None or value > self.largest:
             self.largest = value
 
-    def merge(self, other: Histogram) -> None:
+    def __iadd__(self, other: Histogram) -> Self:
         """Count what another one has counted."""
         for bucket, weight in other.buckets.items():
             self.buckets[bucket] = self.buckets.get(bucket, 0.0) + weight
         if other.largest is not None:
             self.largest = max(other.largest, self.largest or 0.0)
+        return self
 
     def bucket_at(self, quantile: float) -> int | None:
         """Return the bucket in which a quantile lies; None where there is nothing."""

@@ -10,9 +10,9 @@ from .._text import encodable
 from .answers import Answers, Input
 from .counting import Counting
 from .decoding import Skipped, decode
-from .minutes import utc
 from .outcome import cause_type, status_of
 from .seen_call import SeenCall, TooDeepError
+from .steps import utc
 from .values import dictionaries, moment, number, text
 
 if TYPE_CHECKING:

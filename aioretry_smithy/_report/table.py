@@ -38,7 +38,9 @@ class Sums:
     def merge(self, other: Self) -> None:
         """Count what another one has counted."""
         for name in self.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+            total = getattr(self, name)
+            total += getattr(other, name)
+            setattr(self, name, total)
 
 
 KeyT = TypeVar("KeyT", bound=Hashable)

@@ -44,7 +44,7 @@ class Times:
 
     def merge(self, other: Times) -> None:
         """Add what another one has."""
-        self.durations.merge(other.durations)
+        self.durations += other.durations
         for bucket, parts in other.spent.items():
             spent = self.spent.setdefault(bucket, {})
             for part, seconds in parts.items():

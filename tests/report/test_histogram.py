@@ -74,8 +74,8 @@ def test_merged_histograms_are_that_of_all_numbers():
     chance = Random(0)
     values = [chance.expovariate(1.0) for _ in range(200)]
     merged, other = histogram_of(values[:50]), histogram_of(values[50:])
-    merged.merge(other)
-    merged.merge(Histogram())
+    merged += other
+    merged += Histogram()
 
     whole = histogram_of(values)
     assert (whole.buckets, whole.largest) == (merged.buckets, merged.largest)

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_answers import failed, failure, group, iso, line, made_answers, moment, parts
+from made_answers import failed, failure, group, line, made_answers, moment, parts
 
 from aioretry_smithy._report import answers as kinds
 from aioretry_smithy._report.document import Table, blocks
@@ -136,8 +136,8 @@ def test_warnings_stand_at_the_top():
     assert page.index("calls.gz ends early") < page.index("How did it go?")
 
 
-def test_long_steps_are_said():
-    """A step of more than a minute is told of."""
+def test_steps_are_said():
+    """The page says how long one is."""
     answers = made_answers()
     longer = dataclasses.replace(answers.timeline, step=120, said="2 minutes a step")
 
@@ -146,14 +146,14 @@ def test_long_steps_are_said():
 
 def test_a_report_may_have_no_moments():
     """Nobody knows when the calls were: there is no picture of it."""
-    nothing = kinds.Timeline(60, None, (), ())
+    nothing = kinds.Timeline(60, "by the minute", ())
 
     assert "in numbers" not in said(parsed(made_answers(timeline=nothing)))
 
 
 def test_numbers_of_a_single_moment_are_open():
     """There is no picture of it, so its numbers are seen at once."""
-    one = kinds.Timeline(60, None, (moment(0),), ())
+    one = kinds.Timeline(60, "by the minute", (moment(0),))
 
     page = parsed(made_answers(timeline=one))
     section = page.find(f".//{XHTML}section[@id='timeline']")
@@ -243,7 +243,6 @@ def test_a_page_is_small_whatever_it_is_about(text):
         timeline=dataclasses.replace(
             answers.timeline,
             moments=tuple(map(moment, range(1440))),
-            storms=(kinds.Storm(iso(0), iso(60), 10, 5, 0.5, long),) * 200,
         ),
         examples=kinds.Examples(
             (line(request_url=long),) * 200, (line(request_url=long),) * 200

@@ -13,7 +13,7 @@ from aioretry_smithy._report.moments_svg import panels
 
 def drawn(*moments, step=60):
     """Return the pictures as trees, by their titles."""
-    roots = map(ET.fromstring, panels(Timeline(step, None, moments, ())))
+    roots = map(ET.fromstring, panels(Timeline(step, "", moments)))
     return {root.findtext("title"): root for root in roots}
 
 

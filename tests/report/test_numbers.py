@@ -152,16 +152,15 @@ def test_failures(made):
         assert counts["attempts"] == shown[key]["sent"] + shown[key]["not_sent"]
 
 
-def test_minutes(made):
-    """Calls by the minute in which they began."""
+def test_steps(made):
+    """Calls by the step of time in which they began."""
     answers, calls = made
-    expected = again.by_minute(calls)
+    expected = again.by_step(calls, answers["timeline"]["step"])
     moments = answers["timeline"]["moments"]
 
     assert len(expected) == len(moments)
     for moment in moments:
-        minute = datetime.fromisoformat(moment["started_at"]).timestamp() // 60
-        members = expected[minute]
+        members = expected[datetime.fromisoformat(moment["started_at"]).timestamp()]
         every = [deep for call in members for deep in again.everything(call)]
         assert len(members) == moment["calls"]
         assert sum(not call["is_success"] for call in members) == moment["failures"]

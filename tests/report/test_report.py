@@ -175,7 +175,6 @@ def test_text_has_all_answers():
         assert heading in headings
     assert "skipped: 1 line, no JSON" in text
     assert "stopped: max_total_attempts 20" in text
-    assert "retry storm from " in text
     assert "├─ 1  503" in text
 
 
@@ -239,7 +238,7 @@ def test_text_of_many_groups_and_steps():
     text = text_of(*lines)
 
     assert "\n10 others" in text
-    assert "When: a step is 10 minutes long" in text
+    assert "When: by the 3 hours" in text
 
 
 def test_hostile_texts_are_escaped():

@@ -216,8 +216,10 @@ def failures(calls: list[dict[str, Any]]) -> dict[tuple[str, str], Counter[str]]
     return found
 
 
-def by_minute(calls: list[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
-    minutes = defaultdict(list)
+def by_step(
+    calls: list[dict[str, Any]], step: int
+) -> dict[float, list[dict[str, Any]]]:
+    steps = defaultdict(list)
     for call in calls:
-        minutes[int(began(call) // 60)].append(call)
-    return minutes
+        steps[began(call) // step * step].append(call)
+    return steps

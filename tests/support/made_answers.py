@@ -217,14 +217,8 @@ def made_answers(**changes: Any) -> answers.Answers:
         ),
         timeline=answers.Timeline(
             step=60,
-            said=None,
+            said="by the minute",
             moments=tuple(map(moment, range(60))),
-            storms=(
-                answers.Storm(
-                    *(iso(720), iso(900), 420, 120, 0.286),
-                    said="12:12 to 12:15: 29 % of the attempts were retries.",
-                ),
-            ),
         ),
         examples=answers.Examples(
             slowest=(line(), failed()),
