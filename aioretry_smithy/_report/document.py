@@ -16,6 +16,7 @@ from .words import (
     input_in_words,
     part,
     per_call,
+    reason,
     requests_without_retries,
     retries_in_words,
     seconds,
@@ -59,24 +60,28 @@ Block: TypeAlias = "Heading | Table | SavedLog | str"
 
 def blocks(answers: Answers) -> Iterator[Block]:
     """Yield the parts, the most important first."""
+    yield from _title(answers)
+    yield from _hints(answers)
     yield from _summary(answers)
     yield from _groups(answers)
     yield from _time(answers)
     yield from _endings(answers)
     yield from _failures(answers)
     yield from _timeline(answers.timeline)
-    yield from _examples("The slowest calls", answers.examples.slowest)
-    yield from _examples("Calls with most attempts", answers.examples.most_attempts)
-    yield from _hints(answers)
+    yield from _examples(answers)
+
+
+def _title(answers: Answers) -> Iterator[Block]:
+    read = answers.input
+    calls = f"Report on {counted(answers.summary.calls, 'call')}"
+    when = "" if read.started_at is None else f"{read.started_at} to {read.ended_at}"
+    yield Heading(calls, when)
+    yield from input_in_words(read)
 
 
 def _summary(answers: Answers) -> Iterator[Block]:
-    summary, read = answers.summary, answers.input
-    calls = counted(summary.calls, "call")
-    if read.started_at is not None:
-        calls += f", {read.started_at} to {read.ended_at}"
-    yield Heading("report", calls)
-    yield from input_in_words(read)
+    summary = answers.summary
+    yield Heading("How it went")
     yield Table(
         (
             ("", "without retries", "with"),
@@ -108,6 +113,9 @@ def _groups(answers: Answers) -> Iterator[Block]:
     head = f"{by} calls success attempts/call p50 p99 waited".split()
     yield Heading(f"By {by}")
     yield Table((tuple(head), *map(_row, answers.groups)), (by,))
+    if len(answers.groups) < 2:
+        # It is as all calls are.
+        return
     yield ""
     for group in answers.groups[:_MOST_SAID]:
         stops = _reasons(group.stop_reasons)
@@ -133,8 +141,8 @@ def _row(group: Group) -> tuple[str, ...]:
 
 def _reasons(reasons: Mapping[str, float]) -> str:
     return ", ".join(
-        f"{shown(reason)} {count(calls)}"
-        for reason, calls in [*reasons.items()][:_MOST_REASONS]
+        f"{shown(reason(name))} {count(calls)}"
+        for name, calls in [*reasons.items()][:_MOST_REASONS]
     )
 
 
@@ -160,13 +168,12 @@ def _endings(answers: Answers) -> Iterator[Block]:
     if not answers.endings:
         return
     rows = [
-        (shown(each.stop_reason or NOTHING), shown(each.outcome), count(each.calls))
+        (shown(reason(each.stop_reason)), shown(each.outcome), count(each.calls))
         for each in answers.endings
     ]
     texts = ("why it stopped", "outcome")
     yield Table(((*texts, "calls"), *rows), texts)
-    examples = [each.example for each in answers.endings if each.example is not None]
-    yield from map(SavedLog, examples[:_MOST_TREES])
+    yield from map(SavedLog, drawn_with_endings(answers))
 
 
 def _failures(answers: Answers) -> Iterator[Block]:
@@ -215,11 +222,25 @@ def _timeline(timeline: Timeline) -> Iterator[Block]:
         yield f"{name:9}at most {said:9} {cells}".rstrip()
 
 
-def _examples(title: str, lines: tuple[Line, ...]) -> Iterator[Block]:
-    if lines:
-        yield Heading(title)
-        for line in lines:
-            yield SavedLog(line)
+def drawn_with_endings(answers: Answers) -> list[Line]:
+    """Return the calls that are drawn with the endings that they are examples of."""
+    examples = [each.example for each in answers.endings if each.example is not None]
+    return examples[:_MOST_TREES]
+
+
+def _examples(answers: Answers) -> Iterator[Block]:
+    """Yield the calls to look at, each where it belongs first."""
+    drawn = drawn_with_endings(answers)
+    for title, lines in (
+        ("The slowest calls", answers.examples.slowest),
+        ("Calls with most attempts", answers.examples.most_attempts),
+    ):
+        new = [line for line in lines if line not in drawn]
+        if lines:
+            above = len(lines) - len(new)
+            yield Heading(title, f"{above:,} of them above" if above else "")
+            yield from map(SavedLog, new)
+            drawn += new
 
 
 def _hints(answers: Answers) -> Iterator[Block]:

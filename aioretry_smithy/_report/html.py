@@ -24,7 +24,7 @@ from .._log.timeline_svg import STYLE as TIMELINE_STYLE
 from .._log.timeline_svg import draw
 from .._log.tree import tree
 from . import words
-from .fitting import Fitted, fitted
+from .document import drawn_with_endings
 from .legible import legible
 from .moments_svg import STYLE as MOMENTS_STYLE
 from .moments_svg import panels
@@ -32,19 +32,23 @@ from .swatches import STYLE as SWATCHES
 from .swatches import swatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterator
 
     from .answers import Answers, Line, Timeline
 
 _MOST_LINES: Final = 100
 """Lines of a tree: its beginning says enough."""
 
+_MOST_ITEMS: Final = 20
+"""Hints, remarks and files that are shown."""
+
 
 def to_html(answers: Answers) -> str:
-    """Return a page that is complete in itself, and smaller than 300 kB."""
+    """Return a page that is complete in itself."""
     shown = legible(answers)
     page = _environment().get_template("report.html")
-    return page.render({each.name: getattr(shown, each.name) for each in fields(shown)})
+    values = {each.name: getattr(shown, each.name) for each in fields(shown)}
+    return page.render(values, drawn=drawn_with_endings(shown))
 
 
 def to_frame(page: str) -> str:
@@ -78,6 +82,7 @@ def _environment() -> jinja2.Environment:
         per_call=words.per_call,
         picture=_picture,
         read=words.input_in_words,
+        reason=words.reason,
         requests_without_retries=words.requests_without_retries,
         retries=words.retries_in_words,
         seconds=words.seconds,
@@ -87,13 +92,8 @@ def _environment() -> jinja2.Environment:
         tree=_tree,
     )
     style = Markup(SWATCHES + TIMELINE_STYLE + MOMENTS_STYLE)  # noqa: S704
-    environment.globals.update(fit=_fit, nothing=words.NOTHING, style=style)
+    environment.globals.update(most=_MOST_ITEMS, style=style)
     return environment
-
-
-def _fit(items: Iterable[object], most: int, *forms: Callable[[object], str]) -> Fitted:
-    """Write of each item the first form for which there is room, if any."""
-    return fitted(((form(item) for form in forms) for item in items), most)
 
 
 # The code that draws escapes what it writes.

@@ -72,8 +72,7 @@ class Report:
     def to_html(self) -> str:
         """Write the answers as a page with pictures, complete in one file.
 
-        It has no script, loads nothing, and stays below 300 kB. Whatever the logs say
-        is text in it.
+        It has no script and loads nothing. Whatever the logs say is text in it.
 
         Raises:
             ModuleNotFoundError: The extra ``cli`` is not installed.

@@ -66,14 +66,14 @@ def _three_digits(value: float) -> str:
 def share(value: float) -> str:
     """Write a share in percent; what is no 100 % does not look like it.
 
-    >>> [share(value) for value in (0, 0.002, 0.04, 0.3, 0.9305, 0.99996, 1)]
-    ['0 %', '0.20 %', '4.00 %', '30 %', '93.05 %', '> 99.99 %', '100 %']
+    >>> [share(value) for value in (0, 0.002, 0.3, 0.9305, 0.99996, 1)]
+    ['0 %', '0.20 %', '30.00 %', '93.05 %', '> 99.99 %', '100 %']
     """
     if 0.9999 < value < 1:
         return "> 99.99 %"
     if 0 < value < 0.0001:
         return "< 0.01 %"
-    digits = 0 if value in {0, 1} or 0.1 <= value < 0.9 else 2
+    digits = 0 if value in {0, 1} else 2
     return f"{value:.{digits}%}".replace("%", " %")
 
 
@@ -84,6 +84,15 @@ def count(value: float) -> str:
     ('20,000', '33.3')
     """
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
+
+
+def reason(value: str | None) -> str:
+    """Name the reason for a call to stop: a limiter is a budget to most people.
+
+    >>> reason("limiter"), reason("deadline"), reason(None)
+    ('retry budget', 'deadline', '-')
+    """
+    return "retry budget" if value == "limiter" else value or NOTHING
 
 
 def counted(value: float, noun: str) -> str:

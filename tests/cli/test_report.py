@@ -58,7 +58,7 @@ def test_report_as_text(calls, capsys):
     assert 0 == main(["report", calls])
     shown = capsys.readouterr()
 
-    assert "report: 3 calls, 2026-11-26T12:00:00Z" in shown.out
+    assert "Report on 3 calls: 2026-11-26T12:00:00Z" in shown.out
     assert "the slowest 5 % (1 call, from 1.20 s on)" in shown.out
     assert "├─ 1  429" in shown.out
     assert "" == shown.err
@@ -69,7 +69,7 @@ def test_report_without_rich(calls, plain, capsys):
     assert 0 == main(["report", calls])
     shown = capsys.readouterr().out
 
-    assert "/orders/*      3     67 %          1.333" in shown
+    assert "/orders/*      3  66.67 %          1.333" in shown
     assert "\nGET https://shop.example.com/orders/17  ->  200" in shown
 
 

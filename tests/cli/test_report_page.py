@@ -35,7 +35,7 @@ def test_page_is_written_beside_the_text(calls, page, capsys):
 
     assert 0 == main(["report", str(calls), f"--html={page}"])
     assert without == capsys.readouterr()
-    assert "<h1>2 calls</h1>" in page.read_text(encoding="utf-8")
+    assert "<h1>Report on 2 calls</h1>" in page.read_text(encoding="utf-8")
 
 
 def test_page_and_document_go_together(calls, page, capsys):

@@ -48,7 +48,7 @@ async def test_report_of_logs():
         for key in ("calls", "successes", "successes_without_retries")
     )
     assert 0 == values["input"]["without_id"]
-    assert report.render().startswith("report: 2 calls, ")
+    assert report.render().startswith("Report on 2 calls: ")
     assert "<Report of 2 calls>" == repr(report)
 
 
@@ -139,7 +139,7 @@ async def test_keys_of_the_document_are_published():
 
 
 def test_answers_are_in_the_order_of_the_questions():
-    """How it went first, hints last."""
+    """In the document too, whose views show hints first."""
     assert [
         *("v", "input", "summary", "groups", "time", "endings", "failures"),
         *("timeline", "examples", "hints"),
@@ -151,10 +151,10 @@ def test_first_screen_names_the_cause():
     slow = call(sent(0, 0.05, 429, **AGAIN), sent(1.05, 0.1), took=1.15)
     users = call(request_url="https://shop.example.com/users/1")
     text = text_of(*[call()] * 90, *[slow] * 10, *[users] * 50)
-    screen = "\n".join(text.splitlines()[:20])
+    screen = "\n".join(text.splitlines()[:24])
 
-    assert "/orders/*: the slowest 5 % spent 87 % waiting for Retry-After" in screen
-    assert "the slowest 5 % (10 calls, from 1.15 s on) spent 87 % waiting for" in screen
+    assert "/orders/*: the slowest 5 % spent 86.96 % waiting for Retry-After" in screen
+    assert "the slowest 5 % (10 calls, from 1.15 s on) spent 86.96 % waiting" in screen
     assert "/users/*: the slowest 5 % spent 100 % on answers" in screen
 
 
@@ -164,11 +164,18 @@ def test_text_has_all_answers():
         sent(0, 0.1, 503, delay=1.0, delay_source="backoff"), sent(1.1, 0.1, 503),
         took=1.2, status=503, stop_reason="max_total_attempts",
     )  # fmt: skip
-    text = text_of(*[call()] * 20, *[lost] * 20, *[call(at=120)] * 5, "nonsense")
+    user = call(request_url="https://shop.example.com/users/1")
+    text = text_of(*[call()] * 20, *[lost] * 20, *[call(at=120)] * 5, user, "nonsense")
     headings = [line.partition(":")[0] for line in text.splitlines()]
 
     for heading in (
-        *("report", "By path", "Where the time went", "Calls without success"),
+        *(
+            "Report on 46 calls",
+            "How it went",
+            "By path",
+            "Where the time went",
+            "Calls without success",
+        ),
         *("What failed", "When", "The slowest calls", "Calls with most attempts"),
         "Hints",
     ):
@@ -176,6 +183,23 @@ def test_text_has_all_answers():
     assert "skipped: 1 line, no JSON" in text
     assert "stopped: max_total_attempts 20" in text
     assert "├─ 1  503" in text
+
+
+def test_text_draws_each_call_once():
+    """Of the slowest, those that stand above are counted."""
+    lost = call(sent(0, 0.1, 503, **AGAIN), sent(1.1, 0.1, 503), took=1.2, status=503)
+    text = text_of(lost, call())
+
+    assert 1 == text.count("├─ 1  503")
+    assert "The slowest calls: 1 of them above" in text
+    assert "Calls with most attempts: 1 of them above" in text
+
+
+def test_text_names_the_budget():
+    """To most people a limiter is one."""
+    text = text_of(call(sent(0, 0.1, 503), status=503, stop_reason="limiter"))
+
+    assert "\nretry budget    503          1" in text
 
 
 def test_text_of_calls_that_are_well():
@@ -194,14 +218,14 @@ def test_retries_are_not_praised_for_what_a_fallback_did():
     replaced = call(sent(0, 0.1, 503, **AGAIN), sent(1.1, 0.1, 503), took=1.2)
     text = text_of(saved, replaced)
 
-    assert "retries saved 50 % of the calls" in text
+    assert "retries saved 50.00 % of the calls" in text
 
 
 def test_text_of_nothing():
     """A report may have no calls at all."""
     text = Report.of([]).render()
 
-    assert text.startswith("report: 0 calls\n")
+    assert text.startswith("Report on 0 calls\n")
     assert "When" not in text
 
 

@@ -15,7 +15,7 @@ def test_notebook_gets_the_page_in_a_frame():
     pytest.importorskip("jinja2", reason="needs the extra cli")
     report = Report(made_answers())
 
-    assert "<h1>20,000 calls</h1>" in report.to_html()
+    assert "<h1>Report on 20,000 calls</h1>" in report.to_html()
     assert report._repr_html_().startswith("<iframe")
 
 
