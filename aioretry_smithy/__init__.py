@@ -3,83 +3,104 @@
 Stack decorators on a session builder; what is built is an ``aiohttp.ClientSession``.
 """
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
+import typing as _typing
 
-# First: what it shows from above needs its own modules.
 from . import smithy  # noqa: F401
-from ._backoff.backoff import Backoff
-from ._bodies.new_response import new_response
-from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener
-from ._breaker.client import CircuitBreakerClient
-from ._breaker.content_rule import CircuitBreakerRuleWithContent
-from ._breaker.errors import FailFastError
-from ._breaker.rule import CircuitBreakerRule
-from ._breaker.state import CircuitPermit, CircuitState
-from ._breaker.strategy import CircuitBreakerStrategy
-from ._breaker.window import EventCount
-from ._call.connection_timings import ConnectionTimings
-from ._call.stop_reason import RetryStopReason
-from ._context.client import (
-    DecoratingClient,
-    Decorator,
-    HttpClient,
-    RpcClient,
-    client_decorator,
-)
-from ._context.context import ClientRequestContext, ResponseTimeoutMode
-from ._endpoints.client import LoadBalancingClient
-from ._endpoints.dynamic import DynamicEndpointGroup
-from ._endpoints.errors import (
-    EmptyEndpointGroupError,
-    EndpointGroupError,
-    EndpointSelectionTimeoutError,
-)
-from ._endpoints.group import EndpointGroup
-from ._endpoints.health import HealthCheckedEndpointGroup
-from ._endpoints.listener import EndpointGroupListener
-from ._endpoints.outliers import OutlierDetection
-from ._endpoints.selection import EndpointSelectionStrategy
-from ._endpoints.state import EndpointState
-from ._errors import AttemptTimeoutError, ResponseTimeoutError, UnprocessedRequestError
-from ._failures.failure import is_timeout, is_unprocessed, retry_safety
-from ._failures.groups import peel
-from ._failures.safety import RetrySafety
-from ._hedging.client import HedgingClient
-from ._hedging.delay import HedgingDelay
-from ._limits.client import ConcurrencyLimitingClient
-from ._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
-from ._limits.errors import ConcurrencyLimitError, RateLimitError
-from ._limits.rate_client import RateLimitingClient
-from ._limits.rate_limit import RateLimit
-from ._log.capture import capture_logs
-from ._log.request_log import RequestLog
-from ._logging.client import LoggingClient
-from ._logging.formatter import LogFormatter
-from ._logging.previews import ContentPreviewingClient
-from ._request.endpoint import Endpoint
-from ._request.request import HttpRequest
-from ._request.rpc_request import RpcRequest
-from ._resuming.client import ResumingClient
-from ._retry.budget import PerHostRetryBudget, RetryBudget, RetryBudgetListener
-from ._retry.client import RetryingClient
-from ._retry.config import RetryConfig
-from ._retry.config_mapping import RetryConfigMapping
-from ._retry.content_strategy import RetryStrategyWithContent
-from ._retry.decision import RetryDecision
-from ._retry.limiter import RetryLimiter
-from ._retry.listener import RetryListener
-from ._retry.rule import RetryRule, RetryRuleWithContent
-from ._retry.strategy import IDEMPOTENT_METHODS, RetryStrategy
-from ._rpc.clients import CircuitBreakerRpcClient, LoggingRpcClient, RetryingRpcClient
-from ._rpc.decorate import rpc
-from ._session.builder import SessionBuilder, decorate, undecorate, unwrap
-from ._session.request_options import request_options
-from ._tokens.key_client import IdempotencyKeyClient
-from ._tokens.refreshing_client import RefreshingClient
 
-if _TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
+    from ._backoff.backoff import Backoff
+    from ._bodies.new_response import new_response
+    from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener
+    from ._breaker.client import CircuitBreakerClient
+    from ._breaker.content_rule import CircuitBreakerRuleWithContent
+    from ._breaker.errors import FailFastError
+    from ._breaker.rule import CircuitBreakerRule
+    from ._breaker.state import CircuitPermit, CircuitState
+    from ._breaker.strategy import CircuitBreakerStrategy
+    from ._breaker.window import EventCount
+    from ._call.connection_timings import ConnectionTimings
+    from ._call.stop_reason import RetryStopReason
+    from ._context.client import (
+        DecoratingClient,
+        Decorator,
+        HttpClient,
+        RpcClient,
+        client_decorator,
+    )
+    from ._context.context import ClientRequestContext, ResponseTimeoutMode
+    from ._endpoints.client import LoadBalancingClient
+    from ._endpoints.dynamic import DynamicEndpointGroup
+    from ._endpoints.errors import (
+        EmptyEndpointGroupError,
+        EndpointGroupError,
+        EndpointSelectionTimeoutError,
+    )
+    from ._endpoints.group import EndpointGroup
+    from ._endpoints.health import HealthCheckedEndpointGroup
+    from ._endpoints.listener import EndpointGroupListener
+    from ._endpoints.outliers import OutlierDetection
+    from ._endpoints.selection import EndpointSelectionStrategy
+    from ._endpoints.state import EndpointState
+    from ._errors import (
+        AttemptTimeoutError,
+        ResponseTimeoutError,
+        UnprocessedRequestError,
+    )
+    from ._failures.failure import is_timeout, is_unprocessed, retry_safety
+    from ._failures.groups import peel
+    from ._failures.safety import RetrySafety
+    from ._hedging.client import HedgingClient
+    from ._hedging.delay import HedgingDelay
+    from ._limits.client import ConcurrencyLimitingClient
+    from ._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
+    from ._limits.errors import ConcurrencyLimitError, RateLimitError
+    from ._limits.rate_client import RateLimitingClient
+    from ._limits.rate_limit import RateLimit
+    from ._log.capture import capture_logs
+    from ._log.request_log import RequestLog
+    from ._logging.client import LoggingClient
+    from ._logging.formatter import LogFormatter
+    from ._logging.previews import ContentPreviewingClient
     from ._report.report import Report
+    from ._request.endpoint import Endpoint
+    from ._request.request import HttpRequest
+    from ._request.rpc_request import RpcRequest
+    from ._resuming.client import ResumingClient
+    from ._retry.budget import PerHostRetryBudget, RetryBudget, RetryBudgetListener
+    from ._retry.client import RetryingClient
+    from ._retry.config import RetryConfig
+    from ._retry.config_mapping import RetryConfigMapping
+    from ._retry.content_strategy import RetryStrategyWithContent
+    from ._retry.decision import RetryDecision
+    from ._retry.limiter import RetryLimiter
+    from ._retry.listener import RetryListener
+    from ._retry.rule import RetryRule, RetryRuleWithContent
+    from ._retry.strategy import IDEMPOTENT_METHODS, RetryStrategy
+    from ._rpc.clients import (
+        CircuitBreakerRpcClient,
+        LoggingRpcClient,
+        RetryingRpcClient,
+    )
+    from ._rpc.decorate import rpc
+    from ._session.builder import SessionBuilder, decorate, undecorate, unwrap
+    from ._session.request_options import request_options
+    from ._tokens.key_client import IdempotencyKeyClient
+    from ._tokens.refreshing_client import RefreshingClient
+
+    __version__: str
+else:
+    from ._facade import facade_of as _facade_of
+
+    _load, __dir__ = _facade_of(__name__)
+
+    def __getattr__(name):
+        # Reading the metadata takes longer than the rest of the import.
+        if name == "__version__":
+            from importlib.metadata import version  # noqa: PLC0415
+
+            return version("aioretry-smithy")
+        return _load(name)
+
 
 __all__ = [
     "IDEMPOTENT_METHODS",
@@ -167,26 +188,3 @@ __all__ = [
     "undecorate",
     "unwrap",
 ]
-
-# Tracebacks, reprs and pickles then say where a name is to be imported from.
-for _name in {*__all__} & {*globals()}:
-    _public = globals()[_name]
-    if getattr(_public, "__module__", "").startswith(f"{__name__}._"):
-        _public.__module__ = __name__
-
-
-def __getattr__(name: str) -> _Any:
-    # Reading the metadata takes longer than the rest of the import.
-    if name == "__version__":
-        from importlib.metadata import version  # noqa: PLC0415
-
-        return version("aioretry-smithy")
-    # Few programs report, and it is as large as some decorators.
-    if name == "Report":
-        from ._report.report import Report  # noqa: PLC0415
-
-        Report.__module__ = __name__
-        globals()[name] = Report
-        return Report
-    message = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(message)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ._errors import bad_argument, is_plain_function
 from ._extras import missing_extra
+from ._facade import publish
 
 try:
     import limits
@@ -194,3 +195,6 @@ def _item_of(rate: limits.RateLimitItem | str) -> limits.RateLimitItem:
         case [limits.RateLimitItem(amount=amount) as item] if amount >= 1:
             return item
     raise bad_argument("rate", rate, "one rate of at least 1, such as 100/second")
+
+
+publish()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener
 from ._endpoints.listener import EndpointGroupListener
 from ._extras import missing_extra
+from ._facade import publish
 from ._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
 from ._retry.budget import RetryBudget, RetryBudgetListener
 
@@ -327,3 +328,6 @@ class ConcurrencyLimitMetrics(ConcurrencyLimitListener):
         if (instruments := self._instruments.get()) is not None:
             instruments.add(limit)
             instruments.refusals.add(1, instruments.attributes(limit))
+
+
+publish()

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ._extras import missing_extra
+from ._facade import publish
 
 try:
     from prometheus_client import REGISTRY, CollectorRegistry
@@ -315,3 +316,6 @@ class ConcurrencyLimitMetrics(ConcurrencyLimitListener):
     def on_refused(self, limit: ConcurrencyLimit, ctx: ClientRequestContext) -> None:
         """Count the refusal, and show the limit."""
         self._metrics.refusals.labels(self._metrics.show(limit)).inc()
+
+
+publish()

@@ -72,7 +72,7 @@ def test_facade_lists_its_names_in_order():
 
 def test_facade_lists_all_that_is_public():
     """Each public name of the namespace is in ``__all__``, and no other."""
-    # Some are there only once they are asked for.
+    # They are there once they are asked for.
     assert all(hasattr(aioretry_smithy, name) for name in aioretry_smithy.__all__)
     public = {
         name
@@ -101,7 +101,7 @@ def test_facade_hides_where_things_are_made():
 def test_errors_about_arguments_name_public_classes():
     """Where a method is inherited from a private class, they name none."""
     named = set()
-    for client in map(vars(aioretry_smithy).get, aioretry_smithy.__all__):
+    for client in (getattr(aioretry_smithy, name) for name in aioretry_smithy.__all__):
         if inspect.isclass(client) and issubclass(client, DecoratingClient):
             makers = [name for name in dir(client) if name.startswith("new_")]
             for make in (client, *(getattr(client, name) for name in makers)):

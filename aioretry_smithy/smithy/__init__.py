@@ -4,52 +4,59 @@ Give one to a retrying client, or use it in a loop of your own: none of it needs
 session.
 """
 
-from .._failures.retry_info import Fault, RetryInfo
-from .._retry.classify import (
-    DEFAULT_CLASSIFIERS,
-    Classifier,
-    ErrorKind,
-    Failure,
-    RetryAction,
-    by_code,
-    by_exception,
-    by_status,
-    only_idempotent,
-)
-from .._retry.sdk_headers import sdk_headers
-from .._retry.smithy_backoff import from_backoff, to_backoff
-from .backoff import ExponentialBackoffJitterType, ExponentialRetryBackoffStrategy
-from .environment import strategy_from_env
-from .errors import (
-    BackoffExhaustedError,
-    CallError,
-    CapacityNotAvailableError,
-    ClientTimeoutError,
-    ModeledError,
-    RetryError,
-)
-from .interfaces import (
-    ErrorRetryInfo,
-    HasFault,
-    RetryBackoffStrategy,
-    RetryStrategy,
-    RetryToken,
-)
-from .mode import (
-    RetryMode,
-    RetryStrategyOptions,
-    RetryStrategyResolver,
-    RetryStrategyType,
-    new_strategy,
-)
-from .quota import RetryProfile, StandardRetryQuota
-from .rate_limiter import ClientRateLimiter
-from .strategies import (
-    AdaptiveRetryStrategy,
-    SimpleRetryStrategy,
-    StandardRetryStrategy,
-)
-from .tokens import SimpleRetryToken, StandardRetryToken
+import typing as _typing
+
+if _typing.TYPE_CHECKING:
+    from .._failures.retry_info import Fault, RetryInfo
+    from .._retry.classify import (
+        DEFAULT_CLASSIFIERS,
+        Classifier,
+        ErrorKind,
+        Failure,
+        RetryAction,
+        by_code,
+        by_exception,
+        by_status,
+        only_idempotent,
+    )
+    from .._retry.sdk_headers import sdk_headers
+    from .._retry.smithy_backoff import from_backoff, to_backoff
+    from .backoff import ExponentialBackoffJitterType, ExponentialRetryBackoffStrategy
+    from .environment import strategy_from_env
+    from .errors import (
+        BackoffExhaustedError,
+        CallError,
+        CapacityNotAvailableError,
+        ClientTimeoutError,
+        ModeledError,
+        RetryError,
+    )
+    from .interfaces import (
+        ErrorRetryInfo,
+        HasFault,
+        RetryBackoffStrategy,
+        RetryStrategy,
+        RetryToken,
+    )
+    from .mode import (
+        RetryMode,
+        RetryStrategyOptions,
+        RetryStrategyResolver,
+        RetryStrategyType,
+        new_strategy,
+    )
+    from .quota import RetryProfile, StandardRetryQuota
+    from .rate_limiter import ClientRateLimiter
+    from .strategies import (
+        AdaptiveRetryStrategy,
+        SimpleRetryStrategy,
+        StandardRetryStrategy,
+    )
+    from .tokens import SimpleRetryToken, StandardRetryToken
+else:
+    from .._facade import facade_of as _facade_of
+
+    __getattr__, __dir__ = _facade_of(__name__)
 
 __all__ = [
     "DEFAULT_CLASSIFIERS",
@@ -94,9 +101,3 @@ __all__ = [
     "strategy_from_env",
     "to_backoff",
 ]
-
-# Tracebacks, reprs and pickles then say where a name is to be imported from.
-for _name in __all__:
-    _public = globals()[_name]
-    if getattr(_public, "__module__", "").startswith(f"{__name__.partition('.')[0]}."):
-        _public.__module__ = __name__

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._errors import UnprocessedRequestError
 
-if TYPE_CHECKING:
-    from .._failures.retry_info import Fault
+# Who derives a dataclass from these may ask for the types of its fields.
+from .._failures.retry_info import Fault  # noqa: TC001
 
 
 class RetryError(Exception):

@@ -19,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, runtime_checkable
 
 from .._errors import bad_argument
+from .._facade import publish
 from . import interfaces
 from .rate_limiter import ClientRateLimiter
 from .token_rules import (
@@ -209,3 +210,6 @@ def _checked(sleep: object) -> Callable[[float], object]:
     if not callable(sleep) or inspect.iscoroutinefunction(sleep):
         raise bad_argument("sleep", sleep, "a plain function of seconds")
     return sleep
+
+
+publish()

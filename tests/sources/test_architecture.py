@@ -22,6 +22,7 @@ GROUND_FLOOR = {
     "_dry_run",
     "_errors",
     "_extras",
+    "_facade",
     "_frozen",
     "_listeners",
     "_lru",

@@ -3,6 +3,7 @@
     tox run -e bench                                  # everything, some minutes
     tox run -e bench -- bounds                        # the bounds of what pages show
     tox run -e bench -- costs                         # the table of the README
+    tox run -e bench -- imports                       # beside that of aiohttp
     tox run -e bench -- --quick                       # the bounds, about half a minute
     tox run -e bench -- --only stub-1 --rounds 31
     tox run -e bench -- --json FILE --plot FILE

@@ -2,6 +2,7 @@
 
 tox run -e bench -- bounds        # of the chains that pages show
 tox run -e bench -- costs         # the table of the README and of its page
+tox run -e bench -- imports       # what an import takes in addition to aiohttp's
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from statistics import median
 from bounds import SHOWN
 from calling import BARE, BY_HAND
 from figures import Figure, in_runs
+from imports import STATEMENTS, ratios
 from peers import AIOHTTP_RETRY
 from rich.console import Console
 from rich.table import Table
@@ -74,7 +76,21 @@ def costs(rounds: int, runs: int) -> Table:
     return table
 
 
-TABLES: Mapping[str, Callable[[int, int], Table]] = {"bounds": bounds, "costs": costs}
+def imports(rounds: int, runs: int) -> Table:
+    """Measure what is loaded first, in units of ``import aiohttp``."""
+    table = _table("imports", ("in addition to aiohttp",), ("median", "each run"))
+    found = [ratios(rounds) for _ in range(runs)]
+    for statement in STATEMENTS:
+        values = [each[statement] for each in found]
+        table.add_row(statement, _short(median(values)), ", ".join(map(_short, values)))
+    return table
+
+
+TABLES: Mapping[str, Callable[[int, int], Table]] = {
+    "bounds": bounds,
+    "costs": costs,
+    "imports": imports,
+}
 
 
 def show_table() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("rich", reason="prints the tables of the benchmarks")
 
+import imports
 import tables
 from bounds import SHOWN
 from figures import Figure, in_runs
@@ -51,3 +52,24 @@ def test_costs_are_those_of_each_chain_in_each_situation(monkeypatch):
     assert ["1.0", "4.0", "7.0", "9.0"] == column(table, 1)
     assert ["2.0", "5.0", "8.0", "9.0"] == column(table, 2)
     assert ["3.0", "6.0", "9.0", "9.0"] == column(table, 3)
+
+
+@pytest.mark.slow
+def test_an_import_is_measured_beside_that_of_aiohttp():
+    """In the same process, which has loaded nothing of either before."""
+    aiohttp, again = imports.seconds(imports.AIOHTTP)
+
+    assert 0 < 10 * again < aiohttp
+
+
+def test_imports_are_measured_at_their_best(monkeypatch):
+    """The least of all processes for each, and the median of the runs."""
+    samples = iter([(4.0, 1.0), (2.0, 9.0)] * 3)
+    monkeypatch.setattr(imports, "seconds", lambda _statement: next(samples))
+    monkeypatch.setattr(imports, "STATEMENTS", {"one": "import one"})
+    monkeypatch.setattr(tables, "STATEMENTS", {"one": "import one"})
+    table = tables.imports(2, 3)
+
+    assert ["one"] == column(table, 0)
+    assert ["0.50"] == column(table, 1)
+    assert ["0.50, 0.50, 0.50"] == column(table, 2)

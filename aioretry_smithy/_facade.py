@@ -1,0 +1,207 @@
+"""Facades that load a public name when it is asked for, not when they are imported."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PACKAGE: Final = __name__.partition(".")[0]
+_NOTHING: Final = ModuleType("nothing")
+
+PUBLIC: Final = {
+    "aioretry_smithy": {
+        "IDEMPOTENT_METHODS": "._retry.strategy",
+        "AttemptTimeoutError": "._errors",
+        "Backoff": "._backoff.backoff",
+        "CircuitBreaker": "._breaker.breaker",
+        "CircuitBreakerClient": "._breaker.client",
+        "CircuitBreakerListener": "._breaker.breaker",
+        "CircuitBreakerRpcClient": "._rpc.clients",
+        "CircuitBreakerRule": "._breaker.rule",
+        "CircuitBreakerRuleWithContent": "._breaker.content_rule",
+        "CircuitBreakerStrategy": "._breaker.strategy",
+        "CircuitPermit": "._breaker.state",
+        "CircuitState": "._breaker.state",
+        "ClientRequestContext": "._context.context",
+        "ConcurrencyLimit": "._limits.concurrency_limit",
+        "ConcurrencyLimitError": "._limits.errors",
+        "ConcurrencyLimitListener": "._limits.concurrency_limit",
+        "ConcurrencyLimitingClient": "._limits.client",
+        "ConnectionTimings": "._call.connection_timings",
+        "ContentPreviewingClient": "._logging.previews",
+        "DecoratingClient": "._context.client",
+        "Decorator": "._context.client",
+        "DynamicEndpointGroup": "._endpoints.dynamic",
+        "EmptyEndpointGroupError": "._endpoints.errors",
+        "Endpoint": "._request.endpoint",
+        "EndpointGroup": "._endpoints.group",
+        "EndpointGroupError": "._endpoints.errors",
+        "EndpointGroupListener": "._endpoints.listener",
+        "EndpointSelectionStrategy": "._endpoints.selection",
+        "EndpointSelectionTimeoutError": "._endpoints.errors",
+        "EndpointState": "._endpoints.state",
+        "EventCount": "._breaker.window",
+        "FailFastError": "._breaker.errors",
+        "HealthCheckedEndpointGroup": "._endpoints.health",
+        "HedgingClient": "._hedging.client",
+        "HedgingDelay": "._hedging.delay",
+        "HttpClient": "._context.client",
+        "HttpRequest": "._request.request",
+        "IdempotencyKeyClient": "._tokens.key_client",
+        "LoadBalancingClient": "._endpoints.client",
+        "LogFormatter": "._logging.formatter",
+        "LoggingClient": "._logging.client",
+        "LoggingRpcClient": "._rpc.clients",
+        "OutlierDetection": "._endpoints.outliers",
+        "PerHostRetryBudget": "._retry.budget",
+        "RateLimit": "._limits.rate_limit",
+        "RateLimitError": "._limits.errors",
+        "RateLimitingClient": "._limits.rate_client",
+        "RefreshingClient": "._tokens.refreshing_client",
+        "Report": "._report.report",
+        "RequestLog": "._log.request_log",
+        "ResponseTimeoutError": "._errors",
+        "ResponseTimeoutMode": "._context.context",
+        "ResumingClient": "._resuming.client",
+        "RetryBudget": "._retry.budget",
+        "RetryBudgetListener": "._retry.budget",
+        "RetryConfig": "._retry.config",
+        "RetryConfigMapping": "._retry.config_mapping",
+        "RetryDecision": "._retry.decision",
+        "RetryLimiter": "._retry.limiter",
+        "RetryListener": "._retry.listener",
+        "RetryRule": "._retry.rule",
+        "RetryRuleWithContent": "._retry.rule",
+        "RetrySafety": "._failures.safety",
+        "RetryStopReason": "._call.stop_reason",
+        "RetryStrategy": "._retry.strategy",
+        "RetryStrategyWithContent": "._retry.content_strategy",
+        "RetryingClient": "._retry.client",
+        "RetryingRpcClient": "._rpc.clients",
+        "RpcClient": "._context.client",
+        "RpcRequest": "._request.rpc_request",
+        "SessionBuilder": "._session.builder",
+        "UnprocessedRequestError": "._errors",
+        "capture_logs": "._log.capture",
+        "client_decorator": "._context.client",
+        "decorate": "._session.builder",
+        "is_timeout": "._failures.failure",
+        "is_unprocessed": "._failures.failure",
+        "new_response": "._bodies.new_response",
+        "peel": "._failures.groups",
+        "request_options": "._session.request_options",
+        "retry_safety": "._failures.failure",
+        "rpc": "._rpc.decorate",
+        "undecorate": "._session.builder",
+        "unwrap": "._session.builder",
+    },
+    "aioretry_smithy.smithy": {
+        "DEFAULT_CLASSIFIERS": "._retry.classify",
+        "AdaptiveRetryStrategy": ".smithy.strategies",
+        "BackoffExhaustedError": ".smithy.errors",
+        "CallError": ".smithy.errors",
+        "CapacityNotAvailableError": ".smithy.errors",
+        "Classifier": "._retry.classify",
+        "ClientRateLimiter": ".smithy.rate_limiter",
+        "ClientTimeoutError": ".smithy.errors",
+        "ErrorKind": "._retry.classify",
+        "ErrorRetryInfo": ".smithy.interfaces",
+        "ExponentialBackoffJitterType": ".smithy.backoff",
+        "ExponentialRetryBackoffStrategy": ".smithy.backoff",
+        "Failure": "._retry.classify",
+        "Fault": "._failures.retry_info",
+        "HasFault": ".smithy.interfaces",
+        "ModeledError": ".smithy.errors",
+        "RetryAction": "._retry.classify",
+        "RetryBackoffStrategy": ".smithy.interfaces",
+        "RetryError": ".smithy.errors",
+        "RetryInfo": "._failures.retry_info",
+        "RetryMode": ".smithy.mode",
+        "RetryProfile": ".smithy.quota",
+        "RetryStrategy": ".smithy.interfaces",
+        "RetryStrategyOptions": ".smithy.mode",
+        "RetryStrategyResolver": ".smithy.mode",
+        "RetryStrategyType": ".smithy.mode",
+        "RetryToken": ".smithy.interfaces",
+        "SimpleRetryStrategy": ".smithy.strategies",
+        "SimpleRetryToken": ".smithy.tokens",
+        "StandardRetryQuota": ".smithy.quota",
+        "StandardRetryStrategy": ".smithy.strategies",
+        "StandardRetryToken": ".smithy.tokens",
+        "by_code": "._retry.classify",
+        "by_exception": "._retry.classify",
+        "by_status": "._retry.classify",
+        "from_backoff": "._retry.smithy_backoff",
+        "new_strategy": ".smithy.mode",
+        "only_idempotent": "._retry.classify",
+        "sdk_headers": "._retry.sdk_headers",
+        "strategy_from_env": ".smithy.environment",
+        "to_backoff": "._retry.smithy_backoff",
+    },
+    "aioretry_smithy.testing": {
+        "FaultInjectingClient": ".testing._fault_client",
+        "InjectedFault": ".testing._fault",
+        "ScriptedAnswer": ".testing._transport",
+        "ScriptedTransport": ".testing._transport",
+        "SimulatedRun": "._simulation.result",
+        "SimulationResult": "._simulation.result",
+        "SimulationSettings": "._simulation.settings",
+        "VirtualTimeLoop": ".testing._loop",
+        "ask": ".testing._ask",
+        "patch_aioresponses": ".testing._mocks",
+        "simulate": ".testing._simulate",
+    },
+}
+"""The module, seen from the package, that each name of a facade is defined in."""
+
+_unloaded = {(package, name) for package, names in PUBLIC.items() for name in names}
+
+
+def facade_of(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return the ``__getattr__`` and the ``__dir__`` of a package that is a facade.
+
+    Imports point downwards only, so threads that load at the same time never wait for
+    each other in a circle: the locks of Python's own imports are enough.
+    """
+    names, module = PUBLIC[package], sys.modules[package]
+
+    def load(name: str) -> object:
+        if name not in names:
+            message = f"module {package!r} has no attribute {name!r}"
+            raise AttributeError(message, name=name, obj=module)
+        public: object = getattr(_imported(names[name], name), name)
+        publish()
+        return public
+
+    return load, lambda: sorted({*vars(module), *names})
+
+
+def _imported(where: str, name: str) -> ModuleType:
+    try:
+        return import_module(where, _PACKAGE)
+    except AttributeError as cause:
+        # As it is, it would say that the facade has no such name.
+        message = f"cannot load {name!r} from {_PACKAGE}{where}: {cause}"
+        raise ImportError(message, name=_PACKAGE + where) from cause
+
+
+def publish() -> None:
+    """Put the public names that are loaded into their facades, and say so on them.
+
+    Tracebacks, reprs and pickles then tell where a name is to be imported from, also
+    where it came along with another one; annotations are looked up there, too.
+    """
+    for package, name in [*_unloaded]:
+        loaded = vars(sys.modules.get(_PACKAGE + PUBLIC[package][name], _NOTHING))
+        if name not in loaded or package not in sys.modules:
+            continue
+        public = loaded[name]
+        if getattr(public, "__module__", "").startswith(f"{_PACKAGE}."):
+            public.__module__ = package
+        vars(sys.modules[package]).setdefault(name, public)
+        _unloaded.discard((package, name))
