@@ -13,6 +13,7 @@ from .._lru import BoundedMap
 from .._request.keys import service_key
 from ..smithy.shared import Shared
 from .limiter import NEGLIGIBLE, RetryLimiter
+from .prices import RetryPrices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -47,6 +48,13 @@ class RetryBudget(Shared, RetryLimiter):
     the load. After *brake_after* failures in a row, of all calls together, there is no
     retry before the next success, however many tokens are left.
 
+    A server that is away, or that turns requests down at once, has no work with them.
+    With an *unserved_cost* of 0.1 ten retries after such a failure cost as much as one
+    after any other, and ten such failures press the brake as one does. A failure is
+    unserved if the request did not reach the server, however long it took to learn
+    that; or if, within a second of sending, the connection broke before an answer, or
+    the answer was 502 or 503. One that says when to come back is not.
+
     Two kinds of failures are paid for, but are none to the brake. A server that
     restarts cuts all connections at once, which is one failure: a broken connection
     whose attempt began before the last failure that was counted is not counted. And a
@@ -68,6 +76,8 @@ class RetryBudget(Shared, RetryLimiter):
         brake_after: Failures in a row after which there is no further retry, an int
             >= 1; None for no brake. The failure to be retried is one of them, so 3
             allows two retries while nothing succeeds, and 1 none.
+        unserved_cost: What a retry after an unserved failure costs, and what that
+            failure counts for the brake, 0 to 1.
         listeners: Called for each change, in this order.
 
     Raises:
@@ -90,13 +100,15 @@ class RetryBudget(Shared, RetryLimiter):
         deposit: float = 0.1,
         capacity: float = 10.0,
         brake_after: int | None = 3,
+        unserved_cost: float = 1.0,
         listeners: Iterable[RetryBudgetListener] = (),
     ) -> None:
-        _check(deposit, capacity, brake_after)
+        _check(deposit, capacity, brake_after, unserved_cost)
         self._name = checked_name(name, "retry-budget")
-        self._settings = _describe(deposit, capacity, brake_after)
+        self._settings = _describe(deposit, capacity, brake_after, unserved_cost)
         self._brake_after = brake_after
-        self._failures = 0
+        self._failures = 0.0
+        self._prices = RetryPrices(unserved_cost)
         self._rounds = Rounds()
         self._deposit = deposit
         self._tokens = self._capacity = capacity
@@ -111,6 +123,7 @@ class RetryBudget(Shared, RetryLimiter):
         deposit: float = 0.1,
         capacity: float = 10.0,
         brake_after: int | None = 3,
+        unserved_cost: float = 1.0,
         listeners: Iterable[RetryBudgetListener] = (),
     ) -> PerHostRetryBudget:
         """Return a limiter with a budget of its own for each host and port.
@@ -123,6 +136,7 @@ class RetryBudget(Shared, RetryLimiter):
             deposit: As for :class:`RetryBudget`.
             capacity: As for :class:`RetryBudget`.
             brake_after: As for :class:`RetryBudget`.
+            unserved_cost: As for :class:`RetryBudget`.
             listeners: Called for each change of every one of the budgets.
 
         Raises:
@@ -132,6 +146,7 @@ class RetryBudget(Shared, RetryLimiter):
         >>> budgets.budget_for("example.com:443").tokens
         5.0
         """
+        _check(deposit, capacity, brake_after, unserved_cost)
         budget = partial(
             cls,
             deposit=deposit,
@@ -139,7 +154,10 @@ class RetryBudget(Shared, RetryLimiter):
             brake_after=brake_after,
             listeners=checked(listeners, RetryBudgetListener),
         )
-        settings = _describe(deposit, capacity, brake_after)
+        if unserved_cost != 1:
+            # A subclass may know no such argument.
+            budget = partial(budget, unserved_cost=unserved_cost)
+        settings = _describe(deposit, capacity, brake_after, unserved_cost)
         return PerHostRetryBudget(budget, f"{cls.__name__}.per_host({settings})")
 
     @property
@@ -153,27 +171,32 @@ class RetryBudget(Shared, RetryLimiter):
         return min(round(float(self._tokens), 9), float(self._capacity))
 
     @property
-    def failures_in_a_row(self) -> int:
-        """The failures since the last success."""
-        return self._failures
+    def failures_in_a_row(self) -> float:
+        """The failures since the last success, each as much as it counts.
+
+        An int where they come to a whole number.
+        """
+        failures = round(float(self._failures), 9)
+        return int(failures) if failures.is_integer() else failures
 
     def acquire(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
         """Pay for a retry, if there is a token and the brake is not on."""
-        brake_after = self._brake_after
-        is_braked = brake_after is not None and self._failures >= brake_after
-        if is_braked or self._tokens < 1 - NEGLIGIBLE:
+        most, price = self._brake_after, self._prices.of(ctx, cause)
+        is_braked = most is not None and self._failures >= most - NEGLIGIBLE
+        if is_braked or self._tokens < price - NEGLIGIBLE:
             self._refuse(ctx)
             return False
-        self._change(-1)
+        self._prices.note(ctx, price)
+        self._change(-price)
         return True
 
     def release(self, ctx: ClientRequestContext) -> None:
-        """Take back the token of a retry that does not take place."""
-        self._change(1)
+        """Take back what a retry has cost that does not take place."""
+        self._change(self._prices.paid_for(ctx))
 
     def on_success(self, ctx: ClientRequestContext) -> None:
         """Count a success: it adds the deposit and releases the brake."""
-        self._failures = 0
+        self._failures = 0.0
         if self._tokens != self._capacity:
             self._change(self._deposit)
 
@@ -187,7 +210,7 @@ class RetryBudget(Shared, RetryLimiter):
     def _refuse(self, ctx: ClientRequestContext) -> None:
         self._listeners.notify(lambda listener: listener.on_retry_refused(self, ctx))
 
-    def _become(self, tokens: float, failures: int) -> None:
+    def _become(self, tokens: float, failures: float) -> None:
         """Hold what the processes that share this budget hold together."""
         self._failures = failures
         self._change(tokens - self._tokens)
@@ -246,8 +269,8 @@ class PerHostRetryBudget(Shared, RetryLimiter):
 
 def count_failure(
     budget: RetryBudget, ctx: ClientRequestContext, cause: Exception | None
-) -> bool:
-    """Count a failure as :meth:`RetryBudget.on_failure` does; say whether it counts."""
+) -> float:
+    """Count a failure as :meth:`RetryBudget.on_failure` does; return its weight."""
     call, record = ctx.call, ctx.record
     failed = FailedAttempt.of(call, record, cause)
     if (
@@ -255,19 +278,32 @@ def count_failure(
         or is_of_one_server(call, record, cause)
         or not budget._rounds.count(failed)
     ):
-        return False
-    budget._failures += 1
-    return True
+        return 0.0
+    weight = budget._prices.of(ctx, cause)
+    budget._failures += weight
+    return weight
 
 
-def _check(deposit: object, capacity: object, brake_after: object) -> None:
+def prices_of(budget: RetryBudget) -> RetryPrices:
+    """Return what retries cost a budget."""
+    return budget._prices
+
+
+def _check(
+    deposit: object, capacity: object, brake_after: object, unserved_cost: object
+) -> None:
     if not is_finite(deposit) or deposit < 0:
         raise bad_argument("deposit", deposit, "finite and >= 0")
     if not is_finite(capacity) or capacity < 1:
         raise bad_argument("capacity", capacity, "finite and >= 1")
     if brake_after is not None and (type(brake_after) is not int or brake_after < 1):
         raise bad_argument("brake_after", brake_after, "an int >= 1, or None")
+    if not is_finite(unserved_cost) or not 0 <= unserved_cost <= 1:
+        raise bad_argument("unserved_cost", unserved_cost, ">= 0 and <= 1")
 
 
-def _describe(deposit: float, capacity: float, brake_after: int | None) -> str:
-    return f"deposit={deposit!r}, capacity={capacity!r}, brake_after={brake_after!r}"
+def _describe(
+    deposit: float, capacity: float, brake_after: int | None, unserved_cost: float
+) -> str:
+    shown = f"deposit={deposit!r}, capacity={capacity!r}, brake_after={brake_after!r}"
+    return shown if unserved_cost == 1 else f"{shown}, unserved_cost={unserved_cost!r}"

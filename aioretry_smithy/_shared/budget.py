@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from .._clock import loop_time
 from .._errors import checked_name, is_plain_function
-from .._retry.budget import RetryBudget, count_failure
+from .._retry.budget import RetryBudget, count_failure, prices_of
 from .._retry.limiter import RetryLimiter
 from .._text import encodable
 from ..smithy.shared import Shared
@@ -38,16 +38,16 @@ local failures = tonumber(state[2]) or 0
 if ARGV[4] == '1' then failures = 0 end
 failures = failures + tonumber(ARGV[5])
 tokens = math.max(0, math.min(tokens + tonumber(ARGV[3]), capacity))
-local is_braked = brake_after > 0 and failures >= brake_after
-local is_paid = 0
-if ARGV[6] == '1' and not is_braked and tokens >= 1 - 1e-9 then
-    tokens = math.max(tokens - 1, 0)
+local is_braked = brake_after > 0 and failures >= brake_after - 1e-9
+local price, is_paid = tonumber(ARGV[6]), 0
+if price and not is_braked and tokens >= price - 1e-9 then
+    tokens = math.max(tokens - price, 0)
     is_paid = 1
 end
-local shown = string.format('%.17g', tokens)
-redis.call('HSET', KEYS[1], 'tokens', shown, 'failures', failures)
+local shown, counted = string.format('%.17g', tokens), string.format('%.17g', failures)
+redis.call('HSET', KEYS[1], 'tokens', shown, 'failures', counted)
 redis.call('EXPIRE', KEYS[1], {_FORGOTTEN_AFTER})
-return {{is_paid, shown, failures}}
+return {{is_paid, shown, counted}}
 """
 
 
@@ -60,8 +60,8 @@ class Outcomes:
 
     has_success: bool = False
 
-    failures: int = 0
-    """Failures in a row, since the last success if there was one."""
+    failures: float = 0.0
+    """Failures in a row, by weight, since the last success if there was one."""
 
     def add(self, later: Outcomes) -> None:
         """Add later outcomes."""
@@ -69,7 +69,7 @@ class Outcomes:
         self.failures = later.failures_after(self.failures)
         self.has_success |= later.has_success
 
-    def failures_after(self, failures: int) -> int:
+    def failures_after(self, failures: float) -> float:
         """Return the failures in a row where there were so many before."""
         return self.failures + (0 if self.has_success else failures)
 
@@ -101,6 +101,7 @@ class SharedRetryBudget(Shared, RetryLimiter):
         capacity: As for :class:`~aioretry_smithy.RetryBudget`, of all processes
             together.
         brake_after: As for :class:`~aioretry_smithy.RetryBudget`.
+        unserved_cost: As for :class:`~aioretry_smithy.RetryBudget`.
         listeners: Called for each change that this process learns of, with a budget of
             the same name.
 
@@ -123,6 +124,7 @@ class SharedRetryBudget(Shared, RetryLimiter):
         deposit: float = 0.1,
         capacity: float = 10.0,
         brake_after: int | None = 3,
+        unserved_cost: float = 1.0,
         listeners: Iterable[RetryBudgetListener] = (),
     ) -> None:
         checked_name(name)
@@ -132,6 +134,7 @@ class SharedRetryBudget(Shared, RetryLimiter):
             deposit=deposit,
             capacity=capacity,
             brake_after=brake_after,
+            unserved_cost=unserved_cost,
             listeners=listeners,
         )
         check_client(redis, "register_script")
@@ -159,8 +162,11 @@ class SharedRetryBudget(Shared, RetryLimiter):
         return self._local.tokens
 
     @property
-    def failures_in_a_row(self) -> int:
-        """The failures since the last success, as far as this process knows."""
+    def failures_in_a_row(self) -> float:
+        """The failures since the last success, as far as this process knows.
+
+        By weight, as those of a :class:`~aioretry_smithy.RetryBudget`.
+        """
         return self._local.failures_in_a_row
 
     async def acquire(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
@@ -169,36 +175,41 @@ class SharedRetryBudget(Shared, RetryLimiter):
             self._storage.probe(self._report)
             return self._acquire_alone(ctx, cause)
         deadline = loop_time() + ctx.root.remaining()
-        asked = self._storage.ask(partial(self._report, 1))
+        prices = prices_of(self._local)
+        price = prices.of(ctx, cause)
+        asked = self._storage.ask(partial(self._report, price))
         is_paid = None
         try:
             is_paid = await self._storage.answer(asked, deadline)
         finally:
             if is_paid is None:
-                asked.add_done_callback(self._put_back)
+                asked.add_done_callback(partial(self._put_back, price))
         if is_paid is None:
             return self._acquire_alone(ctx, cause)
-        if not is_paid:
+        if is_paid:
+            prices.note(ctx, price)
+        else:
             self._local._refuse(ctx)
         return is_paid
 
     def release(self, ctx: ClientRequestContext) -> None:
-        """Take the token of a retry back that does not take place."""
+        """Take back what a retry has cost that does not take place."""
         self._local.release(ctx)
-        self._unreported.tokens += 1
+        self._unreported.tokens += prices_of(self._local).paid_for(ctx)
         self._report_later(loop_time())
 
     def on_success(self, ctx: ClientRequestContext) -> None:
         """Count a success: it brings the deposit and lets the brake go."""
         self._local.on_success(ctx)
         self._unreported.tokens += self._deposit
-        self._unreported.has_success, self._unreported.failures = True, 0
+        self._unreported.has_success, self._unreported.failures = True, 0.0
         self._report_later(loop_time())
 
     def on_failure(self, ctx: ClientRequestContext, cause: Exception | None) -> None:
         """Count a failure, unless its connection broke with others, or it throttles."""
-        if count_failure(self._local, ctx, cause):
-            self._unreported.failures += 1
+        weight = count_failure(self._local, ctx, cause)
+        if weight:
+            self._unreported.failures += weight
             self._report_later(loop_time())
 
     def __repr__(self) -> str:
@@ -209,7 +220,7 @@ class SharedRetryBudget(Shared, RetryLimiter):
     ) -> bool:
         is_paid = self._local.acquire(ctx, cause)
         if is_paid:
-            self._unreported.tokens -= 1
+            self._unreported.tokens -= prices_of(self._local).paid_for(ctx)
             self._report_later(loop_time())
         return is_paid
 
@@ -225,28 +236,30 @@ class SharedRetryBudget(Shared, RetryLimiter):
         self._report_at = -math.inf
         self._storage.send(self._report)
 
-    def _put_back(self, asked: asyncio.Task[bool | None]) -> None:
-        """Put the token back of a retry that did not wait for it."""
+    def _put_back(self, price: float, asked: asyncio.Task[bool | None]) -> None:
+        """Put back what was paid for a retry that did not wait for it."""
         if not asked.cancelled() and asked.result():
-            self._unreported.tokens += 1
+            self._unreported.tokens += price
             self._report_later(loop_time())
 
-    async def _report(self, wants: int = 0) -> bool:
-        """Report all outcomes, and pay for so many retries; say whether that is paid.
+    async def _report(self, price: float | None = None) -> bool:
+        """Report all outcomes, and pay a price, if any; say whether that is paid.
 
         Learn what tokens are left, and of the failures in a row.
         """
         reported, self._unreported = self._unreported, Outcomes()
-        outcomes = repr(reported.tokens), int(reported.has_success), reported.failures
+        tokens, failures = repr(reported.tokens), repr(reported.failures)
+        outcomes = tokens, int(reported.has_success), failures
+        paying = "" if price is None else repr(float(price))
         try:
             is_paid, tokens, failures = await self._run(
-                keys=[self._key], args=[*self._settings, *outcomes, wants]
+                keys=[self._key], args=[*self._settings, *outcomes, paying]
             )
         except BaseException:
             reported.add(self._unreported)
             self._unreported = reported
             raise
         unreported = self._unreported
-        tokens, failures = float(tokens) + unreported.tokens, int(failures)
-        self._local._become(tokens, unreported.failures_after(failures))
+        left = float(tokens) + unreported.tokens
+        self._local._become(left, unreported.failures_after(float(failures)))
         return bool(is_paid)

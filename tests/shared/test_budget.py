@@ -128,9 +128,52 @@ class TestShared:
         changes = [("orders", 1.0), ("orders", 0.0), ("orders", "refused")]
         assert changes == purse.heard
 
+    async def test_unserved_failures_and_the_retries_after_them_cost_a_part(
+        self, redis
+    ):
+        """For all of them, whoever has met them."""
+        one, other = budgets(redis, 2, brake_after=3, unserved_cost=0.25)
+        for status in 503, 503, 500, 503:
+            one.on_failure(ended(status), None)
+
+        assert 4 == len(await acquired(one, 4))
+        assert (1.0, 1.75) == (one.tokens, one.failures_in_a_row)
+        other.on_failure(ended(500), None)
+        assert 4 == len(await acquired(other, 4))
+        assert (0.0, 2.75) == (other.tokens, other.failures_in_a_row)
+        one.on_failure(ended(502), None)
+        await all_told()
+        assert [] == await acquired(other)
+        assert 3 == other.failures_in_a_row
+
+    async def test_a_retry_that_is_not_made_gives_back_what_it_cost(self, redis):
+        """One that is given up, and one that was cancelled while it paid."""
+        one, other = budgets(redis, 2, unserved_cost=0.25)
+        first, *_ = await acquired(one, 8)
+        one.release(first)
+        await all_told()
+        task = asyncio.create_task(acquired(one))
+        await asyncio.sleep(0.1)
+        task.cancel()
+        await asyncio.wait([task])
+        await all_told()
+
+        assert 1 == len(await acquired(other, 2))
+
 
 class TestAway:
     """A Redis that does not answer."""
+
+    async def test_retries_after_unserved_failures_are_paid_for_afterwards(self, redis):
+        """With what they cost then."""
+        one, other = budgets(redis, unserved_cost=0.25)
+        redis.failure = LOST
+        first, *_ = await acquired(one, 8)
+        one.release(first)
+        redis.failure = None
+        await asyncio.sleep(3.0)
+
+        assert 1 == len(await acquired(other, 3))
 
     async def test_the_process_decides_alone(self, redis, caplog):
         """By its own tokens, which are as many as it knew of."""

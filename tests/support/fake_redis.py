@@ -21,7 +21,7 @@ class FakeRedis:
         self.failure: Exception | None = None
         self.pong: dict[str, Any] | None = {"type": "pong", "data": b""}
         self.questions = 0
-        self.purses: dict[str, tuple[float, int]] = {}
+        self.purses: dict[str, tuple[float, float]] = {}
         self.subscribers: set[FakePubSub] = set()
         self.messages: list[str] = []
         self.channels: list[str] = []
@@ -38,16 +38,17 @@ class FakeRedis:
         async def pay(keys: list[str], args: list[Any]) -> list[Any]:
             await self.respond()
             capacity, brake_after, deposit = (float(each) for each in args[:3])
-            has_success, failed, wants = (int(each) for each in args[3:])
+            has_success, failed, price = int(args[3]), float(args[4]), args[5]
             tokens, failures = self.purses.get(keys[0], (capacity, 0))
             failures = failed + (0 if has_success else failures)
             tokens = max(0.0, min(tokens + deposit, capacity))
-            is_braked = 0 < brake_after <= failures
-            is_paid = wants and not is_braked and tokens >= 1 - NEGLIGIBLE
+            is_braked = 0 < brake_after <= failures + NEGLIGIBLE
+            cost = float(price or 0)
+            is_paid = price and not is_braked and tokens >= cost - NEGLIGIBLE
             if is_paid:
-                tokens = max(tokens - 1, 0.0)
+                tokens = max(tokens - cost, 0.0)
             self.purses[keys[0]] = tokens, failures
-            return [int(is_paid), str(tokens).encode(), failures]
+            return [int(bool(is_paid)), str(tokens).encode(), str(failures).encode()]
 
         return pay
 

@@ -26,7 +26,16 @@ async def client(serve):
         yield client
 
 
-@pytest.mark.parametrize("settings", [{}, {"brake_after": None, "deposit": 1 / 3}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"brake_after": None, "deposit": 1 / 3},
+        {"brake_after": 2, "unserved_cost": 0.1},
+        {"brake_after": None, "deposit": 0.02, "unserved_cost": 0.3},
+        {"capacity": 1, "deposit": 0.0, "unserved_cost": 0.0},
+    ],
+)
 async def test_redis_does_what_the_tests_take_it_to_do(client, settings):
     """The script agrees with the same in Python, on a random history."""
     budgets = [
@@ -36,7 +45,7 @@ async def test_redis_does_what_the_tests_take_it_to_do(client, settings):
     dice = random.Random(7)
     answers = []
     for _ in range(300):
-        ctx, happens = ended(503), dice.random()
+        ctx, happens = ended(dice.choice([500, 503])), dice.random()
         for budget in budgets:
             if happens < 0.4:
                 budget.on_success(ctx)
