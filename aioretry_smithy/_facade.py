@@ -194,7 +194,8 @@ def publish() -> None:
     """Put the public names that are loaded into their facades, and say so on them.
 
     Tracebacks, reprs and pickles then tell where a name is to be imported from, also
-    where it came along with another one; annotations are looked up there, too.
+    where it came along with another one; annotations are looked up there, too. Modules
+    that load public names without the facade call this at their end.
     """
     for package, name in [*_unloaded]:
         loaded = vars(sys.modules.get(_PACKAGE + PUBLIC[package][name], _NOTHING))

@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import inspect
 import warnings
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar
 
 from ._errors import bad_argument
@@ -46,6 +45,9 @@ def nearest(name: str, known: Collection[str]) -> str:
     meant = NAMES_ELSEWHERE.get(name)
     if meant in known:
         return f", perhaps {meant!r}{_ALSO if 'retries' in name else ''}"
+    # Who makes no mistake need not load it.
+    from difflib import get_close_matches  # noqa: PLC0415
+
     close = get_close_matches(name, sorted(known), 1)
     return f", perhaps {close[0]!r}" if close else ""
 

@@ -8,7 +8,6 @@ import re
 from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING
-from xml.parsers import expat
 
 from .._bodies.response_content import read_head_within
 from .._call.response_facts import headers_of
@@ -114,6 +113,9 @@ def _members(text: str) -> Iterator[tuple[str, object]]:
 
 
 def _in_xml(body: bytes) -> Iterable[str]:
+    # Few services answer in XML.
+    from xml.parsers import expat  # noqa: PLC0415
+
     codes: list[str] = []
     text: list[str] = []
     # Ignore the declared encoding: codec lookups are only for trusted documents.

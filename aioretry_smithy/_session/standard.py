@@ -16,7 +16,6 @@ from .._meant import call_it
 from .._retry.client import RetryingClient
 from .._retry.config import RetryConfig, Strategy
 from .._retry.config_mapping import RetryConfigMapping
-from .standard_limits import limit_decorators
 
 if TYPE_CHECKING:
     from .._context.client import Decorator
@@ -72,9 +71,12 @@ def standard_decorators(
         yield _circuit_breaker(has_group=has_group, enforce=enforce)
     elif circuit_breaker is not None:
         yield circuit_breaker
-    yield from limit_decorators(
-        concurrency, rate, _attempt_timeout(how), enforce=enforce
-    )
+    if concurrency is not None or rate is not None:
+        # Most chains have neither.
+        from .standard_limits import limit_decorators  # noqa: PLC0415
+
+        longest = _attempt_timeout(how)
+        yield from limit_decorators(concurrency, rate, longest, enforce=enforce)
     if how is not None:
         yield _retrying(how)
     if logging is UNSET:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .._errors import bad_argument
+from .._facade import publish
 from .._limits.client import ConcurrencyLimitingClient
 from .._limits.concurrency_limit import ConcurrencyLimit
 from .._limits.rate_client import RateLimitingClient
@@ -92,3 +93,7 @@ def _rate(rate: Any, enforce: bool) -> Decorator:
         return RateLimitingClient.new_per_host_decorator(rate, enforce=enforce)
     expected = "a RateLimit or a list of them, a function of the host, or None"
     raise bad_argument("rate", rate, expected)
+
+
+# Without the facade, which would do it.
+publish()
