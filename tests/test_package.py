@@ -27,7 +27,7 @@ EXTRAS = {
     "aioretry_smithy._cli.rich_output": "rich",
     "aioretry_smithy._endpoints.srv_records": "dns",
     "aioretry_smithy._log.rich_tree": "rich",
-    "aioretry_smithy._report.html": "jinja2",
+    "aioretry_smithy._report.page": "jinja2",
     "aioretry_smithy._shared.made_storage": "limits.aio",
     "aioretry_smithy._shared.stored_counter": "limits.aio",
     "aioretry_smithy._shared.stored_rate": "limits.aio",

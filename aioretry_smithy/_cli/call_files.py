@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from .._log.har import HarWriter
-from .._report.cleaning import cleaned
 from .._report.sources import STANDARD_INPUT
+from .._report.values import cleaned
 from .options import UsageError
 from .plain_output import PlainOutput
 

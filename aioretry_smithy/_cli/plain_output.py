@@ -8,8 +8,7 @@ import shutil
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TextIO
 
-from .._report.document import Table
-from .._report.text import lines
+from .._report.document import Table, lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

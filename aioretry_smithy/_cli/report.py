@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from .._report.document import blocks
 from .._report.reading import Reading, read
 from .._report.selection import Selection
-from .._report.sources import Source, UnreadableError
+from .._report.sources import LineSource, UnreadableError
 from .call_files import HarFile, UnwritableError, check_apart
 from .output import ExitCode, complain, new_output
 from .report_page import ReportPage
@@ -72,11 +72,11 @@ def _answers(arguments: argparse.Namespace) -> Answers:
             return read(sources, reading, lambda done: progress("reading", done))
 
 
-def _opened(names: Sequence[str], stack: ExitStack) -> list[Source]:
+def _opened(names: Sequence[str], stack: ExitStack) -> list[LineSource]:
     """Open all files before any is read."""
     sources = []
     for name in names:
-        source = Source(name)
+        source = LineSource(name)
         stack.callback(source.close)
         sources.append(source)
     return sources

@@ -6,8 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from .._report.selection import MATCHED
-from .._report.units import KEYS
+from .._report.selection import KEYS, MATCHED
 from .options import add_json, file_to_write, refused
 
 if TYPE_CHECKING:

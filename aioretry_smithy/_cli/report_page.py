@@ -46,7 +46,7 @@ class ReportPage:
 def _to_html() -> Callable[[Answers], str]:
     try:
         # The template engine need not be there, and few ask for a page.
-        from .._report.html import to_html  # noqa: PLC0415
+        from .._report.page import to_html  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise UsageError(f"--html: {error}") from None
     return to_html

@@ -15,9 +15,8 @@ from rich.text import Text
 
 from .._log.rich_tree import RichTree
 from .._log.saved_log import SavedLog
-from .._report.document import Heading
+from .._report.document import Heading, stacked, widths
 from .._report.document import Table as Columns
-from .._report.text import stacked, widths
 from .plain_output import PlainOutput, columns_of, edge
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .._log.saved_log import SavedLog
+from .._log.tree import cells
 from .._text import printable
-from .sparkline import condensed, sparkline
-from .words import (
+from .answers import (
     NOTHING,
     count,
     counted,
@@ -25,9 +25,43 @@ from .words import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from .answers import Answers, Group, Line, Timeline
+    from .answers import Answers, CallsByTime, GroupRow, Line
+
+
+_BLOCKS: Final = "▁▂▃▄▅▆▇█"
+_NOTHING: Final = " "
+
+
+def sparkline(values: Sequence[float | None]) -> str:
+    """Draw a character for each number, None as a blank.
+
+    >>> sparkline([0, 1, None, 8])
+    '▁▂ █'
+    """
+    largest = max((value for value in values if value is not None), default=0.0)
+    scale = (len(_BLOCKS) - 1) / largest if largest else 0.0
+    return "".join(
+        _NOTHING if value is None else _BLOCKS[int(value * scale + 0.5)]
+        for value in values
+    )
+
+
+def condensed(
+    values: Sequence[float | None], cells: int, *, is_sum: bool
+) -> list[float | None]:
+    """Put neighbours together, as a sum or as the largest of them, to so few cells.
+
+    >>> condensed([1, 2, None, 4, None], 3, is_sum=True)
+    [3, 4, None]
+    """
+    each = max(1, -(-len(values) // cells))
+    parts = (values[n : n + each] for n in range(0, len(values), each))
+    known = ([value for value in part if value is not None] for part in parts)
+    merge = sum if is_sum else max
+    return [merge(part) if part else None for part in known]
+
 
 _CELLS: Final = 60
 _MOST_REASONS: Final = 3
@@ -123,11 +157,11 @@ def _groups(answers: Answers) -> Iterator[Block]:
         yield f"{slow}; stopped: {stops}" if stops else slow
 
 
-def _key(group: Group) -> str:
+def _key(group: GroupRow) -> str:
     return f"{group.merged:,} others" if group.merged else shown(group.key) or NOTHING
 
 
-def _row(group: Group) -> tuple[str, ...]:
+def _row(group: GroupRow) -> tuple[str, ...]:
     return (
         _key(group),
         count(group.calls),
@@ -202,7 +236,7 @@ def _failures(answers: Answers) -> Iterator[Block]:
     yield Table(((*texts, *numbers), *rows), texts)
 
 
-def _timeline(timeline: Timeline) -> Iterator[Block]:
+def _timeline(timeline: CallsByTime) -> Iterator[Block]:
     moments = timeline.moments
     if not moments:
         return
@@ -256,3 +290,70 @@ def shown(text: str) -> str:
     """Return a text that came from a line such that a terminal shows no more."""
     text = printable(text[: _WIDEST + 1])
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
+
+
+_GAP: Final = "  "
+
+
+def plain_text(blocks: Iterable[Block]) -> str:
+    """Return a text without colours, in lines as long as they have to be."""
+    return "\n".join(line for block in blocks for line in lines(block))
+
+
+def lines(block: Block, width: int | None = None) -> Iterator[str]:
+    """Yield the lines of a part.
+
+    Args:
+        block: The part.
+        width: The columns that a table may have; any number where there is no edge.
+    """
+    if isinstance(block, Heading):
+        yield ""
+        yield f"{block.title}: {block.text}" if block.text else block.title
+    elif isinstance(block, Table):
+        yield from _table(block, width)
+    elif isinstance(block, SavedLog):
+        yield block.render()
+    else:
+        yield block
+
+
+def widths(table: Table) -> list[int]:
+    """Return the columns of a terminal that each column of a table takes."""
+    return [max(map(cells, column)) for column in zip(*table.rows, strict=True)]
+
+
+def _table(table: Table, width: int | None) -> Iterator[str]:
+    wide = widths(table)
+    if width is not None and sum(wide) + len(_GAP) * (len(wide) - 1) > width:
+        yield from stacked(table, width)
+        return
+    names = table.rows[0]
+    for row in table.rows:
+        padded = (
+            f"{text}{blanks}" if name in table.texts else f"{blanks}{text}"
+            for name, text, blanks in (
+                (name, text, " " * (width - cells(text)))
+                for name, text, width in zip(names, row, wide, strict=True)
+            )
+        )
+        yield _GAP.join(padded).rstrip()
+
+
+def stacked(table: Table, width: int) -> Iterator[str]:
+    """Yield the rows of a table that is too wide, each over lines of its own.
+
+    The first column is the title. No number is broken in two, or left without the name
+    of its column.
+    """
+    (_, *names), *rows = table.rows
+    for title, *values in rows:
+        yield title
+        line = ""
+        for name, value in zip(names, values, strict=True):
+            longer = f"{line}, {name} {value}" if line else f"{_GAP}{name} {value}"
+            if line and cells(longer) >= width:
+                yield f"{line},"
+                longer = f"{_GAP}{name} {value}"
+            line = longer
+        yield line

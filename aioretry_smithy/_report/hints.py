@@ -2,19 +2,228 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from .answers import Hint
-from .counts import ratio
-from .spending import QUEUE
-from .words import count, seconds, share
+from .answers import Hint, count, seconds, share
+from .counts import CountTable, Sums, ratio
+from .seen_call import QUEUE
+from .tally import stop_reason
+from .values import cause_type, host_of, is_cancelled, number, status_of, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .evidence import Evidence
-    from .steps import Unasked
-    from .times import Times
+    from .answers import Line
+    from .seen_call import SeenAttempt, SeenCall
+    from .tally import Times, Unasked
+
+
+_NEAR: Final = 0.8
+"""An answer that took so much of the attempt's time nearly was too late."""
+
+_QUEUED: Final = 0.1
+"""A request that was in the pool's queue for so much of its time was held up there."""
+
+_IDEMPOTENT: Final = frozenset(
+    {"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "QUERY", "TRACE"}
+)
+_TIMEOUT: Final = "AttemptTimeoutError"
+_NOT_CONNECTED: Final = frozenset(
+    {"ClientConnectorError", "ClientProxyConnectionError", "ConnectionTimeoutError"}
+)
+"""Failures before a request was sent, which may pass: no bad names, certificates."""
+
+_MAY_PASS: Final = frozenset({408, 409, 421, 423, 425, 429})
+"""Statuses below 500 that another attempt may change."""
+
+_WHEN: Final = "retry-after", "ratelimit", "x-ratelimit-reset"
+_NEVER_PASS: Final = frozenset({501, 505, 511})
+
+Limit: TypeAlias = "tuple[str, float]"
+"""A host and the seconds that its attempts had."""
+
+Deadline: TypeAlias = "tuple[str, float, float]"
+"""A host, the seconds that its calls had, and those that their attempts had."""
+
+
+def is_near(limit: float, attempt: Line) -> bool:
+    """Say whether an attempt nearly took too long, its body included."""
+    took = number(attempt, "total_duration") or number(attempt, "duration")
+    return took is not None and took >= _NEAR * limit
+
+
+class Share(Sums):
+    """A number of things, and how many of them have what is looked for."""
+
+    __slots__ = ("all", "some")
+
+    all: float
+    some: float
+
+
+class HostEvidence(Sums):
+    """The counts of the calls and the attempts to one host."""
+
+    __slots__ = (
+        "attempts",
+        "hedges",
+        "hedges_won",
+        "successes",
+        "throttled",
+        "told_when",
+        "unsent",
+        "waited",
+    )
+
+    attempts: float
+    hedges: float
+    hedges_won: float
+    successes: float
+    throttled: float
+    told_when: float
+    unsent: float
+    waited: float
+
+
+class Evidence:
+    """The counts of all calls, with those inside, for hints."""
+
+    def __init__(self) -> None:
+        self.hosts: CountTable[str, HostEvidence] = CountTable(HostEvidence)
+        self.timeouts: CountTable[Limit, Share] = CountTable(Share)
+        """Attempts that ran into a limit; some answers that nearly did."""
+
+        self.deadlines: CountTable[Deadline, Share] = CountTable(Share)
+        """Calls whose deadline left no room for a second attempt."""
+
+        self.refused: CountTable[tuple[str, int], Share] = CountTable(Share)
+        """Calls that were retried after a status; some that this made a success."""
+
+        self.queued = self.too_long = self.spent_bodies = 0.0
+
+    def add(self, call: SeenCall, weight: float) -> None:
+        """Look at a call and at those inside."""
+        for attempt in call.attempts:
+            for inside in attempt.calls:
+                self.add(inside, weight)
+        if is_cancelled(call.values):
+            return
+        for attempt in call.attempts:
+            self._add_attempt(attempt, weight)
+        if len(call.attempts) > 1:
+            self._add_together(call, weight)
+        if not call.is_success:
+            self._add_ending(call, weight)
+
+    def _add_attempt(self, attempt: SeenAttempt, weight: float) -> None:
+        values = attempt.values
+        name = host_of(values)
+        if name is None:
+            return
+        host = self.hosts.at(name)
+        host.attempts += weight
+        self.queued += weight * _was_queued(values)
+        if attempt.is_superseded:
+            return
+        limit = number(values, "response_timeout")
+        if attempt.is_success:
+            host.successes += weight
+            if limit and is_near(limit, values):
+                self.timeouts.at((name, round(limit, 3))).some += weight
+            return
+        if _is_throttled(values):
+            host.throttled += weight
+            host.told_when += weight * _says_when(values)
+            if text(values, "delay_source") == "retry_after":
+                host.waited += weight * (number(values, "delay") or 0.0)
+        elif limit and _is_late(values):
+            self.timeouts.at((name, round(limit, 3))).all += weight
+
+    def _add_together(self, call: SeenCall, weight: float) -> None:
+        """Look at what the attempts of a call say of each other."""
+        attempts = call.attempts
+        name = host_of(call.values)
+        if name is None:
+            return
+        if any(attempt.is_superseded for attempt in attempts):
+            # A hedge that followed on a failure says nothing of its delay.
+            hedges = [attempt for attempt in attempts if attempt.is_hedge]
+            host = self.hosts.at(name)
+            host.hedges += weight * len(hedges)
+            host.hedges_won += weight * sum(map(_has_won, hedges))
+        retried = next((each for each in attempts if each.is_retried), None)
+        status = None if retried is None else _lasting(retried.values)
+        if status is not None:
+            share = self.refused.at((name, status))
+            share.all += weight
+            share.some += weight * call.is_success
+
+    def _add_ending(self, call: SeenCall, weight: float) -> None:
+        values = call.values
+        reason = stop_reason(values)
+        self.too_long += weight * (reason == "retry_after_too_long")
+        self.spent_bodies += weight * (reason == "body_not_replayable")
+        name = host_of(values)
+        if name is None:
+            return
+        if reason in {None, "no_retry"} and _could_be_sent_again(values):
+            self.hosts.at(name).unsent += weight
+        deadline = number(values, "response_timeout")
+        if reason != "deadline" or not deadline:
+            return
+        for attempt in call.attempts:
+            limit = number(attempt.values, "response_timeout")
+            if limit and deadline < 2 * limit and _is_late(attempt.values):
+                key = name, round(deadline, 3), round(limit, 3)
+                self.deadlines.at(key).all += weight
+                return
+
+
+def _was_queued(values: Line) -> bool:
+    """Say whether it waited long for a connection of the client's own pool."""
+    connection = values.get("connection")
+    queued = number(connection, "queued") if isinstance(connection, dict) else None
+    took = number(values, "duration") or 0.0
+    return queued is not None and queued > 0 and queued >= _QUEUED * took
+
+
+def _is_late(values: Line) -> bool:
+    """Say whether the server had a request and did not answer it in time."""
+    return cause_type(values) == _TIMEOUT and values.get("sent") is not False
+
+
+def _lasting(values: Line) -> int | None:
+    """Return the status of an answer that no other attempt will change, if it is."""
+    status = status_of(values)
+    if status is None or cause_type(values) is not None or status in _MAY_PASS:
+        return None
+    return status if 400 <= status < 500 or status in _NEVER_PASS else None
+
+
+def _could_be_sent_again(values: Line) -> bool:
+    """Say whether it never reached a server, though it may not be sent twice."""
+    method = text(values, "request_method")
+    is_safe = method is None or method.upper() in _IDEMPOTENT
+    was_sent = bool(values.get("sent"))
+    return not is_safe and not was_sent and cause_type(values) in _NOT_CONNECTED
+
+
+def _has_won(hedge: SeenAttempt) -> bool:
+    return hedge.is_success and not hedge.is_superseded
+
+
+def _is_throttled(values: Line) -> bool:
+    """Say whether the server asked for fewer requests."""
+    status = status_of(values)
+    return status == 429 or (status == 403 and _says_when(values))
+
+
+def _says_when(values: Line) -> bool:
+    """Say whether an answer has headers that tell when to come back."""
+    headers = values.get("response_headers")
+    names = map(str, headers) if isinstance(headers, dict) else ()
+    return any(name.lower().startswith(_WHEN) for name in names)
+
 
 _FEW: Final = 5
 """Fewer of anything are chance."""

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .._errors import bad_argument, check_int
 from .._log.request_log import RequestLog
-from .document import blocks
+from .document import blocks, plain_text
 from .reading import Reading
-from .selection import Selection
-from .text import plain_text
-from .units import KEYS
+from .selection import KEYS, Selection
 
 if TYPE_CHECKING:
     from .answers import Answers
-    from .units import By
+    from .selection import By
 
 _TOP: Final = 10
 
@@ -78,14 +76,14 @@ class Report:
             ModuleNotFoundError: The extra ``cli`` is not installed.
         """
         # The template engine need not be there.
-        from .html import to_html  # noqa: PLC0415
+        from .page import to_html  # noqa: PLC0415
 
         return to_html(self.answers)
 
     def _repr_html_(self) -> str | None:
         """Show the page in a notebook, or leave it at the text without the extra."""
         try:
-            from .html import to_frame  # noqa: PLC0415
+            from .page import to_frame  # noqa: PLC0415
         except ModuleNotFoundError:
             return None
         return to_frame(self.to_html())

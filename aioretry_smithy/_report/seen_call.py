@@ -1,16 +1,27 @@
-"""Look at a call: its attempts, which of them were retries, and the calls inside."""
+"""Look at a call: its attempts, the calls inside, and what it spent its time on."""
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .histogram import bucket_of
-from .outcome import cause_type, is_success, status_of
-from .values import dictionaries, number, text
+from .counts import bucket_of
+from .values import (
+    cause_type,
+    dictionaries,
+    is_success,
+    moment,
+    number,
+    status_of,
+    text,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     from .answers import Line
+
 
 ROUNDED: Final = 1e-5
 """Seconds that may be missing because moments are written to the microsecond."""
@@ -213,3 +224,215 @@ def _is_rest(part: Line, child: Line) -> bool:
 
 def _is_hedge(values: Line) -> bool:
     return bool(values.get("is_hedge"))
+
+
+ANSWER: Final = "answer"
+FAILED: Final = "failed_attempt"
+SUPERSEDED: Final = "superseded"
+QUEUE: Final = "connection_queue"
+DNS: Final = "dns"
+CONNECT: Final = "connect"
+BODY: Final = "body"
+OTHER: Final = "other"
+WAIT: Final = "wait"
+
+_WAITS: Final[Mapping[str | None, str]] = {
+    source: f"{WAIT} {source}"
+    for source in ("backoff", "endpoint", "rate_limit", "retry_after")
+}
+_OTHER_WAIT: Final = f"{WAIT} {OTHER}"
+
+_RANKS: Final = {
+    ANSWER: 7,
+    FAILED: 6,
+    SUPERSEDED: 5,
+    CONNECT: 4,
+    DNS: 4,
+    QUEUE: 4,
+    BODY: 3,
+}
+"""The highest counts where parts overlap; waits and the rest count least."""
+
+_LEVEL: Final = 10
+"""What is made inside an attempt counts in place of it."""
+
+_NO_TIME: Final = 1e-9
+
+
+class _Span(NamedTuple):
+    """A time with a beginning and an end on the axis of the call."""
+
+    start: float
+    end: float
+    part: str
+    rank: int
+
+
+def source_of(part: str) -> tuple[str, str | None]:
+    """Return the kind of a part, and the reason for a wait.
+
+    >>> source_of("wait backoff"), source_of("answer")
+    (('wait', 'backoff'), ('answer', None))
+    """
+    kind, _, source = part.partition(" ")
+    return kind, source or None
+
+
+def spending(call: SeenCall) -> dict[str, float]:
+    """Return the seconds that each part of a call took; together, all of its time.
+
+    Its time goes to the end of the body, where the line knows it.
+    """
+    values = call.values
+    duration = call.duration or 0.0
+    end = max(duration, number(values, "total_duration") or 0.0)
+    sheet = _TimeSheet(_origin(call), end)
+    sheet.add_call(call, 0.0, end, 0)
+    return sheet.seconds()
+
+
+def _origin(call: SeenCall) -> float:
+    """Return when a call began; where that is not known, when its first attempt did."""
+    moments = (moment(values) for values in (call.values, call.attempts[0].values))
+    return next((each for each in moments if each is not None), 0.0)
+
+
+class _TimeSheet:
+    """Gathers the spans of a call, then adds them up.
+
+    Args:
+        origin: The moment where its axis begins.
+        end: The second where it ends.
+    """
+
+    def __init__(self, origin: float, end: float) -> None:
+        self.origin = origin
+        self.end = end
+        self.spans: list[_Span] = []
+        self.may_overlap = False
+
+    def seconds(self) -> dict[str, float]:
+        """Add up the spans, each moment once, and what is left."""
+        if self.may_overlap:
+            parts = _added(_painted(self.spans))
+        else:
+            parts = _added((span.part, span.end - span.start) for span in self.spans)
+        rest = self.end - sum(parts.values())
+        if rest < -ROUNDED:
+            parts = _added(_painted(self.spans))
+            rest = self.end - sum(parts.values())
+        if rest > ROUNDED:
+            parts[OTHER] = parts.get(OTHER, 0.0) + rest
+        return parts
+
+    def add_call(self, call: SeenCall, start: float, end: float, level: int) -> None:
+        """Add what a call did between two seconds of the axis."""
+        values, attempts = call.values, call.attempts
+        delay = number(values, "delay") or 0.0
+        if attempts[0].values is values:
+            self._add_wait(values, start, start + delay, level)
+            self._add_attempt(attempts[0], start + delay, end, level, delay)
+            return
+        starts = [self._start(attempt.values, start) for attempt in attempts]
+        self._add_wait(values, max(start, starts[0] - delay), starts[0], level)
+        took = call.duration
+        over = end if took is None else min(end, start + took)
+        following = _following(attempts, starts, over)
+        for attempt, begun, until in zip(attempts, starts, following, strict=True):
+            self.may_overlap |= attempt.is_hedge
+            wait = until - (number(attempt.values, "delay") or 0.0)
+            # The body of the last one comes after the call had its headers.
+            latest = end if attempt is attempts[-1] else max(begun, wait)
+            last = self._add_attempt(attempt, begun, latest, level)
+            self._add_wait(attempt.values, max(last, wait), until, level)
+
+    def _start(self, values: Line, otherwise: float) -> float:
+        started = moment(values)
+        return otherwise if started is None else started - self.origin
+
+    def _add_attempt(
+        self,
+        attempt: SeenAttempt,
+        start: float,
+        latest: float,
+        level: int,
+        waited: float = 0.0,
+    ) -> float:
+        """Add an attempt and return when it was over, its body too."""
+        values = attempt.values
+        duration = number(values, "duration")
+        over = latest if duration is None else min(latest, start + duration - waited)
+        for call in attempt.calls:
+            self.may_overlap = True
+            begun = self._start(call.values, start)
+            took = number(call.values, "total_duration") or call.duration or 0.0
+            self.add_call(call, begun, min(latest, begun + took), level + 1)
+        sent = self._add_connection(values, start, over, level)
+        self._add(sent, over, _part_of(attempt), level)
+        total = number(values, "total_duration") or 0.0
+        body_end = min(start + total - waited, latest)
+        self._add(over, body_end, BODY, level)
+        return max(over, body_end)
+
+    def _add_connection(
+        self, values: Line, start: float, over: float, level: int
+    ) -> float:
+        """Add what it took to get a connection, and return when there was one."""
+        connection = values.get("connection")
+        if not isinstance(connection, dict):
+            return start
+        for part, key in ((QUEUE, "queued"), (DNS, "dns"), (CONNECT, "connect")):
+            end = min(over, start + (number(connection, key) or 0.0))
+            self._add(start, end, part, level)
+            start = max(start, end)
+        return start
+
+    def _add_wait(self, values: Line, start: float, end: float, level: int) -> None:
+        if end - start > _NO_TIME:
+            source = text(values, "delay_source")
+            self._add(start, end, _WAITS.get(source, _OTHER_WAIT), level)
+
+    def _add(self, start: float, end: float, part: str, level: int) -> None:
+        start, end = max(start, 0.0), min(end, self.end)
+        if end - start > _NO_TIME:
+            rank = level * _LEVEL + _RANKS.get(part, 2)
+            self.spans.append(_Span(start, end, part, rank))
+
+
+def _part_of(attempt: SeenAttempt) -> str:
+    if attempt.is_superseded:
+        return SUPERSEDED
+    return ANSWER if attempt.is_success else FAILED
+
+
+def _following(
+    attempts: Sequence[SeenAttempt], starts: list[float], last: float
+) -> list[float]:
+    """Return for each attempt when the next one that is no hedge began."""
+    found = []
+    for attempt, start in zip(reversed(attempts), reversed(starts), strict=True):
+        found.append(last)
+        last = last if attempt.is_hedge else start
+    return found[::-1]
+
+
+def _added(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
+    parts: dict[str, float] = {}
+    for part, seconds in pairs:
+        parts[part] = parts.get(part, 0.0) + seconds
+    return parts
+
+
+def _painted(spans: Iterable[_Span]) -> Iterable[tuple[str, float]]:
+    """Yield the seconds of parts, those of what ranks highest at each moment."""
+    waiting = sorted(spans, key=lambda span: span.start, reverse=True)
+    moments = sorted({each for span in waiting for each in (span.start, span.end)})
+    open_spans: list[tuple[int, float, str]] = []
+    for start, end in pairwise(moments):
+        while waiting and waiting[-1].start <= start:
+            span = waiting.pop()
+            heappush(open_spans, (-span.rank, -span.end, span.part))
+        while open_spans and -open_spans[0][1] <= start:
+            heappop(open_spans)
+        if open_spans:
+            yield open_spans[0][2], end - start

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .._log.moment import seconds_of
+from .._masking.mask import DEFAULT_MASK
+from .._text import encodable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    from .answers import Line
+
 
 _MOST: Final = 1e9
 """No time, and no count, is as large as this."""
@@ -38,3 +45,275 @@ def dictionaries(values: Mapping[str, object], key: str) -> list[dict[str, objec
 def moment(values: Mapping[str, object]) -> float | None:
     """Return when it started, in seconds since 1970, or None."""
     return seconds_of(values.get("request_started_at"))
+
+
+FOLDED: Final = "*"
+
+_ID: Final = re.compile(
+    r"""(?xi)
+    [0-9]+ (?: [.,:_-] [0-9]+ )*  # a number, a date, several of them
+    | [0-9]{4}-?[0-9]{2}-?[0-9]{2} [T_ ] [0-9:.Z+-]+  # a moment
+    | [0-9a-f]{8} (?: -? [0-9a-f]{4} ){3} -? [0-9a-f]{12}  # a UUID
+    | (?= [a-f]* [0-9] ) [0-9a-f]{8,}  # a hexadecimal number
+    | [0-9a-f]{16,}
+    | (?= [a-z_-]* [0-9] ) [0-9a-z_-]{24,}  # a key of another kind
+    """
+)
+_EXTENSION: Final = re.compile(r"(?i)\.[a-z][a-z0-9]{0,4}")
+_DEFAULT_PORTS: Final = {"http": ":80", "https": ":443", "ws": ":80", "wss": ":443"}
+_END_OF_HOST: Final = re.compile(r"[/?#]")
+_LONGEST_PATH: Final = 200
+_LONGEST_WORD: Final = 15
+"""Letters alone are an id from 16 on."""
+
+
+class UrlParts(NamedTuple):
+    """Where a request goes to."""
+
+    host: str
+    """With the port, unless it is that of the scheme."""
+
+    path: str
+    """With ids folded."""
+
+
+@lru_cache(maxsize=4096)
+def place_of(url: str) -> UrlParts:
+    """Return the host and the folded path of a URL without its query.
+
+    >>> place_of("https://api.example.com:443/orders/17/items")
+    UrlParts(host='api.example.com', path='/orders/*/items')
+    """
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        return UrlParts("", folded(url))
+    end = _END_OF_HOST.search(rest)
+    cut = len(rest) if end is None else end.start()
+    return UrlParts(_host(scheme, rest[:cut]), folded(rest[cut:]))
+
+
+@lru_cache(maxsize=256)
+def _host(scheme: str, authority: str) -> str:
+    host = authority.rpartition("@")[2].lower()
+    return host.removesuffix(_DEFAULT_PORTS.get(scheme, ":"))[:_LONGEST_PATH]
+
+
+def folded(path: str) -> str:
+    """Put a star in place of each part of a path that is an id or a date.
+
+    >>> folded("/v2/users/0b9d2c1e-0f0e-4c0e-9a53-0d3c4a1f7a11/days/2026-11-23.json")
+    '/v2/users/*/days/*.json'
+    """
+    path = path.partition("?")[0].partition("#")[0] or "/"
+    return "/".join(map(_folded, path[:_LONGEST_PATH].split("/")))
+
+
+def _folded(part: str) -> str:
+    if part.isdecimal() and part.isascii():
+        return FOLDED
+    if not part or (part.isalpha() and len(part) <= _LONGEST_WORD):
+        return part
+    if _ID.fullmatch(part):
+        return FOLDED
+    name, dot, extension = part.rpartition(".")
+    if _EXTENSION.fullmatch(dot + extension) and _ID.fullmatch(name):
+        return f"{FOLDED}.{extension}"
+    return part
+
+
+_LONGEST_NAME: Final = 80
+
+_REFUSALS: Final = frozenset(
+    {
+        "ConcurrencyLimitError",
+        "EmptyEndpointGroupError",
+        "EndpointGroupError",
+        "EndpointSelectionTimeoutError",
+        "FailFastError",
+        "RateLimitError",
+    }
+)
+"""The exceptions of decorators that refuse a request on this side."""
+
+
+def cause_type(values: Line) -> str | None:
+    """Return the name of the class of the exception, if it failed with one."""
+    name = text(values, "response_cause_type")
+    if name is None:
+        # Older lines have the text alone.
+        cause = text(values, "response_cause")
+        name = None if cause is None else cause.partition(":")[0]
+    return None if name is None else name[:_LONGEST_NAME]
+
+
+def status_of(values: Line) -> int | None:
+    """Return the status, or None without a response."""
+    status = number(values, "response_status")
+    return None if status is None else int(status)
+
+
+def is_success(values: Line, *, was_retried: bool = False) -> bool:
+    """Say whether it was a success; older lines do not say so themselves."""
+    known = values.get("is_success")
+    if isinstance(known, bool):
+        return known
+    status = status_of(values)
+    return (
+        not was_retried
+        and cause_type(values) is None
+        and (status is None or status < 400)
+        and text(values, "stop_reason") is None
+    )
+
+
+def outcome_of(values: Line) -> str:
+    """Name the outcome of what was no success.
+
+    >>> outcome_of({"response_status": 503})
+    '503'
+    >>> outcome_of({"response_status": 200})
+    '200, retried'
+    """
+    status, cause = status_of(values), cause_type(values)
+    if status is None:
+        return cause or "no response"
+    if status >= 400:
+        return str(status)
+    # Its content said that it failed, or it would be a success.
+    return f"{status}, {cause or 'retried'}"
+
+
+def is_cancelled(values: Line) -> bool:
+    """Say whether the caller gave it up."""
+    reason, cause = text(values, "stop_reason"), cause_type(values)
+    return reason == "cancelled" or cause == "CancelledError"
+
+
+def is_refused(values: Line) -> bool:
+    """Say whether a circuit breaker, a limit or a group on this side refused it."""
+    return status_of(values) is None and cause_type(values) in _REFUSALS
+
+
+def host_of(values: Line) -> str | None:
+    """Return the host that it went to; None of a function."""
+    url = text(values, "sent_url") or text(values, "request_url")
+    return None if url is None else place_of(url.partition("?")[0]).host
+
+
+def where(values: Line) -> str:
+    """Name what it went to: an endpoint, else a host, else a function."""
+    return (
+        text(values, "endpoint")
+        or host_of(values)
+        or (text(values, "name") or "")[:_LONGEST_NAME]
+    )
+
+
+_LONGEST_TEXT: Final = 4200
+"""Causes are cut at 4 kB when they are written."""
+
+_MOST_INSIDE: Final = 100
+_LARGEST: Final = 1 << 50
+"""Bytes of a body; there are larger ones than numbers of anything else."""
+
+_TEXTS: Final = (
+    "id name request_method request_url request_content_preview request_started_at"
+    " endpoint response_reason response_cause response_cause_type"
+    " response_content_preview delay_source stop_reason retry_error sent_method"
+    " sent_url"
+).split()
+_NUMBERS: Final = (
+    "request_duration response_timeout duration total_duration delay"
+).split()
+_LENGTHS: Final = "request_length response_length".split()
+_INTEGERS: Final = "response_status attempt total_attempts dropped_calls".split()
+_FLAGS: Final = (
+    "sent injected is_complete is_success is_hedge superseded no_retries"
+).split()
+_HEADERS: Final = "request_headers response_headers".split()
+
+
+def cleaned(values: Line, attempt: int | None = None) -> Line:
+    """Return what is known of a call, or of an attempt, to be shown.
+
+    >>> cleaned({"name": "GET", "duration": "soon", "kind": 1})
+    {'name': 'GET', 'children': []}
+    """
+    line: Line = {}
+    for key, read in _READERS.items():
+        value = read(values, key)
+        if value is not None:
+            line[key] = value
+    if attempt is not None:
+        line.setdefault("attempt", attempt)
+    return line | _inside(values, attempt)
+
+
+def _text(values: Line, key: str) -> str | None:
+    value = values.get(key)
+    if not isinstance(value, str):
+        return None
+    return DEFAULT_MASK.text(encodable(value[:_LONGEST_TEXT]))
+
+
+def _integer(values: Line, key: str) -> int | None:
+    value = number(values, key)
+    return None if value is None else int(value)
+
+
+def _length(values: Line, key: str) -> int | None:
+    value = values.get(key)
+    return value if type(value) is int and 0 <= value < _LARGEST else None
+
+
+def _flag(values: Line, key: str) -> bool | None:
+    value = values.get(key)
+    return value if isinstance(value, bool) else None
+
+
+def _headers(values: Line, key: str) -> dict[str, str] | None:
+    headers = values.get(key)
+    if not isinstance(headers, dict):
+        return None
+    texts = {
+        encodable(str(name)[:_LONGEST_TEXT]): encodable(value[:_LONGEST_TEXT])
+        for name, value in headers.items()
+        if isinstance(value, str)
+    }
+    return DEFAULT_MASK.headers(texts)
+
+
+def _connection(values: Line, key: str) -> Line | None:
+    connection = values.get(key)
+    if not isinstance(connection, dict):
+        return None
+    times: Line = {key: number(connection, key) for key in ("queued", "dns", "connect")}
+    return times | {"reused": _flag(connection, "reused")}
+
+
+_READERS: Final[dict[str, Callable[[Line, str], object]]] = {
+    key: read
+    for keys, read in (
+        (_TEXTS, _text),
+        (_NUMBERS, number),
+        (_LENGTHS, _length),
+        (_INTEGERS, _integer),
+        (_FLAGS, _flag),
+        (_HEADERS, _headers),
+        (("connection",), _connection),
+    )
+    for key in keys
+}
+"""The function that reads each key; None is left out."""
+
+
+def _inside(values: Line, attempt: int | None) -> Line:
+    """Return what is nested, of which an attempt has no attempts."""
+    inside: Line = {}
+    if attempt is None:
+        children = dictionaries(values, "children")[:_MOST_INSIDE]
+        inside["children"] = [cleaned(child, n) for n, child in enumerate(children, 1)]
+    if "calls" in values:
+        calls = dictionaries(values, "calls")[:_MOST_INSIDE]
+        inside["calls"] = [cleaned(call) for call in calls]
+    return inside

@@ -85,7 +85,7 @@ def test_without_the_template_engine_a_page_cannot_be_asked_for(
     calls, tmp_path, monkeypatch, capsys
 ):
     """The complaint says what to install."""
-    monkeypatch.delitem(sys.modules, "aioretry_smithy._report.html", raising=False)
+    monkeypatch.delitem(sys.modules, "aioretry_smithy._report.page", raising=False)
     monkeypatch.setitem(sys.modules, "jinja2", None)
 
     assert 64 == main(["report", str(calls), f"--html={tmp_path / 'report.html'}"])

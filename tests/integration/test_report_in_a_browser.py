@@ -12,7 +12,7 @@ from aioretry_smithy._report.answers import Examples
 
 pytest.importorskip("jinja2", reason="needs the extra cli")
 
-from aioretry_smithy._report.html import to_frame, to_html
+from aioretry_smithy._report.page import to_frame, to_html
 
 pytestmark = pytest.mark.slow
 

@@ -12,8 +12,7 @@ from made_answers import attempt, line
 
 from aioretry_smithy import Report
 from aioretry_smithy._report.reading import Reading
-from aioretry_smithy._report.selection import Selection
-from aioretry_smithy._report.units import KEYS
+from aioretry_smithy._report.selection import KEYS, Selection
 
 pytest.importorskip("jinja2", reason="needs the extra cli")
 

@@ -7,7 +7,7 @@ import json
 import pytest
 from made_lines import call
 
-from aioretry_smithy._report.decoding import Skipped, decode
+from aioretry_smithy._report.sources import Skipped, decode
 
 CALL = call()
 TEXT = json.dumps(CALL)

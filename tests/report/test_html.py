@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from made_answers import failed, group, line, made_answers, moment
 
 from aioretry_smithy._report import answers as kinds
+from aioretry_smithy._report.answers import retries_in_words
 from aioretry_smithy._report.document import Table, blocks
-from aioretry_smithy._report.legible import legible_text
-from aioretry_smithy._report.words import retries_in_words
+from aioretry_smithy._report.page import legible_text
 
 pytest.importorskip("jinja2", reason="needs the extra cli")
 
-from aioretry_smithy._report.html import to_frame, to_html
+from aioretry_smithy._report.page import to_frame, to_html
 
 XHTML = "{http://www.w3.org/1999/xhtml}"
 OURS = {"by", "part", "started_at", "ended_at", "request_started_at", "type"}
@@ -145,14 +145,14 @@ def test_steps_are_said():
 
 def test_a_report_may_have_no_moments():
     """Nobody knows when the calls were: there is no picture of it."""
-    nothing = kinds.Timeline(60, "by the minute", ())
+    nothing = kinds.CallsByTime(60, "by the minute", ())
 
     assert "in numbers" not in said(parsed(made_answers(timeline=nothing)))
 
 
 def test_numbers_of_a_single_moment_are_open():
     """There is no picture of it, so its numbers are seen at once."""
-    one = kinds.Timeline(60, "by the minute", (moment(0),))
+    one = kinds.CallsByTime(60, "by the minute", (moment(0),))
 
     page = parsed(made_answers(timeline=one))
     section = page.find(f".//{XHTML}section[@id='timeline']")

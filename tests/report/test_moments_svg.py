@@ -7,13 +7,13 @@ from xml.etree import ElementTree as ET
 
 from made_answers import moment
 
-from aioretry_smithy._report.answers import Timeline
-from aioretry_smithy._report.moments_svg import panels
+from aioretry_smithy._report.answers import CallsByTime
+from aioretry_smithy._report.page import panels
 
 
 def drawn(*moments, step=60):
     """Return the pictures as trees, by their titles."""
-    roots = map(ET.fromstring, panels(Timeline(step, "", moments)))
+    roots = map(ET.fromstring, panels(CallsByTime(step, "", moments)))
     return {root.findtext("title"): root for root in roots}
 
 

@@ -15,11 +15,15 @@ from made_lines import answers_of, call, failed, function, sent
 import aioretry_smithy
 from aioretry_smithy import Report, capture_logs, rpc
 from aioretry_smithy._report.answers import Answers
-from aioretry_smithy._report.document import blocks, shown
+from aioretry_smithy._report.document import (
+    blocks,
+    condensed,
+    plain_text,
+    shown,
+    sparkline,
+)
 from aioretry_smithy._report.reading import Reading
 from aioretry_smithy._report.selection import Selection
-from aioretry_smithy._report.sparkline import condensed, sparkline
-from aioretry_smithy._report.text import plain_text
 
 AGAIN = {"delay": 1.0, "delay_source": "retry_after"}
 

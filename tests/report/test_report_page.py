@@ -21,7 +21,7 @@ def test_notebook_gets_the_page_in_a_frame():
 
 def test_notebook_shows_the_text_without_the_template_engine(monkeypatch):
     """Without the extra there is no page, and no error either."""
-    monkeypatch.delitem(sys.modules, "aioretry_smithy._report.html", raising=False)
+    monkeypatch.delitem(sys.modules, "aioretry_smithy._report.page", raising=False)
     monkeypatch.setitem(sys.modules, "jinja2", None)
     report = Report(made_answers())
 

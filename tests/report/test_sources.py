@@ -13,8 +13,7 @@ import pytest
 from needs_posix import needs_posix
 
 from aioretry_smithy._report import sources
-from aioretry_smithy._report.decoding import Skipped
-from aioretry_smithy._report.sources import Source, UnreadableError
+from aioretry_smithy._report.sources import LineSource, Skipped, UnreadableError
 
 
 def read(source):
@@ -30,7 +29,7 @@ def file(tmp_path):
 
 def test_lines_without_the_empty_ones(file):
     """The last one need not end; a file is read as often as wanted."""
-    source = Source(str(file))
+    source = LineSource(str(file))
 
     assert [b"a", b"b\r", b"c"] == read(source) == read(source)
     assert 9 == source.size
@@ -40,7 +39,7 @@ def test_lines_without_the_empty_ones(file):
 
 def test_progress_is_told_in_bytes(file):
     """Together they are the size."""
-    source, told = Source(str(file)), []
+    source, told = LineSource(str(file)), []
     [*source.lines(told.append)]
 
     assert 9 == sum(told)
@@ -51,7 +50,7 @@ def test_compressed_files(tmp_path):
     """They are known by how they begin, whatever they are called."""
     path = tmp_path / "calls.jsonl"
     path.write_bytes(gzip.compress(b"a\nb\n") + gzip.compress(b"c\n"))
-    source = Source(str(path))
+    source = LineSource(str(path))
 
     assert [b"a", b"b", b"c"] == read(source) == read(source)
     assert source.warning is None
@@ -69,7 +68,7 @@ def test_broken_compressed_files(tmp_path, harm):
     }[harm]
     path = tmp_path / "calls.gz"
     path.write_bytes(broken)
-    source = Source(str(path))
+    source = LineSource(str(path))
     lines = read(source)
 
     assert source.warning.startswith(f"{path}: read as far as it goes: ")
@@ -79,7 +78,7 @@ def test_broken_compressed_files(tmp_path, harm):
 
 def test_a_file_that_grows(file):
     """It is read as far as it went at first, each time."""
-    source = Source(str(file))
+    source = LineSource(str(file))
     with file.open("ab") as more:
         more.write(b"d\ne\n")
 
@@ -89,7 +88,7 @@ def test_a_file_that_grows(file):
 
 def test_a_file_that_shrinks(file):
     """What is gone is gone."""
-    source = Source(str(file))
+    source = LineSource(str(file))
     os.truncate(file, 2)
 
     assert [b"a"] == read(source)
@@ -101,7 +100,7 @@ def test_giant_lines(file, monkeypatch):
     monkeypatch.setattr(sources, "_CHUNK", 4)
     monkeypatch.setattr(sources, "_LONGEST_LINE", 8)
     file.write_bytes(b"a\n" + b"x" * 50 + b"\nb\n" + b"y" * 50)
-    source = Source(str(file))
+    source = LineSource(str(file))
 
     assert [b"a", Skipped.TOO_LONG, b"b", Skipped.TOO_LONG] == read(source)
     source.close()
@@ -114,7 +113,7 @@ def test_pipes(tmp_path):
     os.mkfifo(path)
     writer = threading.Thread(target=path.write_bytes, args=(b"a\nb\n",))
     writer.start()
-    source = Source(str(path))
+    source = LineSource(str(path))
     writer.join()
 
     assert [b"a", b"b"] == read(source) == read(source)
@@ -125,7 +124,7 @@ def test_standard_input(monkeypatch):
     """It is copied, too, and may be compressed."""
     data = io.BytesIO(gzip.compress(b"a\n"))
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=data))
-    source = Source("-")
+    source = LineSource("-")
 
     assert [b"a"] == read(source) == read(source)
     source.close()
@@ -136,19 +135,19 @@ def test_no_standard_input(monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
 
     with pytest.raises(UnreadableError, match="^-: "):
-        Source("-")
+        LineSource("-")
 
 
 @pytest.mark.parametrize("name", ["missing", ".", "nul\0"])
 def test_files_that_cannot_be_opened(tmp_path, name):
     """The error names the file and the reason."""
     with pytest.raises(UnreadableError, match=r"^.*: .+"):
-        Source(str(tmp_path / name))
+        LineSource(str(tmp_path / name))
 
 
 def test_a_disk_that_fails(file, monkeypatch):
     """The error is that of reading, not of writing."""
-    source = Source(str(file))
+    source = LineSource(str(file))
     source.close()
     failing = SimpleNamespace(seek=lambda *at: None, read=fail)
     monkeypatch.setattr(source, "_file", failing)
@@ -165,7 +164,7 @@ def test_words_across_chunks(file, monkeypatch):
     """A word is found wherever it stands."""
     monkeypatch.setattr(sources, "_CHUNK", 4)
     file.write_bytes(b"abcdefgh\n")
-    source, told = Source(str(file)), []
+    source, told = LineSource(str(file)), []
 
     assert [b"abcdefgh"] == [*source.lines_with(b"def", told.append)]
     assert [] == [*source.lines_with(b"dfe", told.append)]
@@ -177,7 +176,7 @@ def test_each_line_with_a_word_comes_once(file, monkeypatch):
     """However often it has it, and whether the file ends with a line or not."""
     monkeypatch.setattr(sources, "_CHUNK", 6)
     file.write_bytes(b"no\none, one\nnone\n\ntwo\nat last one")
-    source = Source(str(file))
+    source = LineSource(str(file))
     found = source.lines_with(b"one", lambda size: None)
 
     assert [b"one, one", b"none", b"at last one"] == [*found]
@@ -189,7 +188,7 @@ def test_giants_with_a_word_are_cut_short(file, monkeypatch):
     monkeypatch.setattr(sources, "_CHUNK", 4)
     monkeypatch.setattr(sources, "_LONGEST_LINE", 8)
     file.write_bytes(b"one" + b"x" * 50 + b"one\none\n")
-    source = Source(str(file))
+    source = LineSource(str(file))
     first, last = source.lines_with(b"one", lambda size: None)
 
     assert b"one" == last

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_lines import call, failed, function, sent
 
-from aioretry_smithy._report.seen_call import SeenCall
-from aioretry_smithy._report.spending import spending
+from aioretry_smithy._report.seen_call import SeenCall, spending
 
 LOST = {"superseded": True, "is_success": True}
 

@@ -6,7 +6,7 @@ import pytest
 from made_lines import call, sent
 
 from aioretry_smithy._report.seen_call import SeenCall
-from aioretry_smithy._report.steps import Steps, utc
+from aioretry_smithy._report.tally import Steps, utc
 
 AGAIN = {"delay": 0.0, "delay_source": "backoff"}
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from aioretry_smithy._report.answers import Part
-from aioretry_smithy._report.swatches import STYLE, swatch
+from aioretry_smithy._report.answers import TimePart
+from aioretry_smithy._report.page import SWATCH_STYLE, swatch
 
 
 @pytest.mark.parametrize(
@@ -21,14 +21,14 @@ from aioretry_smithy._report.swatches import STYLE, swatch
 )
 def test_classes_are_names_of_ours(expected, part, source):
     """A reason that a line made up has the colour of waits."""
-    assert expected == swatch(Part(part, source, 1.0, 0.1, 1.0, 0.1))
+    assert expected == swatch(TimePart(part, source, 1.0, 0.1, 1.0, 0.1))
 
 
 def test_each_class_has_a_colour_by_day_and_by_night():
     """Every variable is set twice, and every class is one of them."""
-    colours = re.findall(r"--([\w-]+):#", STYLE)
+    colours = re.findall(r"--([\w-]+):#", SWATCH_STYLE)
     day, night = colours[: len(colours) // 2], colours[len(colours) // 2 :]
-    used = re.findall(r"var\(--([\w-]+)\)", STYLE)
+    used = re.findall(r"var\(--([\w-]+)\)", SWATCH_STYLE)
 
     assert day == night
     assert {*used} <= {*day}

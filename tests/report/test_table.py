@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aioretry_smithy._report.table import Table
+from aioretry_smithy._report.counts import CountTable
 
 
 class Number:
@@ -14,7 +14,7 @@ class Number:
 
 
 def table_of(counts, most):
-    table = Table(Number, most)
+    table = CountTable(Number, most)
     for key in counts:
         table.at(key).weight += 1
     return table
@@ -53,7 +53,7 @@ def test_keys_without_end_take_no_memory():
 
 def test_equal_counts_come_in_the_order_of_their_keys():
     """It is not told which was counted first, nor how floats were rounded."""
-    table = Table[str, Number](Number)
+    table = CountTable[str, Number](Number)
     table.at("b").weight += 0.3
     table.at("a").weight += 0.1 + 0.2
 

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from aioretry_smithy._report.answers import Part
-from aioretry_smithy._report.words import count, part, seconds, share, shares_in_words
+from aioretry_smithy._report.answers import (
+    TimePart,
+    count,
+    part,
+    seconds,
+    share,
+    shares_in_words,
+)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +55,7 @@ def test_counts():
 
 
 def part_of(kind, source=None, slowest_share=0.5):
-    return Part(kind, source, 1.0, 0.5, 1.0, slowest_share)
+    return TimePart(kind, source, 1.0, 0.5, 1.0, slowest_share)
 
 
 def test_parts_of_the_time():

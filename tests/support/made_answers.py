@@ -99,12 +99,12 @@ def failed(**values: Any) -> dict[str, object]:
 
 def parts(
     figures: Sequence[tuple[str, str | None, float, float, float, float]] = TIMES,
-) -> tuple[answers.Part, ...]:
+) -> tuple[answers.TimePart, ...]:
     """Return parts of the time."""
-    return tuple(answers.Part(*each) for each in figures)
+    return tuple(answers.TimePart(*each) for each in figures)
 
 
-def group(key: str, merged: int = 0, **values: Any) -> answers.Group:
+def group(key: str, merged: int = 0, **values: Any) -> answers.GroupRow:
     """Return the figures of a group."""
     figures: dict[str, Any] = {
         "calls": 6769,
@@ -117,7 +117,7 @@ def group(key: str, merged: int = 0, **values: Any) -> answers.Group:
         "stop_reasons": {"max_total_attempts": 1.0},
         "slowest": parts(),
     }
-    return answers.Group(key=key, merged=merged, **figures | values)
+    return answers.GroupRow(key=key, merged=merged, **figures | values)
 
 
 def moment(minute: int, **values: Any) -> answers.Moment:
@@ -137,7 +137,9 @@ def moment(minute: int, **values: Any) -> answers.Moment:
     return answers.Moment(**figures | values)
 
 
-def failure(where: str, outcome: str, number: float, **values: Any) -> answers.Failure:
+def failure(
+    where: str, outcome: str, number: float, **values: Any
+) -> answers.FailureRow:
     """Return attempts that failed."""
     figures: dict[str, Any] = {
         "sent": number,
@@ -146,7 +148,7 @@ def failure(where: str, outcome: str, number: float, **values: Any) -> answers.F
         "refused_by_budget": 0,
         "refused": 0,
     }
-    return answers.Failure(where, outcome, number, **figures | values)
+    return answers.FailureRow(where, outcome, number, **figures | values)
 
 
 def made_answers(**changes: Any) -> answers.Answers:
@@ -215,7 +217,7 @@ def made_answers(**changes: Any) -> answers.Answers:
                 refused_by_budget=2,
             ),
         ),
-        timeline=answers.Timeline(
+        timeline=answers.CallsByTime(
             step=60,
             said="by the minute",
             moments=tuple(map(moment, range(60))),
