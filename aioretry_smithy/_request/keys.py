@@ -214,6 +214,10 @@ class PerKey(Generic[T]):
             self._newest = f"{origin}/", value
         return value
 
+    def get(self, key: str) -> T:
+        """Return the value of a key."""
+        return self._values.get(key)
+
     def in_use(self) -> dict[str, T]:
         """Return the values that there are now, by their keys."""
         return self._values.copy()

@@ -9,8 +9,7 @@ from .._call.rounds import FailedAttempt, Rounds, is_throttled
 from .._call.tries import is_of_one_server
 from .._errors import bad_argument, checked_name, is_finite
 from .._listeners import Listeners, checked
-from .._lru import BoundedMap
-from .._request.keys import service_key
+from .._request.keys import PerKey, service_key
 from ..smithy.shared import Shared
 from .limiter import NEGLIGIBLE, RetryLimiter
 from .prices import RetryPrices
@@ -168,7 +167,7 @@ class RetryBudget(Shared, RetryLimiter):
     @property
     def tokens(self) -> float:
         """The tokens that are there now."""
-        return min(round(float(self._tokens), 9), float(self._capacity))
+        return self._shown(self._tokens)
 
     @property
     def failures_in_a_row(self) -> float:
@@ -216,10 +215,13 @@ class RetryBudget(Shared, RetryLimiter):
         self._change(tokens - self._tokens)
 
     def _change(self, by: float) -> None:
-        before = self.tokens
-        self._tokens = max(0.0, min(self._tokens + by, self._capacity))
-        if self.tokens != before:
+        before = self._tokens
+        self._tokens = max(0.0, min(before + by, self._capacity))
+        if self._listeners.has_any and self._shown(before) != self.tokens:
             self._listeners.notify(lambda listener: listener.on_tokens_changed(self))
+
+    def _shown(self, tokens: float) -> float:
+        return min(round(float(tokens), 9), float(self._capacity))
 
 
 class PerHostRetryBudget(Shared, RetryLimiter):
@@ -231,7 +233,7 @@ class PerHostRetryBudget(Shared, RetryLimiter):
     """
 
     def __init__(self, factory: Callable[[str], RetryBudget], description: str) -> None:
-        self._budgets = BoundedMap(factory)
+        self._budgets = PerKey("host", service_key, factory, factory)
         self._without_host = factory("no-host")
         self._description = description
 
@@ -264,7 +266,7 @@ class PerHostRetryBudget(Shared, RetryLimiter):
         return self._description
 
     def _of(self, ctx: ClientRequestContext) -> RetryBudget:
-        return self.budget_for(service_key(ctx.request))
+        return self._budgets.of(ctx.request) or self._without_host
 
 
 def count_failure(

@@ -17,7 +17,7 @@ from .config_mapping import RetryConfigMapping
 from .no_retries import in_one_attempt
 from .strategy_retries import StrategyRetries
 from .token_retries import TokenRetries
-from .wait import TOO_LATE
+from .wait import AT_ONCE, TOO_LATE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -75,7 +75,9 @@ class CommonRetryingClient(DecoratingClient[ClientT]):
         """Send a request again until its strategy or a limit says stop."""
         retries = self._retries_of(ctx, request)
         try:
-            decision = await retries.begin()
+            decision = retries.begin()
+            if decision is not AT_ONCE:
+                decision = await decision
             while not decision.stops:
                 attempt = retries.next_attempt()
                 try:

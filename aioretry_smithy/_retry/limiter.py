@@ -9,7 +9,6 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from .._call.deadline_cut import CUT, until_deadline
-from .._call.rounds import status_judged
 from .._errors import bad_argument, check_int, check_positive, is_finite
 from .._failures.failure import failure_of
 from .._failures.safety import SERVER_ERRORS
@@ -27,6 +26,8 @@ _logger = logging.getLogger("aioretry_smithy")
 
 _SERVER_ERROR = 500
 
+_IGNORED = "%r raised, which is ignored"
+
 
 async def acquired(
     limiter: RetryLimiter, ctx: ClientRequestContext, cause: Exception | None
@@ -37,7 +38,7 @@ async def acquired(
     """
     try:
         answer: object = limiter.acquire(ctx, cause)
-        if isinstance(answer, Awaitable):
+        if not isinstance(answer, bool) and isinstance(answer, Awaitable):
             answer = await until_deadline(ctx, answer)
             if answer is CUT:
                 return None
@@ -50,38 +51,61 @@ async def acquired(
     return False
 
 
-async def report(
+def report(
     limiter: RetryLimiter,
     ctx: ClientRequestContext,
     cause: Exception | None,
     *,
     wanted: bool,
-) -> None:
-    """Tell a limiter how an attempt ended, where that says something."""
+) -> Awaitable[None] | None:
+    """Tell a limiter how an attempt ended, where that says something.
+
+    Returns what is to be awaited, if anything is.
+    """
     record = ctx.record
     failed = _is_failure(record, cause, wanted)
     # A fallback's answer says as little of the server as the refusal it stands for.
     if failed is None or record.was_refused:
-        return
+        return None
     if failed:
-        await notify(limiter, limiter.on_failure, ctx, cause)
-    else:
-        await notify(limiter, limiter.on_success, ctx)
+        return _notified(limiter, limiter.on_failure, ctx, cause)
+    return _notified(limiter, limiter.on_success, ctx)
 
 
 async def notify(
     limiter: RetryLimiter,
     hook: Callable[..., Awaitable[None] | None],
     ctx: ClientRequestContext,
-    *event: object,
 ) -> None:
-    """Report an event to a limiter, in time; an error is logged."""
+    """Report the end of a permit to a limiter, in time; an error is logged."""
+    rest = _notified(limiter, hook, ctx)
+    if rest is not None:
+        await rest
+
+
+def _notified(
+    limiter: RetryLimiter,
+    hook: Callable[..., Awaitable[None] | None],
+    ctx: ClientRequestContext,
+    *event: object,
+) -> Awaitable[None] | None:
     try:
         answer = hook(ctx, *event)
-        if isinstance(answer, Awaitable):
-            await until_deadline(ctx, answer)
     except Exception:
-        _logger.warning("%r raised, which is ignored", limiter, exc_info=True)
+        _logger.warning(_IGNORED, limiter, exc_info=True)
+        return None
+    if answer is None or not isinstance(answer, Awaitable):
+        return None
+    return _in_time(limiter, ctx, answer)
+
+
+async def _in_time(
+    limiter: RetryLimiter, ctx: ClientRequestContext, answer: Awaitable[None]
+) -> None:
+    try:
+        await until_deadline(ctx, answer)
+    except Exception:
+        _logger.warning(_IGNORED, limiter, exc_info=True)
 
 
 def until_it_waits(notifying: Coroutine[object, None, None]) -> None:
@@ -91,16 +115,18 @@ def until_it_waits(notifying: Coroutine[object, None, None]) -> None:
 
 
 def _is_failure(record: Record, cause: Exception | None, wanted: bool) -> bool | None:
-    failure = failure_of(cause)
-    # A request that an open circuit refuses was not sent: no word of the server.
-    # Nor is a wait for a place in the session's own pool, or a failure of a hook.
-    if failure.kind.is_refusal or failure.queue is not None or failure.of_no_server:
-        return None
+    status = record.outcome.status
+    if cause is not None:
+        failure = failure_of(cause)
+        # A request that an open circuit refuses was not sent: no word of the server.
+        # Nor is a wait for a place in the session's own pool, or a failure of a hook.
+        if failure.kind.is_refusal or failure.queue is not None or failure.of_no_server:
+            return None
+        status = failure.status_of_server
+        if status is None and not wanted:
+            return True if failure.is_of_server else None
     if wanted:
         return True
-    status = status_judged(record, cause)
-    if status is None and cause is not None:
-        return True if failure.is_of_server else None
     if status is None:
         # A function that has returned has no status.
         return None if record.outcome.ended is None else False

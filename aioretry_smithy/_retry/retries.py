@@ -22,10 +22,18 @@ from .break_off import deadline_passed, record_break, record_stop
 from .elsewhere import ELSEWHERE, overrules, without_wait
 from .limiter import acquired, notify, report, until_it_waits
 from .replaced_outcome import ReplacedOutcome, is_refused_body
-from .wait import AT_ONCE, NOT_REPLAYABLE, SUCCEEDED, TOO_LATE, Stop, plan_wait
+from .wait import (
+    AT_ONCE,
+    NOT_REPLAYABLE,
+    SUCCEEDED,
+    TOO_LATE,
+    Stop,
+    Wait,
+    plan_wait,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from .._call.kinds import Request, Result
     from .._call.record import Record
@@ -33,7 +41,7 @@ if TYPE_CHECKING:
     from .call_adapter import CallAdapter
     from .config import RetryConfig
     from .limiter import RetryLimiter
-    from .wait import Decision, Wait
+    from .wait import Decision
 
 _T = TypeVar("_T")
 
@@ -58,10 +66,10 @@ class Retries:
     attempts_made: int
     """How many attempts have begun."""
 
-    cause: Exception | None = None
+    cause: Exception | None
     """The failure of the last attempt."""
 
-    owes_refund: bool = False
+    owes_refund: bool
     """Whether a retry was paid for that has not begun yet."""
 
     refusal: Exception | None = None
@@ -75,7 +83,7 @@ class Retries:
     _permitted: ClientRequestContext | None = None
     """The attempt after which the limiter permitted a retry."""
 
-    _replaced: ReplacedOutcome | None = None
+    _replaced: ReplacedOutcome | None
 
     def __init__(
         self,
@@ -90,22 +98,24 @@ class Retries:
         self.config = config
         self.adapter = adapter
         self.result = NOTHING
+        self.cause = self._replaced = None
         self.attempts_made = 0
+        self.owes_refund = False
 
-    async def begin(self) -> Decision:
-        """Prepare the first attempt; return when to make it, or why there is none."""
+    def begin(self) -> Any:
+        """Return :data:`.AT_ONCE`, or what finds out whether to begin, and awaits."""
         return AT_ONCE
 
     def next_attempt(self) -> AttemptContext:
         """Begin another attempt."""
         call, config, request = self.call, self.config, self.request
-        # Counted over the call: a decorator outside may send it through here twice.
-        if call.sent and (name := config.retry_count_header) is not None:
-            made_before = call.sent[-1].number - call.resends
-            request = self.adapter.with_count(request, name, made_before)
-        self.attempts_made += 1
-        if self.owes_refund:
+        if call.sent:
+            # Over the call: a decorator outside may send it through here twice.
+            if (name := config.retry_count_header) is not None:
+                made_before = call.sent[-1].number - call.resends
+                request = self.adapter.with_count(request, name, made_before)
             self.owes_refund = False
+        self.attempts_made += 1
         if config.looks_at_content and not config.buffer_response:
             will_read(call)
         self.attempt = new = AttemptContext(call, request, config.attempt_timeout)
@@ -120,20 +130,33 @@ class Retries:
         if self.cause is not None:
             self._judge(self.cause)
         record.is_settled = True
-        stop = await self.ask()
+        stop = self.ask()
+        if stop is not None and not isinstance(stop, Stop):
+            stop = await stop
         if call.awaiting_body is not None:
             tell_of_body(call, self.result)
-        goes_elsewhere = False
-        if stop is not None and self.cause is not None:
-            goes_elsewhere = overrules(call, record, self.cause)
-            stop = None if goes_elsewhere else stop
+        cause, wait = self.cause, None
+        if cause is not None and stop is not None and overrules(call, record, cause):
+            stop, wait = None, ELSEWHERE
         if limiter is not None:
-            await report(limiter, self.attempt, self.cause, wanted=stop is None)
+            telling = report(limiter, self.attempt, cause, wanted=stop is None)
+            if telling is not None:
+                await telling
             if self._permitted is not None:
                 await self._end_retry()
         if stop is not None:
             return SUCCEEDED if self.succeeded() else stop
-        wait = self._limit() or (ELSEWHERE if goes_elsewhere else await self.delay())
+        return await self._decide_when(wait)
+
+    async def _decide_when(self, known: Wait | None) -> Decision:
+        """Decide when to make another attempt, unless a limit forbids it.
+
+        Args:
+            known: The wait for it, where that is known already.
+        """
+        limiter = self.config.limiter
+        found = self._limit() or known or self.delay()
+        wait = found if isinstance(found, Wait | Stop) else await found
         if wait.stops:
             return wait
         planned = self.plan(wait)
@@ -151,7 +174,7 @@ class Retries:
         judge_attempt(call, record, cause)
 
     @abstractmethod
-    async def ask(self) -> Stop | None:
+    def ask(self) -> Coroutine[Any, Any, Stop | None] | Stop | None:
         """Ask, after an attempt, for another; return why there is none, if so."""
 
     def _limit(self) -> Stop | None:
@@ -162,7 +185,7 @@ class Retries:
         return NOT_REPLAYABLE if is_spent else None
 
     @abstractmethod
-    async def delay(self) -> Decision:
+    def delay(self) -> Coroutine[Any, Any, Decision] | Decision:
         """Find out how long to wait for the next attempt, or why there is none."""
 
     def plan(self, wait: Wait) -> Decision:
@@ -171,7 +194,8 @@ class Retries:
         asked = self.retry_after() if config.use_retry_after else 0.0
         if record.route is not None:
             wait, asked = without_wait(call, record, self.cause, wait, asked)
-        return plan_wait(wait, asked, self.time_left(), config, tick_of(call.loop))
+        tick = tick_of(call.loop) if asked else 0.0
+        return plan_wait(wait, asked, self.time_left(), config, tick)
 
     def time_left(self) -> float:
         """Return the seconds before it is too late to begin another attempt."""
@@ -198,7 +222,7 @@ class Retries:
         """Say whether the last attempt brought a success."""
         status = self.attempt.record.outcome.status
         # A function that has returned has no status.
-        return (status is None or status < 400) and self.cause is None
+        return self.cause is None and (status is None or status < 400)
 
     def time_out(self) -> Stop:
         """Let the call end with a :class:`.ResponseTimeoutError`."""
@@ -238,12 +262,15 @@ class Retries:
             call.switches += 1
         self._replaced = ReplacedOutcome.of(call, record, self.result, self.cause)
         try:
-            passed = await self._let_go(record, seconds)
+            passed = await self._let_go(record, seconds, started)
             rest = seconds - passed
             if rest < 0 and self.config.listeners:
                 record.delay = seconds = passed
-            record.delay = seconds - await pause(call, rest)
-            held_up = await self.admit()
+            left = await pause(call, rest)
+            if left:
+                record.delay = seconds - left
+            admitting = self.admit()
+            held_up = 0.0 if admitting is None else await admitting
         except BaseException:
             record.delay = call.loop.time() - started
             raise
@@ -253,13 +280,12 @@ class Retries:
             return self.time_out()
         return AT_ONCE
 
-    async def _let_go(self, record: Record, seconds: float) -> float:
+    async def _let_go(self, record: Record, seconds: float, started: float) -> float:
         """Release what there is of the last attempt; return the seconds that it took.
 
         They are 0 where it was not waited for.
         """
         clock, passed = self.call.loop.time, 0.0
-        started = clock()
         if self.result is not NOTHING:
             record.outcome.is_unwanted = True
             keep = self._replaced is not None
@@ -292,9 +318,12 @@ class Retries:
             if cut is not None:
                 cut.held -= 1
 
-    async def admit(self) -> float | None:
-        """Wait on until an attempt may begin; return the seconds, None if too many."""
-        return 0.0
+    def admit(self) -> Awaitable[float | None] | None:
+        """Return what waits on until an attempt may begin, if anything does.
+
+        It returns the seconds, None if these are too many.
+        """
+        return None
 
     def end(self, reason: RetryStopReason | None) -> Result:
         """End the call as its last attempt did; return its result.

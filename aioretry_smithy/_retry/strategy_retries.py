@@ -6,7 +6,7 @@ import warnings
 import weakref
 from collections.abc import Awaitable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from .._backoff.backoff import Backoff, counts_attempts
 from .._call.deadline_cut import CUT, until_deadline
@@ -17,7 +17,7 @@ from .retries import Retries
 from .wait import NOT_WANTED, TOO_LATE, Stop, Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Coroutine, Iterator
 
     from .decision import RetryAnswer
     from .wait import Decision
@@ -28,16 +28,16 @@ _EXHAUSTED: Final = Stop(RetryStopReason.BACKOFF_EXHAUSTED)
 class StrategyRetries(Retries):
     """Asks for a backoff, and counts on it for as long as it is the same object."""
 
-    _answer: Backoff | None = None
+    _answer: Backoff
     """The backoff of the last answer."""
 
     _backoff: Backoff | None = None
     """The backoff that was asked last."""
 
-    _count = 0
+    _count: int
     """How often it was asked."""
 
-    async def ask(self) -> Stop | None:
+    def ask(self) -> Coroutine[Any, Any, Stop | None] | Stop | None:
         """Ask one strategy after the other; a backoff means another attempt."""
         config: Any = self.config
         cause = self.cause
@@ -48,18 +48,27 @@ class StrategyRetries(Retries):
         else:
             answer = first_answer(self._answers())
         # Most answers are none, or the backoff of the last one.
+        if answer is None:
+            return NOT_WANTED
         if answer is not self._backoff and isinstance(answer, Awaitable):
-            answer = await until_deadline(self.ctx, answer)
-            if answer is CUT:
-                return TOO_LATE
-        if self.cause is not cause:
-            # A body failed that was looked at, which is another question.
-            return await self.ask()
+            return self._answered(answer)
         return self._take(answer)
+
+    async def _answered(self, answering: Awaitable[RetryAnswer]) -> Stop | None:
+        """Take the answer of a strategy that takes its time."""
+        cause = self.cause
+        answer = await until_deadline(self.ctx, answering)
+        if answer is CUT:
+            return TOO_LATE
+        if self.cause is cause:
+            return self._take(answer)
+        # A body failed that was looked at, which is another question.
+        stop = self.ask()
+        return stop if stop is None or isinstance(stop, Stop) else await stop
 
     def _take(self, answer: RetryAnswer) -> Stop | None:
         """Keep the backoff of an answer; without one there is no other attempt."""
-        if answer is not None and not isinstance(answer, Backoff):
+        if answer is not self._backoff and not isinstance(answer, Backoff):
             answer = RetryDecision.of(answer).backoff
         if answer is None:
             return NOT_WANTED
@@ -85,9 +94,9 @@ class StrategyRetries(Retries):
         answer = strategy.should_retry(self.attempt, cause, content)
         return await answer if isinstance(answer, Awaitable) else answer
 
-    async def delay(self) -> Decision:
+    def delay(self) -> Decision:
         """Ask the backoff; one that is not the last one's object counts from 1."""
-        backoff = cast("Backoff", self._answer)
+        backoff = self._answer
         if backoff is not self._backoff:
             last, self._backoff = self._backoff, backoff
             self._count = 0

@@ -141,6 +141,13 @@ class TestAcquire:
             await acquired(kind(KeyboardInterrupt()), ended(503), None)
 
 
+async def reported(limiter, ctx, cause, *, wanted):
+    """Report how an attempt ended, and wait where the limiter does."""
+    rest = report(limiter, ctx, cause, wanted=wanted)
+    if rest is not None:
+        await rest
+
+
 class TestLeave:
     """Leave that is given back, and leave that is used up."""
 
@@ -204,7 +211,7 @@ class TestReport:
         """Status, failure and the strategy's wish together say what it was."""
         limiter, ctx = kind(), ended(status, cause=cause)
 
-        await report(limiter, ctx, cause, wanted=wanted)
+        await reported(limiter, ctx, cause, wanted=wanted)
 
         told = {
             "success": [("success", ctx)],
@@ -218,7 +225,7 @@ class TestReport:
         limiter, ctx = Plain(), ended(200)
         cause = aiohttp.ClientPayloadError()
 
-        await report(limiter, ctx, cause, wanted=False)
+        await reported(limiter, ctx, cause, wanted=False)
 
         assert [("failure", ctx, cause)] == limiter.heard
 
@@ -226,7 +233,7 @@ class TestReport:
     @pytest.mark.parametrize("status", [200, 503])
     async def test_an_error_is_ignored(self, kind, status, caplog):
         """The call goes on, and the log knows."""
-        await report(kind(OUT_OF_ORDER), ended(status), None, wanted=False)
+        await reported(kind(OUT_OF_ORDER), ended(status), None, wanted=False)
 
         assert ("Broken() raised, which is ignored", OUT_OF_ORDER) == told(caplog)
 
@@ -242,8 +249,8 @@ class TestSubclass:
                 return False
 
         limiter = Never()
-        await report(limiter, ended(200), None, wanted=False)
-        await report(limiter, ended(503), None, wanted=True)
+        await reported(limiter, ended(200), None, wanted=False)
+        await reported(limiter, ended(503), None, wanted=True)
         await notify(limiter, limiter.release, ended(503))
         await notify(limiter, limiter.on_retry_end, ended(503))
 
