@@ -17,7 +17,7 @@ from .._text import name_of
 from .download import Download
 from .part import Part, is_chunked
 from .resumed_body import ResumedBody
-from .version import Version
+from .version import OpenRange, Version
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
 
-_OWN_HEADERS: Final = ("Range", "Upgrade", "Accept-Encoding")
+_OWN_HEADERS: Final = ("Upgrade", "Accept-Encoding")
 _OWN_ARGUMENTS: Final = ("data", "json", "upload_tracker")
 
 
@@ -40,9 +40,12 @@ class ResumingClient(DecoratingClient[HttpClient]):
     :class:`aiohttp.ClientPayloadError`, and what came before is the beginning of the
     first version.
 
-    - Taken up is a GET without a body, and without a ``Range``, an ``Upgrade`` or an
+    - Eligible is a GET without a body, and without an ``Upgrade`` or an
       ``Accept-Encoding`` of the caller's or the session's own. It gets
-      ``Accept-Encoding: identity``: there is no place to continue a compressed body at.
+      ``Accept-Encoding: identity``: a compressed body cannot be continued.
+    - A caller who has the beginning of a file asks for ``Range: bytes=N-``, with its
+      ``ETag`` as ``If-Range``: a 206 brings the rest, and is continued likewise; a 200
+      brings a newer version whole. Any other ``Range`` is passed on as it is.
     - An answer can be continued if it has a strong ``ETag``, or a ``Last-Modified`` of
       a minute before its ``Date`` at least.
     - Each part is an attempt in the log, with the retries, limits and circuit breakers
@@ -136,7 +139,8 @@ class ResumingClient(DecoratingClient[HttpClient]):
         if part.has_arrived and not part.is_cut:
             return response
         part.outlast_attempt(call, response)
-        version = Version.of(response, call.wall_clock)
+        asked = OpenRange.of(request.merged_headers(call.default_headers))
+        version = Version.of(response, call.wall_clock, asked)
         if version is not None:
             download = Download(
                 self._send, ctx, request, response, version, self._max_without_progress
@@ -198,4 +202,6 @@ def _is_download(call: Call, request: HttpRequest) -> bool:
     if own is not None and own.buffer_response:
         return False
     headers = request.merged_headers(call.default_headers)
+    if "Range" in headers and OpenRange.of(headers) is None:
+        return False
     return all(name not in headers for name in _OWN_HEADERS)

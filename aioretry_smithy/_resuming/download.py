@@ -82,14 +82,14 @@ class Download:
         self._progress = Progress(self._call, max_without_progress)
         # It has the stream, which has this: the caller may drop it.
         self._first = weakref.ref(response)
-        self._part: Part | None = Part(response)
+        self._part: Part | None = Part(response, version.start)
         self._part.at_end(response._response_eof, self._first_arrived)
         self._kept = PartsToCome(self._call)
         # Parts are spans of the call, whoever reads.
         self._context: Context | None = copy_context()
         self._task: asyncio.Task[object] | None = None
         self._is_over = self.is_whole = self._has_broken = False
-        self._taken = 0
+        self._start = self._taken = version.start
         part = self._call.outcome
         self._whole = Answered(part.ended or self._call.loop.time(), response)
         self._whole.is_injected, self._whole.preview = part.is_injected, part.preview
@@ -141,8 +141,7 @@ class Download:
         if self._is_over:
             return
         part, task = self._part, self._task
-        length = self._taken if part is None else part.began_at + part.received
-        self._finish(length)
+        self._finish(self._taken if part is None else part.began_at + part.received)
         if part is not None:
             part.close(self._connection)
         self._end_connection()
@@ -328,18 +327,18 @@ class Download:
     def _failed(self, cause: Exception, reason: RetryStopReason) -> Exception:
         """Record a failure as that of the whole; return it."""
         self._call.stop_reason = reason
-        note_length(self._whole, self._taken)
+        note_length(self._whole, self._taken - self._start)
         fail_body(self._call, self._whole, cause)
         self._finish(self._taken)
         if self._connection is not None:
             self._connection.close()
         return cause
 
-    def _finish(self, length: int) -> None:
-        """Note that no further part is asked for."""
+    def _finish(self, end: int) -> None:
+        """Note that no further part is asked for, and where the last one ended."""
         self._is_over, self._context = True, None
         self._kept.let_go()
-        note_length(self._whole, length)
+        note_length(self._whole, end - self._start)
         record_end_of_body(self._call, self._whole)
 
     def _claim(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import aiohttp
 
@@ -19,9 +19,11 @@ _CONTENT_RANGE: Final = re.compile(
 _UNSATISFIED: Final = re.compile(r"bytes \*/(\d{1,18})", re.ASCII | re.IGNORECASE)
 _DIGITS: Final = re.compile(r"\d{1,18}", re.ASCII)
 
-_PARTIAL, _NO_MORE = 206, 416
+_OPEN_RANGE: Final = re.compile(r"bytes=(\d{1,18})-", re.ASCII | re.IGNORECASE)
+
+_WHOLE, _PARTIAL, _NO_MORE = 200, 206, 416
 _OTHERWISE: Final = {
-    200: "the server has another version by now, or sends no parts (200)"
+    _WHOLE: "the server has another version by now, or sends no parts (200)"
 }
 
 _APART: Final = 60.0
@@ -29,6 +31,28 @@ _APART: Final = 60.0
 
 _NAMED_ALIKE: Final = ("ETag", "Last-Modified", "Content-Type")
 """The headers that all parts of a version have in common, where they have them."""
+
+
+class OpenRange(NamedTuple):
+    """The range of a caller who has the beginning of a body: all from a byte on."""
+
+    start: int
+    """The position of the first byte that is wanted."""
+
+    validator: str | None
+    """The value of ``If-Range``; None without one."""
+
+    @classmethod
+    def of(cls, headers: MultiMapping[str]) -> OpenRange | None:
+        """Return the range that the headers of a request ask for.
+
+        None where they ask for none, or for one with an end, or for several.
+        """
+        ranges = headers.getall("Range", [])
+        match = _OPEN_RANGE.fullmatch(ranges[0].strip()) if len(ranges) == 1 else None
+        if match is None:
+            return None
+        return cls(int(match[1]), headers.get("If-Range"))
 
 
 class Mismatch(Exception):  # noqa: N818
@@ -42,9 +66,13 @@ class Version:
         headers: Those of the first answer.
         validator: The value for ``If-Range``.
         total: The length of the whole body; None where it is not known yet.
+        start: The position of the first byte of that answer.
     """
 
-    __slots__ = ("_known", "_tag_is_needed", "total", "validator")
+    __slots__ = ("_known", "_tag_is_needed", "start", "total", "validator")
+
+    start: int
+    """The position of the first byte of the first answer."""
 
     total: int | None
     """The length of the whole body, once an answer has told it."""
@@ -53,29 +81,49 @@ class Version:
     """The value for ``If-Range``."""
 
     def __init__(
-        self, headers: MultiMapping[str], validator: str, total: int | None
+        self,
+        headers: MultiMapping[str],
+        validator: str,
+        total: int | None,
+        start: int = 0,
     ) -> None:
+        self.start = start
         self.validator = validator
         self.total = total
         self._known = {name: headers.get(name) for name in _NAMED_ALIKE}
         self._tag_is_needed = validator == self._known["ETag"]
 
     @classmethod
-    def of(cls, response: aiohttp.ClientResponse, now: float) -> Version | None:
-        """Return the version of a whole body; None where it cannot be told again.
+    def of(
+        cls,
+        response: aiohttp.ClientResponse,
+        now: float,
+        asked: OpenRange | None = None,
+    ) -> Version | None:
+        """Return the version of a body; None where the rest of it cannot be asked for.
 
         Args:
             response: The first answer.
             now: The time of day.
+            asked: The range that the caller has asked for; None for all.
         """
         headers = response.headers
         unit = headers.get("Accept-Ranges", "bytes").strip().lower()
-        if response.status != 200 or _is_encoded(headers) or unit == "none":
+        if _is_encoded(headers) or unit == "none":
             return None
         validator = _validator_of(headers, now)
-        if validator is None:
+        if response.status == _WHOLE:
+            start, total = 0, _length_of(headers)
+        elif response.status == _PARTIAL and asked is not None:
+            match = _matched(_CONTENT_RANGE, headers)
+            if match is None or int(match[1]) != asked.start:
+                return None
+            start, total = asked.start, None if match[3] == "*" else int(match[3])
+            # That has held, and the answer need not repeat a time.
+            validator = asked.validator or validator
+        else:
             return None
-        return cls(headers, validator, _length_of(headers))
+        return None if validator is None else cls(headers, validator, total, start)
 
     def may_be_part(self, response: aiohttp.ClientResponse) -> bool:
         """Say whether an answer is about a part: that it follows, or there is none."""

@@ -167,7 +167,6 @@ async def test_what_cannot_be_told_from_others_is_not_continued(answer):
 
 
 OWN = {
-    "a range": {"headers": {"Range": "bytes=0-"}},
     "an encoding": {"headers": {"accept-encoding": "gzip"}},
     "an upgrade": {"headers": {"Upgrade": "h2c"}},
     "a body": {"data": b"query"},
