@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from .._backoff.backoff import Backoff
     from .._call.rounds import FailedAttempt
+    from .waiting_line import WaitingLine
 
 
 _NONE = EventCount(success=0, failure=0)
@@ -141,6 +142,8 @@ class CircuitBreaker(Shared):
             f"circuit breaker {self._name!r}", listeners, CircuitBreakerListener
         )
         self._reported: FailedAttempt | None = None
+        self._is_slow: Callable[[], bool] | None = None
+        self._line: WaitingLine | None = None
         self._state = self._closed(generation=0)
 
     @property
@@ -254,6 +257,7 @@ class CircuitBreaker(Shared):
         state = self._state
         if permit.is_trial and permit is state.permit:
             self._state = replace(state, trial_at=self._clock())
+            self._look()
 
     def enter_state(self, state: CircuitState) -> None:
         """Enter a state anew, even the present one.
@@ -314,8 +318,15 @@ class CircuitBreaker(Shared):
             self.enter_state(CircuitState.CLOSED)
         else:
             self._state = state.with_success(permit, self._clock())
+            self._look()
 
-    def _enter(self, circuit: CircuitState, trial_in: float | None = None) -> None:
+    def _enter(
+        self,
+        circuit: CircuitState,
+        trial_in: float | None = None,
+        *,
+        was_slow: bool = False,
+    ) -> None:
         """Enter a state; where OPEN has a time of its own, for so many seconds."""
         if circuit is CircuitState.OPEN and trial_in is None:
             trial_in = self._draw_open_window()
@@ -324,13 +335,20 @@ class CircuitBreaker(Shared):
             self._state = self._closed(left.generation + 1)
         else:
             trial_at = self._clock() + (trial_in or 0.0)
-            self._state = left.followed_by(circuit, trial_at)
+            was_slow = was_slow or (self._is_slow is not None and self._is_slow())
+            self._state = left.followed_by(circuit, trial_at, was_slow=was_slow)
         events: list[Callable[[CircuitBreakerListener], None]] = []
         if left.circuit is not circuit:
             events.append(lambda listener: listener.on_state_changed(self, circuit))
         if left.circuit is CircuitState.CLOSED:
             events.append(lambda listener: listener.on_event_count_updated(self, _NONE))
         self._listeners.notify(*events)
+        self._look()
+
+    def _look(self) -> None:
+        """Let those that wait see what the circuit is now."""
+        if self._line is not None:
+            self._line.look()
 
     def _closed(self, generation: int) -> State:
         settings = self._settings

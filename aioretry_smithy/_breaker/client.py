@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._bodies.attempt_body import read_head_of
 from .._call.deadline_cut import until_deadline
+from .._call.kinds import NOTHING
+from .._call.time_limits import time_left
+from .._call.tries import has_untried
 from .._context.client import ClientT, DecoratingClient, HttpClient
 from .._context.holdings import holdings_of, is_held
 from .._context.recording import close_result, record_error, record_result
@@ -16,12 +19,15 @@ from .._dry_run import DryRun
 from .._errors import bad_argument, unqualified
 from .._request.keys import OneForAll, other_host_key
 from .._text import name_of
+from .._waiting.queued import unsent
 from .breaker import CircuitBreaker
 from .content_rule import JudgeOfContent, Looking
 from .dated_failure import count
 from .errors import FailFastError
 from .per_key_decorators import PerKeyDecorators, circuit_breakers_per
+from .readiness import check_patience, until_ready
 from .strategy import CircuitBreakerStrategy
+from .waiting_line import must_wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,6 +53,7 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         strategy: Judges outcomes.
         fallback: Called in place of what is refused.
         dry_run: Logs what would be refused, where nothing is.
+        wait_for_ready: Seconds that requests wait at an open circuit; None for none.
     """
 
     @unqualified
@@ -57,12 +64,14 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         strategy: AnyJudge,
         fallback: AnyFallback | None,
         dry_run: DryRun | None = None,
+        wait_for_ready: float | None = None,
     ) -> None:
         super().__init__(delegate)
         self._circuit_breakers = circuit_breakers
         self._strategy = strategy
         self._fallback = fallback
         self._dry_run = dry_run
+        self._wait_for_ready = wait_for_ready
         self._verdicts = strategy._verdicts
         self._look = read_head_of if self._serves == "sessions" else _returned
 
@@ -71,8 +80,9 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         try:
             breaker = self._circuit_breakers.of(request)
             if breaker is not None and breaker._state.window is None:
-                breaker = _unless_held(ctx, breaker)
-            permit = None if breaker is None else breaker.try_request()
+                breaker, permit = await self._ask_open(ctx, request, breaker)
+            else:
+                permit = None if breaker is None else breaker.try_request()
         except BaseException as error:
             record_error(ctx, error)
             raise
@@ -105,6 +115,39 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
                 ctx.holdings.remove(breaker)
         return result
 
+    async def _ask_open(
+        self, ctx: ClientRequestContext, request: Request, breaker: CircuitBreaker
+    ) -> tuple[CircuitBreaker | None, CircuitPermit | None]:
+        """Ask an open circuit, perhaps after a wait; return it with what it gave.
+
+        None in its place where the request is to go out without a permit: in a trial,
+        whose outcome counts for the circuit, or where a wait is not enforced.
+        """
+        if is_held(ctx, breaker):
+            return None, None
+        # Its listeners are part of the attempt.
+        holdings_of(ctx)
+        patience = self._patience_for(ctx, breaker)
+        if patience is None:
+            return breaker, breaker.try_request()
+        if self._dry_run is not None:
+            seconds = min(patience, breaker.retry_in or 0.0)
+            self._dry_run.waited(request, seconds, breaker.name)
+            return None, None
+        answer = await until_ready(ctx, breaker, patience)
+        if answer is NOTHING:
+            return None, None
+        return breaker, breaker.try_request() if answer is None else answer[0]
+
+    def _patience_for(
+        self, ctx: ClientRequestContext, breaker: CircuitBreaker
+    ) -> float | None:
+        """Return how long to wait at most; None where a request is answered at once."""
+        is_answered = self._fallback is not None or (
+            self._circuit_breakers.is_per_server and has_untried(ctx.call, ctx.record)
+        )
+        return None if is_answered or not must_wait(breaker) else self._wait_for_ready
+
     async def _go_without(
         self,
         ctx: ClientRequestContext,
@@ -132,6 +175,8 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         is_per_server = self._circuit_breakers.is_per_server
         error.is_of_endpoint = is_per_server and request.route is not None
         ctx.record.was_refused = True
+        if self._wait_for_ready is not None and time_left(ctx.call) <= 0:
+            unsent(error)
         fallback = self._fallback
         if fallback is None:
             try:
@@ -181,6 +226,7 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         *,
         fallback: AnyFallback | None = None,
         enforce: bool = True,
+        wait_for_ready: float | None = None,
     ) -> Callable[[ClientT], ClientT]:
         """Return a decorator with one circuit breaker for all requests.
 
@@ -198,6 +244,14 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
             enforce: False: count, decide and tell listeners as ever, but refuse
                 nothing, also in FORCED_OPEN, and call no *fallback*. What would have
                 been refused is logged, and its outcome is not counted.
+            wait_for_ready: Seconds, finite and > 0, that a request waits at an open
+                circuit for a trial to close it, before its attempt begins; its deadline
+                may end the wait sooner. First come, first served: the first that waits
+                is the next trial. Where a trial fails they wait on, and when the
+                circuit closes all go on at once. A request does not wait, and one that
+                waits no longer does, if the last failure that was counted was a timeout
+                or took a second or more, or in FORCED_OPEN; nor where there is a
+                *fallback*, or another endpoint to ask. None: fail at once.
 
         Returns:
             The decorator.
@@ -215,6 +269,7 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
             strategy,
             fallback,
             enforce=enforce,
+            wait_for_ready=wait_for_ready,
         )
 
     @classmethod
@@ -225,6 +280,7 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         fallback: AnyFallback | None,
         *,
         enforce: bool = True,
+        wait_for_ready: float | None = None,
     ) -> Callable[[ClientT], ClientT]:
         if strategy is None:
             strategy = CircuitBreakerStrategy.on_server_error_status()
@@ -235,10 +291,13 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
             raise bad_argument("fallback", fallback, "(ctx, request) -> response")
         if not isinstance(enforce, bool):
             raise bad_argument("enforce", enforce, "True or False")
+        check_patience(wait_for_ready)
         dry_run = None if enforce else DryRun(_owner(circuit_breakers))
 
         def decorator(delegate: ClientT) -> Any:
-            return cls(delegate, circuit_breakers, strategy, fallback, dry_run)
+            return cls(
+                delegate, circuit_breakers, strategy, fallback, dry_run, wait_for_ready
+            )
 
         return decorator
 
@@ -263,21 +322,9 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         label = "circuit_breaker=" if isinstance(asked, OneForAll) else ""
         enforce = "" if self._dry_run is None else ", enforce=False"
         settings = f"{label}{asked!r}, strategy={self._strategy!r}{fallback}{enforce}"
-        return f"{type(self).__name__}({settings})"
-
-
-def _unless_held(
-    ctx: ClientRequestContext, breaker: CircuitBreaker
-) -> CircuitBreaker | None:
-    """Return an open circuit that is to be asked; None for a request in its trial.
-
-    What counts for the circuit is the outcome of the attempt around.
-    """
-    if is_held(ctx, breaker):
-        return None
-    # Its listeners are part of the attempt.
-    holdings_of(ctx)
-    return breaker
+        patience = self._wait_for_ready
+        wait = "" if patience is None else f", wait_for_ready={patience!r}"
+        return f"{type(self).__name__}({settings}{wait})"
 
 
 async def _returned(ctx: ClientRequestContext, result: Result, limit: int) -> Content:
@@ -309,11 +356,17 @@ class CircuitBreakerClient(CommonCircuitBreakerClient[HttpClient], PerKeyDecorat
 
 
 def breaker_per_other_host(
-    factory: CircuitBreakerFactory, strategy: CircuitBreakerStrategy, *, enforce: bool
+    factory: CircuitBreakerFactory,
+    strategy: CircuitBreakerStrategy,
+    *,
+    enforce: bool,
+    wait_for_ready: float | None = None,
 ) -> Decorator:
     """Return a decorator with a circuit breaker per host, but none for endpoints.
 
     A group leaves those alone that fail; a breaker would refuse what it has chosen.
     """
     others = circuit_breakers_per("host outside of the group", other_host_key, factory)
-    return CircuitBreakerClient._decorator(others, strategy, None, enforce=enforce)
+    return CircuitBreakerClient._decorator(
+        others, strategy, None, enforce=enforce, wait_for_ready=wait_for_ready
+    )

@@ -1,10 +1,12 @@
-"""Report an outcome to a circuit breaker, and when a failure was."""
+"""Report an outcome to a circuit breaker, and when and how slow a failure was."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from .._call.rounds import FailedAttempt
+from .._call.server_work import is_slow
 
 if TYPE_CHECKING:
     from .._call.call import Context
@@ -33,8 +35,10 @@ def count(
     elif verdict is None:
         breaker.on_ignored(permit)
     else:
-        breaker._reported = FailedAttempt.of(ctx.call, ctx.record, cause)
+        call, record = ctx.call, ctx.record
+        breaker._reported = FailedAttempt.of(call, record, cause)
+        breaker._is_slow = partial(is_slow, call, record, cause)
         try:
             breaker.on_failure(permit)
         finally:
-            breaker._reported = None
+            breaker._reported = breaker._is_slow = None

@@ -58,6 +58,7 @@ class PerKeyDecorators(ABC):
         *,
         fallback: Fallback | None = None,
         enforce: bool = True,
+        wait_for_ready: float | None = None,
     ) -> Decorator:
         """Return a decorator with a circuit breaker for each host and port.
 
@@ -70,6 +71,7 @@ class PerKeyDecorators(ABC):
             strategy: As for :meth:`CircuitBreakerClient.new_decorator`.
             fallback: As for :meth:`CircuitBreakerClient.new_decorator`.
             enforce: As for :meth:`CircuitBreakerClient.new_decorator`.
+            wait_for_ready: As for :meth:`CircuitBreakerClient.new_decorator`.
 
         Returns:
             The decorator.
@@ -86,6 +88,7 @@ class PerKeyDecorators(ABC):
             strategy,
             fallback,
             enforce=enforce,
+            wait_for_ready=wait_for_ready,
         )
 
     @classmethod
@@ -97,6 +100,7 @@ class PerKeyDecorators(ABC):
         *,
         fallback: Fallback | None = None,
         enforce: bool = True,
+        wait_for_ready: float | None = None,
     ) -> Decorator:
         """Return a decorator with a circuit breaker for each method.
 
@@ -105,7 +109,13 @@ class PerKeyDecorators(ABC):
         >>> decorator = CircuitBreakerClient.new_per_method_decorator()
         """
         per_key = circuit_breakers_per("method", method_key, factory)
-        return cls._decorator(per_key, strategy, fallback, enforce=enforce)
+        return cls._decorator(
+            per_key,
+            strategy,
+            fallback,
+            enforce=enforce,
+            wait_for_ready=wait_for_ready,
+        )
 
     @classmethod
     @unqualified
@@ -116,6 +126,7 @@ class PerKeyDecorators(ABC):
         *,
         fallback: Fallback | None = None,
         enforce: bool = True,
+        wait_for_ready: float | None = None,
     ) -> Decorator:
         """Return a decorator with a circuit breaker for each host, port and method.
 
@@ -124,7 +135,13 @@ class PerKeyDecorators(ABC):
         >>> decorator = CircuitBreakerClient.new_per_host_and_method_decorator()
         """
         per_key = circuit_breakers_per("host and method", host_and_method_key, factory)
-        return cls._decorator(per_key, strategy, fallback, enforce=enforce)
+        return cls._decorator(
+            per_key,
+            strategy,
+            fallback,
+            enforce=enforce,
+            wait_for_ready=wait_for_ready,
+        )
 
     @classmethod
     @unqualified
@@ -135,6 +152,7 @@ class PerKeyDecorators(ABC):
         *,
         fallback: Fallback | None = None,
         enforce: bool = True,
+        wait_for_ready: float | None = None,
     ) -> Decorator:
         """Return a decorator with a circuit breaker for each host, port and path.
 
@@ -148,7 +166,13 @@ class PerKeyDecorators(ABC):
         >>> decorator = CircuitBreakerClient.new_per_path_decorator()
         """
         per_key = circuit_breakers_per("host and path", host_and_path_key, factory)
-        return cls._decorator(per_key, strategy, fallback, enforce=enforce)
+        return cls._decorator(
+            per_key,
+            strategy,
+            fallback,
+            enforce=enforce,
+            wait_for_ready=wait_for_ready,
+        )
 
     @classmethod
     @abstractmethod
@@ -159,5 +183,6 @@ class PerKeyDecorators(ABC):
         fallback: Fallback | None,
         *,
         enforce: bool = True,
+        wait_for_ready: float | None = None,
     ) -> Decorator:
         """Return a decorator that asks *circuit_breakers*."""

@@ -73,6 +73,17 @@ class State:
     open_window: float | None = None
     """The seconds of the last open window since then; None before the first."""
 
+    was_slow: bool = False
+    """In OPEN and HALF_OPEN: whether the server took long for the last failure."""
+
+    @property
+    def may_be_waited_for(self) -> bool:
+        """Whether a trial will come, and requests that wait are no load till then.
+
+        A server that is busy is to have none of those that it lets wait.
+        """
+        return self.trial_at is not None and not self.was_slow
+
     def is_after(self, permit: CircuitPermit | None) -> bool:
         """Say whether a permit was given in an earlier state."""
         if permit is None:
@@ -94,7 +105,9 @@ class State:
             return replace(self, passed=passed)
         return replace(self, passed=passed, permit=None, trial_at=now)
 
-    def followed_by(self, circuit: CircuitState, trial_at: float) -> State:
+    def followed_by(
+        self, circuit: CircuitState, trial_at: float, *, was_slow: bool
+    ) -> State:
         """Return the next state, in which nothing goes out but trials, if these do."""
         return State(
             circuit,
@@ -102,6 +115,7 @@ class State:
             trial_at=None if circuit is CircuitState.FORCED_OPEN else trial_at,
             failed=self.failed,
             open_window=self.open_window,
+            was_slow=was_slow,
         )
 
     def has_counted(self, permit: CircuitPermit | None) -> bool:

@@ -66,6 +66,7 @@ DelaySource: TypeAlias = Literal[
     "backoff",
     "retry_after",
     "rate_limit",
+    "circuit_breaker",
     "endpoint",
     "next_endpoint",
     "stale_connection",

@@ -188,9 +188,9 @@ def begin_after_wait(
     call: Call,
     record: Record,
     waited: float,
-    source: Literal["rate_limit", "endpoint"] = "rate_limit",
+    source: Literal["rate_limit", "endpoint", "circuit_breaker"] = "rate_limit",
 ) -> None:
-    """Note that a request begins now, after a wait for its turn or its endpoint.
+    """Note that a request begins now, after a wait for its turn, endpoint or circuit.
 
     The wait belongs to the request before, before the first one to the call. A wait
     for a hedge, or for what is sent again within an attempt, belongs to nobody.

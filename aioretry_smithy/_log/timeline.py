@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .._errors import RefusedRequestError, UnprocessedRequestError
 from .connection import long_wait
-from .tree import Headline, Row, aligned_rows, describe_outcome, headline, more_calls
+from .tree import (
+    Headline,
+    Row,
+    aligned_rows,
+    describe_delay,
+    describe_outcome,
+    headline,
+    more_calls,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -147,7 +155,7 @@ def _bars(
     spans = until_next(shown, now, origin)
     bars = []
     if delay is not None:
-        row = Row(wait=f"waited {delay:.3f} s ({log.delay_source})")
+        row = Row(wait=f"waited {describe_delay(log)}")
         # Without attempts the wait is a part of what the call took.
         start = spans[0].start if spans else now
         first = start if shown == attempts else start + delay

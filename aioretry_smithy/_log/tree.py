@@ -142,7 +142,7 @@ def headline(log: LogFacts, attempts: Sequence[LogFacts]) -> Headline:
     if waited:
         parts.append(f", {waited}")
     if log.attempt is None and log.delay is not None:
-        parts.append(f", first waited {log.delay:.3f} s ({log.delay_source})")
+        parts.append(f", first waited {describe_delay(log)}")
     if not attempts and log.endpoint is not None:
         parts.append(f", at {log.endpoint}")
     change = "" if log.attempt else printable(log._described_change())
@@ -319,8 +319,15 @@ def describe_waits(log: LogFacts) -> str:
     elif log.delay_source == "next_endpoint":
         parts.append("then at once to the next endpoint")
     elif log.delay is not None:
-        parts.append(f"then waited {log.delay:.3f} s ({log.delay_source})")
+        parts.append(f"then waited {describe_delay(log)}")
     return ", ".join(parts)
+
+
+def describe_delay(log: LogFacts) -> str:
+    """Say how long a wait was, and what it was for."""
+    if log.delay_source == "circuit_breaker":
+        return f"{log.delay:.3f} s for the circuit"
+    return f"{log.delay:.3f} s ({log.delay_source})"
 
 
 def to_dict(log: LogFacts) -> dict[str, object]:

@@ -343,6 +343,7 @@ _WAITS: Final = {
     "backoff": "waiting for the backoff",
     "retry_after": "waiting for Retry-After",
     "rate_limit": "waiting for a rate limit",
+    "circuit_breaker": "waiting for an open circuit",
     "endpoint": "waiting for an endpoint",
 }
 

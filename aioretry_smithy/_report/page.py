@@ -99,6 +99,7 @@ _SWATCHES: Final[Mapping[str, tuple[str, str]]] = {
     "backoff": COLOURS[OutcomeKind.CANCELLED][1:],
     "retry_after": ("#bc4c00", "#f0883e"),
     "rate_limit": ("#bf3989", "#f778ba"),
+    "circuit_breaker": ("#5e3c99", "#b2abd2"),
 }
 
 

@@ -236,9 +236,9 @@ BODY: Final = "body"
 OTHER: Final = "other"
 WAIT: Final = "wait"
 
+_SOURCES: Final = "backoff circuit_breaker endpoint rate_limit retry_after"
 _WAITS: Final[Mapping[str | None, str]] = {
-    source: f"{WAIT} {source}"
-    for source in ("backoff", "endpoint", "rate_limit", "retry_after")
+    source: f"{WAIT} {source}" for source in _SOURCES.split()
 }
 _OTHER_WAIT: Final = f"{WAIT} {OTHER}"
 

@@ -15,7 +15,11 @@ from .._context.context import CallContext
 from .._context.enclosing import begin_call
 from .._context.options import current_options
 from .._context.recording import close_result
-from .._errors import ResponseTimeoutError, UnprocessedRequestError
+from .._errors import (
+    RefusedRequestError,
+    ResponseTimeoutError,
+    UnprocessedRequestError,
+)
 from .._failures.failure import failure_of, judge
 from .._failures.kept_cause import KeptCause
 from .._log.capture import collecting
@@ -143,7 +147,7 @@ async def _fail(call: Call, cause: BaseException) -> None:
     """
     raised = cause
     try:
-        is_ours = isinstance(cause, UnprocessedRequestError)
+        is_ours = isinstance(cause, UnprocessedRequestError | RefusedRequestError)
         if is_ours and failure_of(cause).queue is not None and time_left(call) <= 0:
             cause = _timed_out(call, cause)
         if call.outcome is PENDING:

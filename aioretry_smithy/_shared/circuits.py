@@ -70,6 +70,7 @@ class _News:
             "name": breaker.name,
             "state": state,
             "failed": breaker._state.failed,
+            "slow": breaker._state.was_slow,
             "opening": self.opening,
         }
         self._text = json.dumps(news)
@@ -267,6 +268,7 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
             news = json.loads(data)
             process, name = str(news["process"]), news["name"]
             state, failed = CircuitState(news["state"]), news.get("failed")
+            was_slow = news.get("slow") is True
         except (KeyError, TypeError, ValueError):
             return  # an answer to a ping, or a foreign message
         # Older versions tell of each opening once, and do not number them.
@@ -280,7 +282,7 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
         self._is_following = True
         try:
             for breaker in known:
-                self._follow(breaker, process, state, _count_of(failed))
+                self._follow(breaker, process, state, _count_of(failed), was_slow)
         finally:
             self._is_following = False
 
@@ -294,11 +296,17 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
                     del self._unheard[breaker]
 
     def _follow(
-        self, breaker: CircuitBreaker, process: str, state: CircuitState, failed: int
+        self,
+        breaker: CircuitBreaker,
+        process: str,
+        state: CircuitState,
+        failed: int,
+        was_slow: bool,
     ) -> None:
         """Do as another process did, or go on with the present round.
 
-        That was after so many generations of trials that have *failed* there.
+        That was after so many generations of trials that have *failed* there, of which
+        the last one may have taken the server long.
         """
         last, now = self._rounds[breaker], loop_time()
         is_open = breaker.state is CircuitState.OPEN
@@ -308,26 +316,29 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
                 breaker.enter_state(state)
         elif state is CircuitState.HALF_OPEN:
             if breaker.state in _REFUSING:
-                self._begin_round(breaker, now, failed, process)
+                was_slow = breaker._state.was_slow
+                self._begin_round(breaker, now, failed, was_slow, process)
         elif last is not None and now < last.until and last.tried_by != process:
             # The news of that process is older than the round here.
             if is_open:
-                breaker._enter(CircuitState.OPEN, last.until - now)
+                was_slow = breaker._state.was_slow
+                breaker._enter(CircuitState.OPEN, last.until - now, was_slow=was_slow)
         elif is_open or _is_shaky(breaker):
-            self._begin_round(breaker, now, failed)
+            self._begin_round(breaker, now, failed, was_slow)
 
     def _begin_round(
         self,
         breaker: CircuitBreaker,
         now: float,
         failed: int,
+        was_slow: bool,
         tried_by: str | None = None,
     ) -> None:
         wait = breaker._settings.trial_request_interval * self._random()
         seconds = next_open_window(breaker, failed) + wait
         self._rounds[breaker] = _Round(now + seconds, tried_by)
         if breaker.state is not CircuitState.HALF_OPEN:
-            breaker._enter(CircuitState.OPEN, seconds)
+            breaker._enter(CircuitState.OPEN, seconds, was_slow=was_slow)
 
 
 def _count_of(failed: object) -> int:

@@ -410,6 +410,9 @@ def rules() -> None:
     )
     patient.update(circuit_open_window=5.0, minimum_request_threshold=20)
     patient.update(consecutive_failures=None)
+    CircuitBreakerClient.new_decorator(patient, wait_for_ready=5.0)
+    CircuitBreakerClient.new_per_path_decorator(wait_for_ready=None)
+    CircuitBreakerRpcClient.new_decorator(patient, wait_for_ready=5)
     CircuitBreaker(consecutive_failures=5).update(consecutive_failures=7)
 
 
