@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .._failures.any_headers import NO_HEADERS
 from .response_facts import sent_headers_of
 
 if TYPE_CHECKING:
@@ -70,6 +69,7 @@ class Answered(Outcome):
     Args:
         ended: When the headers came.
         response: The response.
+        headers: Its headers.
         length: Bytes of the body, where that is all here.
     """
 
@@ -79,18 +79,18 @@ class Answered(Outcome):
         self,
         ended: float,
         response: aiohttp.ClientResponse,
+        headers: Mapping[str, str],
         length: int | None = None,
     ) -> None:
         self.ended = ended
         self.status = response.status
+        self.headers = headers
         try:
             self.reason = response.reason
-            self.headers = response.headers
             hops = response.history
             self.sent_headers = (hops[0] if hops else response).request_info.headers
         except AttributeError:
             self.reason = getattr(response, "reason", None)
-            self.headers = getattr(response, "headers", NO_HEADERS)
             self.sent_headers = sent_headers_of(response)
         self.length = length
         self.body_ended = None if length is None else ended

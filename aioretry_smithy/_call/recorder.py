@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from .._errors import ResponseTimeoutError
 from .._failures.failure import judge
 from .._failures.kept_cause import LOG_KEY, KeptCause, drop_frames
-from .outcome import Answered, Ended
+from .outcome import Ended
 from .record import Race
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import aiohttp
     from multidict import CIMultiDict
 
     from .call import Call, Context, Exchange
@@ -43,19 +42,6 @@ def attach(call: Call, source: object) -> None:
 def attached_to(source: object) -> Any:
     """Return the call attached to *source*, or None."""
     return getattr(source, "__dict__", {}).get(LOG_KEY)
-
-
-def record_answer(
-    call: Call,
-    record: Record,
-    response: aiohttp.ClientResponse,
-    length: int | None = None,
-) -> Outcome:
-    """Record that *response* arrived, with *length* bytes where that was all."""
-    record.outcome = outcome = Answered(call.loop.time(), response, length)
-    if length is not None and call.waiters:
-        call.wake()
-    return outcome
 
 
 def record_return(call: Call, record: Record) -> None:

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 
 from .._call.call import Exchange
-from .._call.outcome import PENDING
+from .._call.outcome import PENDING, Answered
 from .._call.recorder import (
     note_length,
-    record_answer,
     record_end_of_body,
     record_failure,
     record_return,
     with_outcome,
 )
-from .._call.response_facts import arrived_of
+from .._call.response_facts import arrived_of, connection_of, content_of
 from .._failures.any_headers import NO_HEADERS
 from .._meant import is_ours
 from .body_watch import fail_body, unwatch_body
@@ -136,11 +135,29 @@ def record_http(
         and (headers is not NO_HEADERS or outcome.status == response.status)
     ):
         return False
-    connection = getattr(response, "connection", None)
+    try:
+        connection, content = response.connection, response.content
+    except AttributeError:
+        connection, content = connection_of(response), content_of(response)
     if connection is None or response.status == _SWITCHING_PROTOCOLS:
-        record_answer(call, record, response, arrived_of(response))
+        is_usual = type(content) is aiohttp.StreamReader
+        arrived = content.total_bytes if is_usual else arrived_of(response)
+        record.outcome = Answered(call.loop.time(), response, headers, arrived)
+        if call.waiters:
+            call.wake()
         return connection is not None
-    content, outcome = response.content, record_answer(call, record, response)
+    record.outcome = outcome = Answered(call.loop.time(), response, headers)
+    _record_end(call, outcome, content, connection)
+    return True
+
+
+def _record_end(
+    call: Call,
+    outcome: Outcome,
+    content: aiohttp.StreamReader,
+    connection: aiohttp.connector.Connection,
+) -> None:
+    """Record the end of a body, once it has come over its connection."""
 
     def end_body() -> None:
         # A decorator may send twice, and end the first response after the second.
@@ -154,7 +171,6 @@ def record_http(
         unwatch_body(content)
 
     connection.add_callback(end_body)
-    return True
 
 
 def _is_of_client(coroutine: Any) -> bool:

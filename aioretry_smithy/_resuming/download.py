@@ -91,7 +91,8 @@ class Download:
         self._is_over = self.is_whole = self._has_broken = False
         self._start = self._taken = version.start
         part = self._call.outcome
-        self._whole = Answered(part.ended or self._call.loop.time(), response)
+        ended = part.ended or self._call.loop.time()
+        self._whole = Answered(ended, response, response.headers)
         self._whole.is_injected, self._whole.preview = part.is_injected, part.preview
         self._whole.is_unwanted, self._whole.part = part.is_unwanted, part
         self._stop_reason = self._call.stop_reason

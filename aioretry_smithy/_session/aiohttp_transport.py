@@ -111,7 +111,7 @@ class AiohttpTransport(Transport):
                 except BaseException as failure:
                     cause = failure
                 else:
-                    answered(ctx, record, response)
+                    answered(ctx, call, record, response)
                     return response
         finally:
             # Their tracebacks have this frame: no cycle.
@@ -121,16 +121,20 @@ class AiohttpTransport(Transport):
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> Awaitable[aiohttp.ClientResponse]:
         """Begin to send the request."""
+        call = ctx.call
         try:
-            session = ctx.call.session or self.session()
+            session = call.session or self.session()
             if session is None:
                 refuse_as_closed()
-            arguments = self._prepared(ctx, request, session)
+            arguments = self._prepared(ctx, call, request, session)
+            has_body = not _ONCE.isdisjoint(arguments)
+            if has_body:
+                arguments = self._with_body(call, request, session, arguments)
         except BaseException as cause:
             refused(ctx, cause)
             raise
         options = current_options()
-        if options is not None or not _ONCE.isdisjoint(arguments):
+        if has_body or options is not None:
             return self._sending(ctx, request, session, arguments, options)
         if self.replaced is not None:
             return self.replaced(request.spelling, request.target, **arguments)
@@ -139,10 +143,14 @@ class AiohttpTransport(Transport):
         return kind._request(session, request.spelling, request.target, **arguments)
 
     def _prepared(
-        self, ctx: ClientRequestContext, request: HttpRequest, session: ClientSession
+        self,
+        ctx: ClientRequestContext,
+        call: Call,
+        request: HttpRequest,
+        session: ClientSession,
     ) -> Arguments:
-        """Return the arguments to send a request with, right now."""
-        call, record = ctx.call, ctx.record
+        """Return the arguments to send a request with right now, but for its body."""
+        record = ctx.record
         if request is not ctx.request or record.sent_request is not None:
             note_request(ctx, request)
         headers = session._default_headers
@@ -151,11 +159,9 @@ class AiohttpTransport(Transport):
         arguments = request.arguments
         if request.given is not arguments:
             arguments = _arguments(call, request)
-        timeout = self.timeouts.of(ctx, request, session)
+        timeout = self.timeouts.of(call, record, request, session, ctx.timeout)
         if timeout is not None:
             arguments = {**arguments, "timeout": timeout}
-        if not _ONCE.isdisjoint(arguments):
-            arguments = self._with_body(call, request, session, arguments)
         if request.route is not None:
             arguments = with_route(request, request.route, session, arguments)
         if call.resources is not None and call.resources.bound_headers:

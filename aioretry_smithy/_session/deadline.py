@@ -13,7 +13,7 @@ from .._errors import AttemptTimeoutError, ResponseTimeoutError
 
 if TYPE_CHECKING:
     from .._call.call import Call
-    from .._context.context import ClientRequestContext
+    from .._call.record import Record
     from .._context.options import Options
     from .._request.copied_arguments import Arguments
     from .._request.request import HttpRequest
@@ -80,14 +80,26 @@ class AttemptTimeouts:
         self._last: tuple[object, float, ClientTimeout | None] = (None, 0.0, None)
 
     def of(
-        self, ctx: ClientRequestContext, request: HttpRequest, session: ClientSession
+        self,
+        call: Call,
+        record: Record,
+        request: HttpRequest,
+        session: ClientSession,
+        whole: float | None,
     ) -> ClientTimeout | None:
         """Return the timeout to pass to aiohttp, or None if its own is right.
+
+        Args:
+            call: The call.
+            record: That of the attempt.
+            request: What is sent.
+            session: The session.
+            whole: Seconds that the whole attempt may take; None for no limit.
 
         Raises:
             ResponseTimeoutError: There is no time left.
         """
-        call, record, arguments = ctx.call, ctx.record, request.arguments
+        arguments = request.arguments
         is_as_called = arguments is call.request.arguments
         if (
             is_as_called
@@ -101,7 +113,7 @@ class AttemptTimeouts:
             timeout = _as_timeout(arguments["timeout"], session)
             if not isinstance(timeout.total, _NUMBER_OR_NONE):
                 return None  # aiohttp reports the caller's value
-        limit, whole = call.time_of(record), ctx.timeout
+        limit = call.time_of(record)
         if whole is not None and limit <= whole <= limit + _AT_ONCE:
             limit = whole
         if not is_as_called and _is_replaced(call, request):

@@ -50,7 +50,7 @@ class Transport(ForOneKind):
         A body that is wanted within the attempt is read as the last step, so that all
         clients further out hear how it ended.
         """
-        record = ctx.record
+        call, record = ctx.call, ctx.record
         if record.route is not None and request.route is None:
             request = _on_its_route(record.route, request)
         response: Result = None
@@ -61,14 +61,14 @@ class Transport(ForOneKind):
             # Dealt with outside of this block, it is the context of no other error.
             failure = cause
         else:
-            answered(ctx, record, response)
+            answered(ctx, call, record, response)
         if failure is not None:
             try:
                 response = await self.failed(ctx, request, failure)
             finally:
                 # Its traceback has this frame: no cycle.
                 del failure
-        if ctx.call.reads_whole_bodies:
+        if call.reads_whole_bodies:
             await read_whole(ctx, response)
         return response  # type: ignore[no-any-return]
 
@@ -94,12 +94,15 @@ class Transport(ForOneKind):
 
 
 def answered(
-    ctx: ClientRequestContext, record: Record, response: aiohttp.ClientResponse
+    ctx: ClientRequestContext,
+    call: Call,
+    record: Record,
+    response: aiohttp.ClientResponse,
 ) -> None:
     """Record the response, and watch its body."""
     record.was_sent = True
-    if record_http(ctx.call, record, response):
-        ctx.call.own_resources().track(response, ctx)
+    if record_http(call, record, response):
+        call.own_resources().track(response, ctx)
         watch_body(ctx, record, response)
 
 

@@ -6,10 +6,19 @@ import asyncio
 
 import aiohttp
 import pytest
-from calls import REQUEST, begin, call_of, function, note_delay, race, record_of
+from calls import (
+    REQUEST,
+    begin,
+    begin_body,
+    call_of,
+    end,
+    function,
+    note_delay,
+    race,
+    record_of,
+)
 from multidict import CIMultiDict
 
-from aioretry_smithy import new_response
 from aioretry_smithy._call.recorder import (
     begin_after_wait,
     cause_of,
@@ -18,7 +27,6 @@ from aioretry_smithy._call.recorder import (
     note_defaults,
     note_length,
     note_request,
-    record_answer,
     record_end_of_body,
     record_failed_body,
     record_failure,
@@ -29,21 +37,18 @@ from aioretry_smithy._call.recorder import (
 )
 
 
-def answered(call, record, length=None):
-    """Let a response arrive, and return what is known of it."""
-    response = new_response(REQUEST)
-    record_answer(call, record, response, length)
-    return record.outcome
+def answered(call):
+    """Let a response arrive whose body is to come, and return what is known of it."""
+    begin_body(call)
+    return call.outcome
 
 
 ENDS = {
-    "answer": lambda call: answered(call, call, length=0),
+    "answer": lambda call: end(call, 200),
     "return": lambda call: record_return(call, call),
     "failure": lambda call: record_failure(call, call, OSError()),
-    "body": lambda call: record_end_of_body(call, answered(call, call)),
-    "failed body": lambda call: record_failed_body(
-        call, answered(call, call), OSError()
-    ),
+    "body": lambda call: record_end_of_body(call, answered(call)),
+    "failed body": lambda call: record_failed_body(call, answered(call), OSError()),
     "call": end_call,
 }
 
@@ -63,7 +68,7 @@ async def test_headers_of_a_response_wake_nobody():
     """Its body is still to come."""
     call = call_of(begin())
     call.waiters = (pytest.fail,)
-    outcome = answered(call, call)
+    outcome = answered(call)
 
     assert (0.0, None) == (outcome.ended, outcome.body_ended)
 
@@ -71,7 +76,7 @@ async def test_headers_of_a_response_wake_nobody():
 async def test_body_ends_once():
     """A failure after its end is none, and what comes twice keeps its time."""
     call = call_of(begin())
-    outcome = answered(call, call)
+    outcome = answered(call)
     note_length(outcome, 5)
     note_length(outcome, 7)
     record_end_of_body(call, outcome)
@@ -85,8 +90,8 @@ async def test_body_ends_once():
 async def test_body_of_a_response_that_was_replaced_fails_unseen():
     """A decorator has sent once more, and that is the outcome."""
     call = call_of(begin())
-    first = answered(call, call)
-    second = answered(call, call)
+    first = answered(call)
+    second = answered(call)
 
     assert not record_failed_body(call, first, OSError())
     assert second.body_ended is None
@@ -116,7 +121,7 @@ async def test_function_that_returns_after_a_failure_has_succeeded():
 async def test_settled_record_stays_as_it_is(write):
     """What was left running has no say in what was handed on."""
     call = call_of(begin())
-    outcome = answered(call, call)
+    outcome = answered(call)
     call.is_settled = True
     write(call)
 
@@ -128,7 +133,7 @@ async def test_injected_is_what_has_an_outcome():
     call = call_of(begin())
     record_injected(call)
     before = call.outcome.is_injected
-    outcome = answered(call, call)
+    outcome = answered(call)
     record_injected(call)
 
     assert (False, True) == (before, outcome.is_injected)
@@ -282,9 +287,10 @@ async def test_call_that_is_over_keeps_nothing_of_the_caller_s():
 
 async def test_request_under_way_is_recorded_after_its_call():
     """One without an outcome is not settled with the call."""
-    call = call_of(begin())
-    ended, going_on = call.begin_request(REQUEST), call.begin_request(REQUEST)
-    answered(call, ended)
+    ctx = begin()
+    call, attempt = call_of(ctx), ctx.derive(REQUEST)
+    ended, going_on = record_of(attempt)[1], call.begin_request(REQUEST)
+    begin_body(attempt)
     end_call(call)
     record_failure(call, going_on, cause := aiohttp.ClientError())
 

@@ -25,7 +25,6 @@ from aioretry_smithy import (
     new_response,
     unwrap,
 )
-from aioretry_smithy._call import recorder
 from aioretry_smithy._call.outcome import Answered, Ended
 from aioretry_smithy._context.client import OutcomeRecorder, chain_of, find_client
 from aioretry_smithy.testing import ScriptedTransport
@@ -328,15 +327,15 @@ async def test_each_outcome_is_recorded_once(monkeypatch, answers, expected):
     """The transport says what came back; our decorators repeat nothing."""
     written = []
 
-    def noting(kind, word):
+    def noting(made, word):
         def noted(*arguments):
             written.append(word)
-            return kind(*arguments)
+            return made(*arguments)
 
         return noted
 
-    monkeypatch.setattr(recorder, "Answered", noting(Answered, "response"))
-    monkeypatch.setattr(recorder, "Ended", noting(Ended, "failure"))
+    for kind, word in (Answered, "response"), (Ended, "failure"):
+        monkeypatch.setattr(kind, "__init__", noting(kind.__init__, word))
     async with session(answers, *OURS) as client:
         with suppress(aiohttp.InvalidURL):
             await client.get("http://example.com/")

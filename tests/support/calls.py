@@ -22,6 +22,7 @@ from aioretry_smithy._body_text import BodyHead
 from aioretry_smithy._call import recorder
 from aioretry_smithy._call.connection_timings import ConnectionTimes
 from aioretry_smithy._call.defaults import CallDefaults
+from aioretry_smithy._call.outcome import Answered
 from aioretry_smithy._call.record import Race
 from aioretry_smithy._call.upload import Upload
 from aioretry_smithy._context.body_watch import fail_body
@@ -158,7 +159,7 @@ def begin_body(ctx: ClientRequestContext, outcome: Any = 200, **options: Any) ->
     call, record = ctx.call, ctx.record
     record.was_sent = True
     response = _response(ctx, outcome, options)
-    recorder.record_answer(call, record, response)
+    record.outcome = Answered(call.loop.time(), response, response.headers)
 
 
 def end_body(
