@@ -7,11 +7,11 @@ import pytest
 from breaker_diary import Diary
 from chains import URL, after, now, pass_on, retrying, session
 from restarting_server import RestartingServer
+from waits_at_circuits import breaker_of, end_of, waiting_at
 
 from aioretry_smithy import (
     AttemptTimeoutError,
     Backoff,
-    CircuitBreaker,
     CircuitBreakerClient,
     CircuitState,
     FailFastError,
@@ -23,28 +23,6 @@ from aioretry_smithy import (
 )
 
 CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
-
-
-def breaker_of(window=1.0, **settings):
-    """Make a circuit breaker that opens at the first failure."""
-    settings = {"consecutive_failures": 1, "circuit_open_window": window} | settings
-    return CircuitBreaker("orders", **settings)
-
-
-def waiting_at(breaker, seconds=5.0, **settings):
-    return CircuitBreakerClient.new_decorator(
-        breaker, wait_for_ready=seconds, **settings
-    )
-
-
-async def end_of(client, at=0.0, **options):
-    """Make a call at a time; return its end and what it brought."""
-    await asyncio.sleep(at - now())
-    try:
-        async with client.get(URL, **options) as response:
-            return round(now(), 3), response.status
-    except (aiohttp.ClientError, OSError) as error:
-        return round(now(), 3), type(error)
 
 
 async def ends_at(client, *times):

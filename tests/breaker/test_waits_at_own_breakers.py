@@ -1,0 +1,182 @@
+"""Requests that wait at circuit breakers, strategies and listeners of users' own."""
+
+import asyncio
+
+from chains import session
+from restarting_server import RestartingServer
+from waits_at_circuits import breaker_of, end_of, waiting_at
+
+from aioretry_smithy import (
+    CircuitBreaker,
+    CircuitBreakerListener,
+    CircuitBreakerStrategy,
+    CircuitState,
+    FailFastError,
+)
+
+CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
+
+
+class Own(CircuitBreaker):
+    """A user's own, which notes what is asked and told."""
+
+    def __init__(self, *given, **settings):
+        self.notes = []
+        super().__init__(*given, **settings)
+
+    def try_request(self):
+        permit = super().try_request()
+        self.notes.append(("asked", permit is not None))
+        return permit
+
+    def on_success(self, permit=None):
+        self.notes.append("success")
+        super().on_success(permit)
+
+    def on_ignored(self, permit):
+        self.notes.append("ignored")
+        super().on_ignored(permit)
+
+    def enter_state(self, state):
+        self.notes.append(state.value)
+        super().enter_state(state)
+
+
+class Stingy(CircuitBreaker):
+    """A user's own, which gives no permit while it does not want to."""
+
+    wants = True
+
+    def try_request(self):
+        return super().try_request() if self.wants else None
+
+
+class Broken(CircuitBreaker):
+    """A user's own, which raises."""
+
+    is_broken = False
+
+    def try_request(self):
+        if self.is_broken:
+            raise ZeroDivisionError
+        return super().try_request()
+
+
+class TestSubclass:
+    """A circuit breaker of a user's own."""
+
+    async def test_its_methods_are_asked(self):
+        """Once for each request that goes."""
+        server = RestartingServer(0.5)
+        breaker = breaker_of(kind=Own)
+        async with session(server.transport(), waiting_at(breaker)) as client:
+            await end_of(client)
+            await asyncio.gather(end_of(client, 0.1), end_of(client, 0.2))
+
+        yes = "asked", True
+        assert [yes, "open", yes, "success", "closed", yes, "success"] == breaker.notes
+
+    async def test_one_that_refuses_sends_them_away(self):
+        """When their turn has come."""
+        server = RestartingServer(0.5)
+        breaker = breaker_of(kind=Stingy)
+        async with session(server.transport(), waiting_at(breaker)) as client:
+            await end_of(client)
+            breaker.wants = False
+            ends = await asyncio.gather(end_of(client, 0.1), end_of(client, 0.2))
+
+        assert [(1.0, FailFastError)] * 2 == ends
+
+    async def test_what_it_raises_goes_to_the_caller(self):
+        """The others are asked for in their turn."""
+        server = RestartingServer(0.5)
+        breaker = breaker_of(kind=Broken)
+        async with session(server.transport(), waiting_at(breaker)) as client:
+            await end_of(client)
+            waiting = asyncio.ensure_future(
+                asyncio.gather(
+                    end_of(client, 0.1), end_of(client, 0.2), return_exceptions=True
+                )
+            )
+            await asyncio.sleep(0.5)
+            breaker.is_broken = True
+            ends = await waiting
+
+        assert [ZeroDivisionError] * 2 == [type(each) for each in ends]
+
+    async def test_a_clock_of_its_own_is_looked_at(self):
+        """It may stand still, and go on at any speed."""
+        hands = [0.0]
+        server = RestartingServer(0.5)
+        breaker = breaker_of(clock=lambda: hands[0])
+        async with session(server.transport(), waiting_at(breaker, 60.0)) as client:
+            await end_of(client)
+            waiting = asyncio.ensure_future(end_of(client, 0.1))
+            await asyncio.sleep(2.5)
+            hands[0] = 0.9
+            await asyncio.sleep(1.0)
+            hands[0] = 1.0
+            end, status = await waiting
+
+        assert 200 == status
+        assert 3.5 <= end <= 3.6
+
+
+class TestListeners:
+    """Listeners hear of states, and of what is refused."""
+
+    async def test_one_that_closes_the_circuit_lets_all_go(self):
+        """From within the event."""
+
+        class Hasty(CircuitBreakerListener):
+            def on_state_changed(self, circuit_breaker, state):
+                if state is HALF_OPEN:
+                    circuit_breaker.enter_state(CLOSED)
+
+        server = RestartingServer(0.5)
+        breaker = breaker_of(listeners=[Hasty()])
+        async with session(server.transport(), waiting_at(breaker)) as client:
+            await end_of(client)
+            ends = await asyncio.gather(*(end_of(client, 0.1) for _ in range(3)))
+
+        assert [(1.0, 200)] * 3 == ends
+
+    async def test_what_one_sends_is_part_of_the_trial(self):
+        """Though the timer of another has made the request the trial."""
+        sent = []
+
+        class Caller(CircuitBreakerListener):
+            def on_state_changed(self, circuit_breaker, state):
+                if state is HALF_OPEN:
+                    sent.append(asyncio.ensure_future(end_of(client)))
+
+        server = RestartingServer(0.5, answers_in=0.25)
+        breaker = breaker_of(listeners=[Caller()])
+        async with session(server.transport(), waiting_at(breaker, 2.0)) as client:
+            await end_of(client)
+            first = asyncio.ensure_future(end_of(client, 0.1))
+            second = asyncio.ensure_future(end_of(client, 0.2))
+            await asyncio.sleep(0.5)
+            first.cancel()
+
+            assert (1.25, 200) == await second
+            assert [(1.25, 200)] == [await each for each in sent]
+
+
+class Unsure(CircuitBreakerStrategy):
+    """A user's own, which takes its time and does not know."""
+
+    async def should_report_as_success(self, ctx, cause):
+        await asyncio.sleep(0.25)
+        return None if ctx.log.response_status == 204 else cause is None
+
+
+async def test_a_trial_that_a_strategy_does_not_count_hands_it_on():
+    """At once, after all its time."""
+    breaker = breaker_of()
+    decorator = waiting_at(breaker, strategy=Unsure())
+    async with session([204, 204, 200, 200, 200], decorator) as client:
+        breaker.on_failure()
+        ends = await asyncio.gather(*(end_of(client) for _ in range(5)))
+
+    assert [(1.25, 204), (1.5, 204), (1.75, 200), (2.0, 200), (2.0, 200)] == ends
