@@ -11,6 +11,7 @@ from aioretry_smithy import (
     CircuitBreakerRpcClient,
     CircuitState,
     FailFastError,
+    RefreshingClient,
     RequestLog,
     ResponseTimeoutError,
     RetryingRpcClient,
@@ -20,6 +21,9 @@ from aioretry_smithy import (
 )
 
 CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
+
+
+BASE = "http://localhost"
 
 
 class TestInside:
@@ -64,6 +68,49 @@ class TestInside:
             breaker.on_failure()
 
             assert (1.5, 200) == await end_of(outer)
+
+    async def test_a_fetch_that_waits_rides_on_the_trial_that_waits_for_it(self):
+        """Or each would wait for the other."""
+        breaker = breaker_of()
+
+        async def fetch():
+            async with second.get(f"{URL}/token") as response:
+                return str(response.status)
+
+        refreshing = RefreshingClient.new_decorator(fetch)
+        first = session([200] * 9, refreshing, base_url=BASE)
+        chain = refreshing, waiting_at(breaker, 60.0)
+        second = session([200] * 9, *chain, base_url=BASE)
+        async with first, second:
+            breaker.on_failure()
+            trial = asyncio.ensure_future(end_of(second, 0.2))
+            other = asyncio.ensure_future(end_of(first, 0.5))
+
+            assert [(1.0, 200)] * 2 == await asyncio.gather(trial, other)
+        assert (CircuitState.CLOSED, None) == (breaker.state, breaker._line)
+
+    @pytest.mark.parametrize("turns", range(8))
+    async def test_a_fetch_that_is_given_up_hands_the_trial_on(self, turns):
+        """Whether it was made the trial by then or not."""
+        breaker = breaker_of(trial_request_interval=1000.0)
+
+        async def fetch():
+            async with second.get(f"{URL}/token") as response:
+                return str(response.status)
+
+        refreshing = RefreshingClient.new_decorator(fetch)
+        first = session([200] * 9, refreshing, base_url=BASE)
+        second = session([200] * 9, waiting_at(breaker, 60.0))
+        async with first, second:
+            breaker.on_failure()
+            given_up = asyncio.ensure_future(end_of(first, 0.2))
+            other = asyncio.ensure_future(end_of(second, 0.5))
+            await asyncio.sleep(1.0)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            given_up.cancel()
+
+            assert (1.0, 200) == await other
 
 
 class TestFunctions:
