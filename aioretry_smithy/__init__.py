@@ -63,8 +63,7 @@ if _typing.TYPE_CHECKING:
     from ._logging.previews import ContentPreviewingClient
     from ._report.report import Report
     from ._request.endpoint import Endpoint
-    from ._request.request import HttpRequest
-    from ._request.rpc_request import RpcRequest
+    from ._request.request import HttpRequest, RpcRequest
     from ._resuming.client import ResumingClient
     from ._retry.budget import PerHostRetryBudget, RetryBudget, RetryBudgetListener
     from ._retry.client import RetryingClient

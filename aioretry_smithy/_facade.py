@@ -84,7 +84,7 @@ PUBLIC: Final = {
         "RetryingClient": "._retry.client",
         "RetryingRpcClient": "._rpc.clients",
         "RpcClient": "._context.client",
-        "RpcRequest": "._request.rpc_request",
+        "RpcRequest": "._request.request",
         "SessionBuilder": "._session.builder",
         "UnprocessedRequestError": "._errors",
         "capture_logs": "._log.capture",

@@ -46,8 +46,7 @@ if TYPE_CHECKING:
     from ._context.context import ClientRequestContext
     from ._endpoints.listener import Group
     from ._request.endpoint import Endpoint
-    from ._request.request import HttpRequest
-    from ._request.rpc_request import RpcRequest
+    from ._request.request import HttpRequest, RpcRequest
     from ._telemetry.instruments import TrafficInstruments
     from ._telemetry.labels import Subject
 

@@ -11,7 +11,7 @@ from aiohttp import payload
 from aiohttp.multipart import MultipartWriter
 from aiohttp.payload import IOBasePayload, Payload
 
-from .._request.copied_arguments import copy_of_buffer
+from .._request.arguments import copy_of_buffer
 from .async_file import AsyncFilePayload, is_async_file
 from .sent_content import ComparingWriter, SentContent
 

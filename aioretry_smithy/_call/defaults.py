@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
     from .._failures.kept_cause import KeptCause
     from .._masking.mask import Mask
-    from .._request.endpoint import Endpoint
-    from .._request.service import Service
+    from .._request.endpoint import Endpoint, Service
     from .kept_requests import DroppedRequests
     from .kinds import Cut, Holdings
     from .stop_reason import RetryStopReason

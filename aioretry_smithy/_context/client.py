@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from .._call.kinds import Request
     from .._masking.mask import Mask
-    from .._request.request import HttpRequest
-    from .._request.rpc_request import RpcRequest
+    from .._request.request import HttpRequest, RpcRequest
     from .context import ClientRequestContext
 
 

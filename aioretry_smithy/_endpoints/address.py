@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 from aiohttp.client_reqrep import ConnectionKey
 from multidict import CIMultiDict
 
-from .._request.endpoint import origin_key
-from .._request.service import keep
+from .._request.endpoint import keep, origin_key
 
 if TYPE_CHECKING:
     import aiohttp

@@ -18,8 +18,8 @@ from .warn_once import WarnOnce
 if TYPE_CHECKING:
     from yarl import URL
 
+    from .._request.endpoint import Service
     from .._request.request import HttpRequest
-    from .._request.service import Service
     from .roster import Roster
     from .state import EndpointState
 

@@ -9,8 +9,8 @@ from .._context.chain import check_inside
 from .._context.client import DecoratingClient, HttpClient
 from .._context.recording import close_result, record_error
 from .._errors import bad_argument
-from .._request.routed import RoutedRequest
-from .._request.service import ServiceBehind, endpoint_of
+from .._request.endpoint import ServiceBehind, endpoint_of
+from .._request.request import RoutedRequest
 from .choice import give_up
 from .group import EndpointGroup
 from .pin import choose_pinned, wait_for_pinned
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from .._context.client import Decorator
     from .._context.context import ClientRequestContext
+    from .._request.endpoint import Service
     from .._request.request import HttpRequest
-    from .._request.service import Service
     from .choice import Chosen
 
 

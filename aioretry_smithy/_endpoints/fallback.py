@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from .._errors import bad_argument
-from .._request.service import Service
+from .._request.endpoint import Service
 from .._waiting.wait_queue import WaitQueue
 from .choice import Choice
 from .waiting import check_open, empty, too_late

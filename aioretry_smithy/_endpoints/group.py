@@ -15,7 +15,7 @@ from yarl import URL
 from .._context.context import ClientRequestContext
 from .._errors import bad_argument, check_positive, checked_name
 from .._listeners import Listeners
-from .._request.service import Service
+from .._request.endpoint import Service
 from ..smithy.shared import Shared
 from .dns import DnsLookup
 from .errors import EndpointSelectionTimeoutError

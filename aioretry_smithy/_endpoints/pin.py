@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
     from .._context.context import ClientRequestContext
-    from .._request.endpoint import Endpoint
+    from .._request.endpoint import Endpoint, Service
     from .._request.request import HttpRequest
-    from .._request.service import Service
     from .roster import Roster
 
 

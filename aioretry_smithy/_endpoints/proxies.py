@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from .._call.call import Call
+    from .._request.endpoint import Service
     from .._request.request import HttpRequest
-    from .._request.service import Service
 
 # aiohttp cannot use these.
 _UNUSABLE: Final = ("https:", "wss:")

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
     from .._breaker.strategy import CircuitBreakerStrategy
     from .._context.context import ClientRequestContext
-    from .._request.endpoint import Endpoint
+    from .._request.endpoint import Endpoint, Service
     from .._request.request import HttpRequest
-    from .._request.service import Service
     from .discovery import Discovery, Listed
     from .outliers import OutlierDetection
     from .selection import EndpointSelectionStrategy

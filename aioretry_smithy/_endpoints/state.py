@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from .._call.rounds import Rounds
 from .._call.tries import tries_of
-from .._request.endpoint import origin_key
-from .._request.service import joined, keep
+from .._request.endpoint import joined, keep, origin_key
 from .address import AddressMiddleware
 from .latency import seconds_of
 

@@ -12,9 +12,8 @@ from .._call.connection_end import end_with
 from .._call.response_facts import connection_of
 from .._context.recording import record_error
 from .._failures.failure import failure_of, judge
-from .._request.endpoint import origin_key
-from .._request.routed import RoutedRequest
-from .._request.service import joined, path_after
+from .._request.endpoint import joined, origin_key, path_after
+from .._request.request import RoutedRequest
 from .choice import Choice, give_up
 from .learning import learn, learn_from_loser
 from .trial import Trial

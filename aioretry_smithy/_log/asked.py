@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._request.routed import RoutedRequest
+from .._request.request import RoutedRequest
 
 if TYPE_CHECKING:
     from .._call.call import Call

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypeGuard
 
 from .._errors import bad_argument, is_plain_function
-from .._request.header_text import is_header_name
+from .._request.arguments import is_header_name
 from .sampling import Sampler
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from yarl import URL
 
 from .._lru import BoundedMap
 from .._text import name_of
-from .service import Service
+from .endpoint import Service
 
 if TYPE_CHECKING:
     from collections.abc import Callable

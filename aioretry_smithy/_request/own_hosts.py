@@ -10,8 +10,7 @@ import aiohttp
 from yarl import URL
 
 from .._errors import bad_argument
-from .endpoint import origin_key
-from .service import Service
+from .endpoint import Service, origin_key
 
 if TYPE_CHECKING:
     from .request import HttpRequest

@@ -1,18 +1,19 @@
-"""Describe a request, and copy it with changes."""
+"""Describe a request, of HTTP or of a function, and copy it with changes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, Self
 
 import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
+from .._errors import bad_argument, checked_name
+from .._failures.kept_cause import CallBound
 from .._masking.mask import DEFAULT_MASK
 from .._text import one_word, printable
-from .copied_arguments import copy_arguments
-from .service import Service
-from .swapped import NoContext
+from .arguments import copy_arguments
+from .endpoint import Service, origin_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,8 +21,23 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import StrOrURL
 
     from .._masking.mask import Mask
-    from .copied_arguments import Arguments
+    from .arguments import Arguments
     from .endpoint import Endpoint
+
+
+class NoContext(CallBound):
+    """A request, which has nothing that a context has.
+
+    Mostly a decorator has swapped the arguments of its delegate.
+    """
+
+    __slots__ = ()
+
+    @property
+    def call(self) -> NoReturn:
+        raise bad_argument("ctx", self, "a ClientRequestContext, before the request")
+
+    record = call
 
 
 class Goal(Protocol):
@@ -264,3 +280,138 @@ def with_header(arguments: Arguments, name: str, value: str) -> Arguments:
     headers = CIMultiDict(arguments.get("headers") or ())
     headers[name] = value
     return {**arguments, "headers": headers}
+
+
+class RoutedRequest(HttpRequest):
+    """A request that goes to a certain server; its copies do so too."""
+
+    __slots__ = ("route",)
+
+    route: Goal | None
+    """Where it goes; None if it was sent elsewhere since."""
+
+    @classmethod
+    def to(cls, route: Goal | None, url: URL, request: HttpRequest) -> Self:
+        """Return a copy of a request that goes to a server, with the URL there.
+
+        Without a server, to whatever the URL names.
+        """
+        routed = cls.__new__(cls)
+        routed.spelling = request.spelling
+        routed.target = routed._url = url
+        routed.given = request.given
+        routed.arguments = request.arguments
+        routed._base_url = None
+        routed.route = route
+        return routed
+
+    def __repr__(self) -> str:
+        return printable(f"<HttpRequest {self.described(DEFAULT_MASK)}>")
+
+    def _copy(
+        self, method: str, target: StrOrURL, given: Arguments, arguments: Arguments
+    ) -> Self:
+        copy = super()._copy(method, target, given, arguments)
+        copy.route = self.route
+        if target is not self.target:
+            copy._retarget(self.url)
+        return copy
+
+    def _retarget(self, before: URL) -> None:
+        """Go elsewhere if the new URL is one of another origin."""
+        try:
+            url = self.target = URL(self.target)
+        except (TypeError, ValueError):
+            # aiohttp reports it when the request is sent.
+            self.route = None
+        else:
+            if url.absolute and origin_key(url) != origin_key(before):
+                self.route = None
+
+
+class RpcRequest(NoContext):
+    """The call of a function that :func:`rpc` decorates. Immutable by convention.
+
+    To call the function with other arguments, pass on a changed copy: :meth:`replace`.
+    No log keeps the arguments, and nothing shows them.
+
+    Args:
+        name: The name of the call.
+        args: The arguments by position, with ``self`` of a method.
+        kwargs: The arguments by name.
+
+    >>> request = RpcRequest("fetch_report", ("2026-11-22",), {"page": 1})
+    >>> request.replace(kwargs={"page": 2})
+    <RpcRequest fetch_report>
+    """
+
+    __slots__ = ("_without_arguments", "args", "kwargs", "name")
+
+    name: str
+    """The qualified name of the function, or what was given in its place."""
+
+    args: tuple[Any, ...]
+    """The arguments by position, with ``self`` of a method."""
+
+    kwargs: dict[str, Any]
+    """The arguments by name; not to be changed."""
+
+    # Attributes that the log, limiters and rules need of any request.
+    _base_url: ClassVar[None] = None
+    method: ClassVar[None] = None
+    route: ClassVar[None] = None
+    target: ClassVar[None] = None
+    url: ClassVar[None] = None
+
+    def __init__(
+        self,
+        name: str,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = checked_name(name)
+        self.args = tuple(args)
+        self.kwargs = dict(kwargs or {})
+        self._without_arguments: RpcRequest | None = None
+
+    def called_with(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Self:
+        """Return the request of a call, where this one has the name alone."""
+        request = self.__class__.__new__(self.__class__)
+        request.name = self.name
+        request.args = args
+        request.kwargs = kwargs
+        request._without_arguments = self
+        return request
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with *changes*.
+
+        Args:
+            changes: ``name``, ``args`` or ``kwargs``; the others stay.
+
+        Raises:
+            TypeError: There is no such argument.
+        """
+        own = {"name": self.name, "args": self.args, "kwargs": self.kwargs}
+        return type(self)(**{**own, **changes})
+
+    def without_body(self) -> RpcRequest:
+        """Return the request without its arguments, for a log to keep."""
+        return self._without_arguments or RpcRequest(self.name)
+
+    def looks_like(self, other: RpcRequest) -> bool:
+        """Say whether it has the name of another one."""
+        return self.name == other.name
+
+    def described(self, mask: Mask) -> str:
+        """Return the name, credentials hidden."""
+        return mask.text(self.name)
+
+    def full_url(self) -> None:
+        """Return None: a function has no URL."""
+
+    def merged_headers(self, defaults: object) -> None:
+        """Return None: a function has no headers."""
+
+    def __repr__(self) -> str:
+        return printable(f"<{type(self).__name__} {self.name}>")

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.kinds import Request, Result
     from .._context.context import ClientRequestContext
-    from .._request.request import HttpRequest
-    from .._request.rpc_request import RpcRequest
+    from .._request.request import HttpRequest, RpcRequest
 
 _T = TypeVar("_T")
 

@@ -12,7 +12,7 @@ from .._errors import bad_argument, is_finite, positive_integer
 from .._frozen import extensible
 from .._listeners import checked
 from .._meant import call_it, check_unit, refuses_unknown_names
-from .._request.header_text import is_header_name
+from .._request.arguments import is_header_name
 from .._rules.content_conditions import checked_length
 from ..smithy.interfaces import METHODS, TokenSource, is_smithy_strategy
 from .budget import RetryBudget

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from .._context.context import ClientRequestContext
-    from .._request.rpc_request import RpcRequest
+    from .._request.request import RpcRequest
 
 
 class AttemptTimeout:

@@ -18,7 +18,7 @@ from .attempt import attempted
 if TYPE_CHECKING:
     from .._context.client import RpcDecorator
     from .._context.context import ClientRequestContext
-    from .._request.rpc_request import RpcRequest
+    from .._request.request import RpcRequest
     from .._retry.config import SharedSettings, Strategy
 
 

@@ -16,7 +16,7 @@ from .._context.options import UNSET, RequestOptions, Unset, current_options
 from .._errors import bad_argument, checked_name, is_finite
 from .._log.notes import annotate
 from .._meant import warn_caller
-from .._request.rpc_request import RpcRequest
+from .._request.request import RpcRequest
 from .._retry.config import RetryConfig
 from .._retry.given_up import call_inside, is_given_up
 from .._retry.no_retries import retries_are_off

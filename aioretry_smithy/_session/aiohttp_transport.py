@@ -18,8 +18,8 @@ from .._context.options import current_options, lending
 from .._context.recording import count_earlier
 from .._endpoints.visit import move_resend
 from .._failures.failure import judge
-from .._request.copied_arguments import is_unchanged
-from .._request.routed import RoutedRequest
+from .._request.arguments import is_unchanged
+from .._request.request import RoutedRequest
 from .bound_headers import with_bound
 from .deadline import AttemptTimeouts
 from .defaults import version_of
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from .._call.record import Record
     from .._context.context import ClientRequestContext
     from .._context.options import Options
-    from .._request.copied_arguments import Arguments
+    from .._request.arguments import Arguments
     from .._request.request import HttpRequest
 
 # Arguments that may have changed, or be used up, the second time.

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from .._call.resources import CallResources
     from .._call.stamps import BoundHeader
-    from .._request.copied_arguments import Arguments
+    from .._request.arguments import Arguments
+    from .._request.endpoint import Service
     from .._request.request import HttpRequest
-    from .._request.service import Service
 
 _AUTHORIZATION: Final = AUTHORIZATION.lower()
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import StrOrURL
 
     from .._context.client import Decorator, HttpClient
-    from .._request.service import Service
+    from .._request.endpoint import Service
     from .._retry.config import Strategy
     from .._retry.limiter import RetryLimiter
     from .._retry.listener import RetryListener

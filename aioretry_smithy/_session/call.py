@@ -24,7 +24,7 @@ from .._failures.failure import failure_of, judge
 from .._failures.kept_cause import KeptCause
 from .._log.capture import collecting
 from .._log.notes import annotate
-from .._request.copied_arguments import MUTABLE_ARGUMENTS, copy_arguments
+from .._request.arguments import MUTABLE_ARGUMENTS, copy_arguments
 from .._request.request import HttpRequest
 from .._retry.no_retries import retries_are_off
 from .aiohttp_transport import refuse_as_closed
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._context.client import HttpClient
     from .._masking.mask import Mask
-    from .._request.copied_arguments import Arguments
-    from .._request.service import Service
+    from .._request.arguments import Arguments
+    from .._request.endpoint import Service
 
 
 _TRACKER: Final = "upload_tracker"

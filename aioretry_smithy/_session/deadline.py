@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.record import Record
     from .._context.options import Options
-    from .._request.copied_arguments import Arguments
+    from .._request.arguments import Arguments
     from .._request.request import HttpRequest
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from .._masking.mask import Mask
-    from .._request.service import Service
+    from .._request.endpoint import Service
 
 
 number_of_change: Callable[[Any], int] = getversion

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from .._context.client import HttpClient
     from .._masking.mask import Mask
-    from .._request.service import Service
+    from .._request.endpoint import Service
     from .aiohttp_transport import AiohttpTransport
     from .json_once import Serializers
 

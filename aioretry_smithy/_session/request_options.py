@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from .._context.options import UNSET, OptionsBlock, RequestOptions, Unset
 from .._errors import bad_argument, is_finite
 from .._meant import call_it
-from .._request.service import endpoint_of
+from .._request.endpoint import endpoint_of
 from .._retry.config import RetryConfig
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import aiohttp
     from aiohttp import ClientSession
 
-    from .._request.copied_arguments import Arguments
+    from .._request.arguments import Arguments
     from .._request.request import Goal, HttpRequest
 
 

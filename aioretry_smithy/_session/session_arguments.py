@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from aiohttp.abc import AbstractCookieJar
     from aiohttp.typedefs import JSONEncoder, LooseCookies, LooseHeaders, StrOrURL
 
-    from .._request.copied_arguments import Arguments
+    from .._request.arguments import Arguments
 
 STANDARD = {
     "response_timeout",

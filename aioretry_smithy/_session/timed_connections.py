@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .._call.connection_timings import Part
     from .._call.record import Record
     from .._context.context import ClientRequestContext
-    from .._request.copied_arguments import Arguments
+    from .._request.arguments import Arguments
     from .._request.request import HttpRequest
 
 _Given = TypeVar("_Given")

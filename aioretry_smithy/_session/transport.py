@@ -19,8 +19,8 @@ from .._context.client import ForOneKind
 from .._context.recording import record_http
 from .._failures.failure import judge, stands_for
 from .._failures.pool_queue import IN_POOL, was_in_pool
-from .._request.routed import RoutedRequest
-from .._request.service import from_root, joined
+from .._request.endpoint import from_root, joined
+from .._request.request import RoutedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable

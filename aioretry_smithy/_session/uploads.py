@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from .._call.record import Record
     from .._call.upload import SerializedJson
-    from .._request.copied_arguments import Arguments
+    from .._request.arguments import Arguments
 
 # Bodies that aiohttp hands to the transport without a wait, if they are not long.
 _WHOLE = frozenset(

@@ -12,7 +12,7 @@ from .._context.holdings import FetchHoldings
 from .._errors import UnprocessedRequestError
 from .._failures.failure import judge
 from .._failures.kept_cause import without_frames
-from .._request.header_text import is_header_value
+from .._request.arguments import is_header_value
 from .._text import name_without_arguments
 
 if TYPE_CHECKING:

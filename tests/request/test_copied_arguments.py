@@ -14,7 +14,7 @@ from aiohttp.payload import PAYLOAD_REGISTRY, BytesPayload
 from multidict import CIMultiDict, CIMultiDictProxy, MultiDict, MultiDictProxy
 
 from aioretry_smithy import HttpRequest
-from aioretry_smithy._request.copied_arguments import is_unchanged
+from aioretry_smithy._request.arguments import is_unchanged
 
 Pair = namedtuple("Pair", ["name", "value"])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from chains import bad_argument
 
-from aioretry_smithy._request.header_text import check_header_name, is_header_value
+from aioretry_smithy._request.arguments import check_header_name, is_header_value
 
 
 @pytest.mark.parametrize(

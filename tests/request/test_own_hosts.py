@@ -8,7 +8,7 @@ from yarl import URL
 
 from aioretry_smithy import Endpoint, EndpointGroup, HttpRequest, LoadBalancingClient
 from aioretry_smithy._request.own_hosts import OwnHosts
-from aioretry_smithy._request.routed import RoutedRequest
+from aioretry_smithy._request.request import RoutedRequest
 from aioretry_smithy.testing import ScriptedTransport
 
 BASE = URL("http://localhost:8080/v1/")

@@ -7,7 +7,7 @@ from yarl import URL
 
 from aioretry_smithy import Endpoint, HttpRequest
 from aioretry_smithy._request.keys import host_key, service_key
-from aioretry_smithy._request.routed import RoutedRequest
+from aioretry_smithy._request.request import RoutedRequest
 
 
 class To:

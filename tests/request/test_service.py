@@ -9,8 +9,8 @@ import pytest
 from yarl import URL
 
 from aioretry_smithy import HttpRequest
+from aioretry_smithy._request.endpoint import Service, joined, keep, path_after
 from aioretry_smithy._request.keys import host_key
-from aioretry_smithy._request.service import Service, joined, keep, path_after
 
 
 def service_of(url=None, origin=None):

@@ -76,7 +76,7 @@ TOUCH_AIOHTTP = {
     "_failures.blame",
     "_failures.frames",
     "_log.aiohttp_texts",
-    "_request.copied_arguments",
+    "_request.arguments",
     "_resuming.download",
     "_resuming.download_connection",
     "_resuming.part",
