@@ -1,23 +1,270 @@
-"""Wrap a payload of aiohttp, for several attempts of a call to send it."""
+"""Wrap a payload for several attempts to send it, and compare what they send."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
+import inspect
 import threading
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, TypeGuard
+from collections.abc import AsyncIterable, Awaitable
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, TypeGuard, TypeVar
+from zlib import crc32
 
 from aiohttp import payload
 from aiohttp.multipart import MultipartWriter
-from aiohttp.payload import IOBasePayload, Payload
+from aiohttp.payload import AsyncIterablePayload, IOBasePayload, Payload
 
+from .._errors import UnprocessedRequestError
+from .._failures.failure import judge
 from .._request.arguments import copy_of_buffer
-from .async_file import AsyncFilePayload, is_async_file
-from .sent_content import ComparingWriter, SentContent
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
     from aiohttp.abc import AbstractStreamWriter
     from multidict import CIMultiDict
+
+
+class SpentBodyError(UnprocessedRequestError):
+    """The transport refuses a spent body; another attempt would fail alike."""
+
+
+class SentContent:
+    """The length and the checksum of a body as it went out, for later sends to equal.
+
+    Of one that never went out whole, they are those of its longest beginning.
+
+    Args:
+        name: What errors call the body.
+    """
+
+    __slots__ = ("_announced", "_name", "checksum", "is_whole", "length", "refusal")
+
+    length: int
+    """The bytes that went out."""
+
+    checksum: int
+    """Their CRC-32."""
+
+    is_whole: bool
+    """Whether the bytes that went out were the whole body."""
+
+    refusal: SpentBodyError | None
+    """The error by which another send was refused, if one was."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._announced: int | None = None
+        self.length = self.checksum = 0
+        self.is_whole = False
+        self.refusal = None
+
+    def expect(self, size: int | None) -> None:
+        """Compare the length that a body announces, before anything of it is sent.
+
+        Raises:
+            SpentBodyError: It is another one.
+        """
+        if not (self.length or self.is_whole):
+            self._announced = size
+            return
+        known = (
+            self.length
+            if self._announced is None and self.is_whole
+            else self._announced
+        )
+        if size is not None and known is not None and size != known:
+            raise self.refuse("has another length than before")
+
+    def expect_at_most(self, limit: int) -> None:
+        """Compare the number of bytes after which a server takes the body for whole.
+
+        Raises:
+            SpentBodyError: It is another one, or more went out before.
+        """
+        if limit < self.length or (self.is_whole and limit != self.length):
+            raise self.refuse("has another length than before")
+
+    def refuse(self, words: str, *, was_seen: bool = False) -> SpentBodyError:
+        """Make the error for what cannot be sent again, or no further.
+
+        Args:
+            words: What the body does or was done to it.
+            was_seen: Whether a server has seen something of the request.
+        """
+        self.refusal = error = SpentBodyError(f"the body {words}: {self._name}")
+        if was_seen:
+            judge(error).reached_server = True
+        return error
+
+    def forget_refusal(self) -> None:
+        """Let go of the error, whose frames may have what has this."""
+        self.refusal = None
+
+
+class ComparingWriter:
+    """Stands before aiohttp's writer of a body, and lets out what equals earlier sends.
+
+    What differs is not written, and so the request does not become whole.
+
+    Args:
+        writer: The writer.
+        before: What went out before; what goes out now is noted there.
+    """
+
+    def __init__(self, writer: AbstractStreamWriter, before: SentContent) -> None:
+        self._writer = writer
+        self._write: Callable[..., Awaitable[None]] = writer.write
+        self._before = before
+        self._length = self._checksum = 0
+
+    async def write(
+        self, chunk: bytes | bytearray | memoryview, *flow: bool, **options: int
+    ) -> None:
+        """Write the next bytes.
+
+        Raises:
+            SpentBodyError: They are others than before.
+        """
+        self._compare(
+            chunk if isinstance(chunk, bytes) else memoryview(chunk).tobytes()
+        )
+        await self._write(chunk, *flow, **options)
+
+    def end(self) -> None:
+        """Note that the body has ended.
+
+        Raises:
+            SpentBodyError: It ended later before.
+        """
+        if self._length < self._before.length:
+            raise self._refuse("ends earlier than before")
+        self.note()
+        self._before.is_whole = True
+
+    def note(self) -> None:
+        """Note what went out, which may be the beginning of a body."""
+        before = self._before
+        if before.refusal is None and self._length > before.length:
+            before.length, before.checksum = self._length, self._checksum
+
+    def _compare(self, chunk: bytes) -> None:
+        before, begin, end = self._before, self._length, self._length + len(chunk)
+        if before.is_whole and end > before.length:
+            raise self._refuse("goes on longer than before")
+        if begin < before.length <= end:
+            head = chunk[: before.length - begin]
+            if crc32(head, self._checksum) != before.checksum:
+                raise self._refuse("differs from what was sent before")
+        self._length, self._checksum = end, crc32(chunk, self._checksum)
+
+    def _refuse(self, words: str) -> SpentBodyError:
+        return self._before.refuse(words, was_seen=self._length > 0)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._writer, name)
+
+
+_T = TypeVar("_T")
+
+
+def is_async_file(value: object) -> bool:
+    """Say whether something is iterated like a file whose methods are awaited.
+
+    Its class says so: an object around a file may let its methods through.
+    """
+    kind = type(value)
+    return isinstance(value, AsyncIterable) and all(
+        inspect.iscoroutinefunction(getattr(kind, name, None))
+        for name in ("seek", "tell")
+    )
+
+
+class AsyncFilePayload(AsyncIterablePayload):
+    """A file whose methods are awaited, which can be rewound.
+
+    It reads in threads that go on when a send is cancelled. To rewind waits for such a
+    read.
+
+    Args:
+        given: The payload that aiohttp made of it.
+    """
+
+    can_rewind = True
+    """Whether the file has told its position, and gone back there each time."""
+
+    def __init__(self, given: AsyncIterablePayload) -> None:
+        # Not by the class between, which would ask for another iterator.
+        Payload.__init__(self, given._value, headers=given.headers)
+        self._given = given
+        self._start: int | None = None
+        self._operation: asyncio.Task[Any] | None = None
+
+    @property
+    def consumed(self) -> bool:
+        """Whether aiohttp must not send the file; never, as each send rewinds it."""
+        return False
+
+    async def rewind(self) -> None:
+        """Go to the position that the file had at first."""
+        if self._cached_chunks is not None:
+            return
+        file: Any = self._value
+        if self._operation is not None:
+            await asyncio.wait([self._operation])
+        first, self._given._iter = self._given._iter, None
+        try:
+            if self._start is None:
+                self._start = await self._do(file.tell())
+            else:
+                await self._do(file.seek(self._start))
+        except (OSError, ValueError) as cause:
+            # Closed since it was sent; one that was closed before says so itself.
+            if self._start is None and not isinstance(cause, OSError):
+                raise
+            self.can_rewind = False
+        self._iter = _Pieces(self._do, first or aiter(file))
+
+    def end(self) -> None:
+        """Let go of what is still read."""
+        if self._operation is not None:
+            self._operation.cancel()
+
+    async def _do(self, operation: Awaitable[_T]) -> _T:
+        """Await something of the file, which goes on if this is cancelled."""
+        self._operation = task = asyncio.create_task(_awaited(operation))
+        task.add_done_callback(_retrieve)
+        await asyncio.wait([task])
+        return task.result()
+
+
+class _Pieces:
+    """Iterates over a file, one operation at a time."""
+
+    def __init__(
+        self,
+        do: Callable[[Awaitable[bytes]], Awaitable[bytes]],
+        pieces: AsyncIterator[bytes],
+    ) -> None:
+        self._do = do
+        self._pieces = pieces
+
+    def __aiter__(self) -> _Pieces:
+        return self
+
+    async def __anext__(self) -> bytes:
+        return await self._do(anext(self._pieces))
+
+
+async def _awaited(operation: Awaitable[_T]) -> _T:
+    return await operation
+
+
+def _retrieve(task: asyncio.Task[_T]) -> None:
+    """Look at a failure that nobody waits for any more."""
+    if not task.cancelled():
+        task.exception()
+
 
 # Only these very classes: a user's subclass may behave differently.
 _FILES = {

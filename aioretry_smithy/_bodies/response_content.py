@@ -8,19 +8,20 @@ import weakref
 from collections import deque
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import aiohttp
 
+from .._body_text import BodyHead, is_text
 from .._call.recorder import note_length, record_failure
-from .._call.response_facts import arrived_of, connection_of, content_of
+from .._call.response_facts import arrived_of, connection_of, content_of, headers_of
+from .._call.time_limits import IN_BODY, passed_limit
 from .._context.body_watch import fail_body
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
-    from .._body_text import BodyHead
-    from .._call.call import Call
+    from .._call.call import Call, Context
     from .._call.record import Record
 
 
@@ -282,3 +283,72 @@ async def _drain(response: aiohttp.ClientResponse, seconds: float) -> bool:
     except (aiohttp.ClientError, OSError):
         return False
     return content.at_eof()
+
+
+def keep_preview(
+    record: Record, response: aiohttp.ClientResponse, max_length: int
+) -> None:
+    """Let a log have the first characters of a body as they arrive."""
+    content_type = headers_of(response).get("Content-Type", "")
+    if is_text(content_type):
+        head = BodyHead(content_type, max_length)
+        if copy_head(response, head):
+            record.outcome.preview = head
+
+
+_T = TypeVar("_T")
+
+
+async def read_within(
+    ctx: Context,
+    response: aiohttp.ClientResponse,
+    look: Callable[[aiohttp.ClientResponse], Awaitable[_T]],
+) -> _T:
+    """Read what is wanted of a body within the time of its attempt or call.
+
+    Raises:
+        Exception: The body failed; so the attempt has failed, also in its log.
+    """
+    try:
+        try:
+            # For bodies that are not from aiohttp, which has its own timer.
+            async with asyncio.timeout_at(ctx.call.deadline_of(ctx.record)):
+                return await look(response)
+        except TimeoutError as cut:
+            if (passed := passed_limit(ctx, cut, IN_BODY)) is None:
+                raise
+            raise passed() from cut
+    except Exception as cause:
+        record_body_failure(ctx.call, ctx.record, response, cause)
+        raise
+
+
+async def read_whole(ctx: Context, response: aiohttp.ClientResponse) -> None:
+    """Read a body whole likewise; the response stays readable.
+
+    The log gets the preview that is wanted, whatever comes of it.
+
+    Raises:
+        BaseException: The body failed, or something broke into the reading of it.
+    """
+    record = ctx.record
+    if record.preview_length is not None:
+        keep_preview(record, response, record.preview_length)
+    try:
+        await read_within(ctx, response, buffer)
+    except Exception:
+        raise
+    except BaseException as broken_off:
+        record_body_failure(ctx.call, record, response, broken_off)
+        raise
+
+
+async def read_head_of(
+    ctx: Context, response: aiohttp.ClientResponse, limit: int
+) -> bytes:
+    """Return the first *limit* bytes of a body likewise; the response stays readable.
+
+    Raises:
+        Exception: The body failed.
+    """
+    return await read_within(ctx, response, partial(read_head, limit=limit))

@@ -7,7 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .._bodies.attempt_body import read_head_of
+from .._bodies.response_content import read_head_of
 from .._call.deadline_cut import until_deadline
 from .._call.kinds import NOTHING
 from .._call.time_limits import time_left

@@ -27,9 +27,7 @@ _WRITING = ("aiohttp.client_reqrep", "write_bytes")
 _BODY = {
     "aiohttp.multipart",
     "aiohttp.payload",
-    "aioretry_smithy._bodies.async_file",
     "aioretry_smithy._bodies.replayable_payload",
-    "aioretry_smithy._bodies.sent_content",
     "aioretry_smithy._session.uploads",
 }
 _WIRE = {"aiohttp.base_protocol", "aiohttp.http_writer"}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from .._bodies.request_body import bytes_in_memory, form_charset, form_pairs
-from .._bodies.response_preview import keep_preview
+from .._bodies.response_content import keep_preview
 from .._body_text import BodyHead, is_text, shortened
 from .._context.client import DecoratingClient, find_client
 from .._errors import bad_argument, check_int

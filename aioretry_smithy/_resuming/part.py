@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import aiohttp
 
-from .._bodies.truncated_body import TruncatedBody
+from .._bodies.new_response import TruncatedBody
 from .._context.body_watch import outlast_attempt
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, TypeVar
 
 from .._bodies import response_content as _content
-from .._bodies.attempt_body import read_within
+from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import is_spent
-from .._bodies.sent_content import SpentBodyError
+from .._bodies.response_content import read_within
 from .._call.awaited_body import forget_body, tell_of_body
 from .._call.response_facts import connection_of, headers_of
 from .._failures.hints import retry_after

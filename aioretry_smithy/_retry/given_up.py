@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from .._bodies.sent_content import SpentBodyError
+from .._bodies.replayable_payload import SpentBodyError
 from .._call.recorder import attached_to, cause_of
 from .._call.stop_reason import RetryStopReason
 from .._errors import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import may_be_refused
-from .._bodies.sent_content import SpentBodyError
 from .._call.kinds import NOTHING
 from .._failures.groups import peel
 

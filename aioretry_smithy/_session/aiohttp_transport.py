@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from multidict import CIMultiDict
 
-from .._bodies.sent_content import SpentBodyError
+from .._bodies.replayable_payload import SpentBodyError
 from .._call.recorder import (
     follow_stale,
     note_defaults,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from yarl import URL
 
-from .._bodies.attempt_body import read_whole
+from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import prepare, refusal_behind
-from .._bodies.sent_content import SpentBodyError
+from .._bodies.response_content import read_whole
 from .._call.deadline_cut import is_cut
 from .._call.origin import judge_request
 from .._call.recorder import record_failure

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import aiohttp
 
+from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import is_spent, may_be_refused
 from .._bodies.response_content import discard, keep
-from .._bodies.sent_content import SpentBodyError
 from .._call.recorder import follow_rejected, record_failure
 from .._call.response_facts import history_of, url_of
 from .._call.stamps import BoundHeader

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import aiohttp
 
-from .._bodies.truncated_body import TruncatedBody
+from .._bodies.new_response import TruncatedBody
 from .._call.time_limits import passed_limit
 from .._context.client import chain_of
 from .._context.recording import record_cut

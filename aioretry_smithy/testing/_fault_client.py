@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from .._bodies.attempt_body import read_whole
+from .._bodies.response_content import read_whole
 from .._call.recorder import record_injected
 from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._context.recording import close_result, record_error, record_result

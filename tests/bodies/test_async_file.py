@@ -9,8 +9,8 @@ from calls import begin, call_of, close_bodies
 from fake_responses import Sink
 
 from aioretry_smithy import ClientRequestContext, HttpRequest
+from aioretry_smithy._bodies.replayable_payload import SpentBodyError
 from aioretry_smithy._bodies.request_body import is_spent, prepare
-from aioretry_smithy._bodies.sent_content import SpentBodyError
 
 
 class AsyncFile:

@@ -8,7 +8,7 @@ from calls import REQUEST, begin, call_of
 from fake_responses import unending
 
 from aioretry_smithy import new_response
-from aioretry_smithy._bodies.attempt_body import read_head_of, read_whole
+from aioretry_smithy._bodies.response_content import read_head_of, read_whole
 
 
 async def test_the_beginning_is_read_and_left():

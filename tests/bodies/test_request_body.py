@@ -21,9 +21,8 @@ from fake_responses import Sink
 from multidict import MultiDict, MultiDictProxy
 
 from aioretry_smithy import ClientRequestContext, HttpRequest
-from aioretry_smithy._bodies.replayable_payload import ReplayablePayload
+from aioretry_smithy._bodies.replayable_payload import ReplayablePayload, SpentBodyError
 from aioretry_smithy._bodies.request_body import is_spent, prepare
-from aioretry_smithy._bodies.sent_content import SpentBodyError
 
 
 class Own(Payload):

@@ -8,7 +8,7 @@ import pytest
 from fake_responses import Sink
 
 from aioretry_smithy import is_unprocessed
-from aioretry_smithy._bodies.sent_content import (
+from aioretry_smithy._bodies.replayable_payload import (
     ComparingWriter,
     SentContent,
     SpentBodyError,

@@ -59,11 +59,9 @@ FLOORS = (
 """The rooms, from the bottom up; those of one floor do not know each other."""
 
 TOUCH_AIOHTTP = {
-    "_bodies.async_file",
-    "_bodies.truncated_body",
-    "_bodies.response_content",
-    "_bodies.new_response",
     "_bodies.replayable_payload",
+    "_bodies.new_response",
+    "_bodies.response_content",
     "_bodies.request_body",
     "_call.connection_end",
     "_call.origin",
