@@ -19,9 +19,8 @@ try:
 except ModuleNotFoundError as _cause:
     raise missing_extra("limits", _cause) from _cause
 
-from ._limits.cost import check_function, cost_of
 from ._limits.errors import RateLimitError
-from ._limits.rate_limit import Admission, RateLimit
+from ._limits.rate_limit import Admission, RateLimit, check_function, cost_of
 from ._lru import BoundedMap
 from ._shared.made_storage import storage_of
 from ._shared.storage_probe import StorageProbe

@@ -1,17 +1,25 @@
-"""Limit how many requests are in flight at once."""
+"""Limit how many requests are in flight at once, by a number or as a server bears."""
 
 from __future__ import annotations
 
 import logging
+import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, Self
 
-from .._clock import loop_time
-from .._errors import bad_argument, checked_name, is_plain_function
+from .._clock import NEAR, loop_time
+from .._errors import (
+    bad_argument,
+    check_int,
+    check_not_negative,
+    checked_name,
+    is_finite,
+    is_plain_function,
+)
 from .._listeners import Listeners
+from .._waiting.wait_queue import WaitQueue
 from ..smithy.shared import Shared
-from .adaptive import Aimd, Gradient
-from .places import Permit, Places
 
 if TYPE_CHECKING:
     import asyncio
@@ -19,7 +27,270 @@ if TYPE_CHECKING:
 
     from .._context.context import ClientRequestContext
 
+
 _logger = logging.getLogger("aioretry_smithy")
+
+
+class Places:
+    """The places of a limit in one event loop: who is in flight, and who waits.
+
+    Args:
+        loop: The event loop; None before the first request.
+    """
+
+    __slots__ = ("in_flight", "loop", "queue")
+
+    in_flight: int
+    """How many requests are in flight."""
+
+    queue: WaitQueue[Permit]
+    """The requests that wait for a place."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        self.loop = loop
+        self.in_flight = 0
+        self.queue = WaitQueue()
+
+    @property
+    def are_over(self) -> bool:
+        """Whether the event loop is closed, so that nobody is in flight or waits."""
+        return self.loop is not None and self.loop.is_closed()
+
+    def in_loop(self, loop: asyncio.AbstractEventLoop) -> Places:
+        """Return the places for an event loop: new ones where the last is closed."""
+        if self.are_over:
+            return Places(loop)
+        if self.loop is None:
+            self.loop = loop
+        return self
+
+
+class Limit(Protocol):
+    """Gives permits, and learns from how the requests are answered."""
+
+    _learns: bool
+    _changes_alone: bool
+    _places: Places
+
+    def _sample(self, now: float, permit: Permit, dropped: bool) -> None: ...
+
+    def _look(self) -> int: ...
+
+
+class Permit:
+    """The permit of a request in flight.
+
+    Args:
+        limit: Gave it.
+        begun: The time of the event loop.
+    """
+
+    __slots__ = ("_places", "begun", "in_flight", "limit")
+
+    limit: Limit | None
+    """The limit that gave the permit; None once the permit is released."""
+
+    begun: float
+    """When it was given."""
+
+    in_flight: int
+    """The number of requests in flight at that time, this one among them."""
+
+    def __init__(self, limit: Limit, begun: float) -> None:
+        self.limit = limit
+        self.begun = begun
+        self._places = places = limit._places
+        self.in_flight = places.in_flight
+
+    def learn(self, *, dropped: bool) -> None:
+        """Report to the limit how the request was answered, before it is released."""
+        limit = self.limit
+        if limit is not None and limit._learns:
+            limit._sample(loop_time(), self, dropped)
+
+    def release(self) -> None:
+        """Give it back, for the next request that waits; once."""
+        limit, places = self.limit, self._places
+        if limit is None:
+            return
+        self.limit = None
+        places.in_flight -= 1
+        # Those of an event loop that was closed are nobody's any more.
+        if places is not limit._places:
+            return
+        if not (places.queue.waiting or limit._changes_alone):
+            return
+        try:
+            limit._look()
+        except Exception:
+            _logger.warning("%r raised, which is ignored", limit, exc_info=True)
+
+
+_WARM_UP = 10
+"""The number of samples up to which the average is a plain mean."""
+
+_STALE = 2.0
+"""An average that exceeds the last sample so many times is from a past overload."""
+
+_FADE = 0.95
+_STEEPEST = 0.5
+
+
+@dataclass(slots=True, repr=False, eq=False)
+class _Adaptive:
+    """A limit that adapts within bounds.
+
+    Raises:
+        ValueError: *minimum* is not an int >= 1, or the others are not above it.
+    """
+
+    initial: float
+    minimum: int
+    maximum: float
+
+    limit: float = field(init=False)
+    """The limit with its fraction."""
+
+    decreased_at: float = field(init=False, default=-math.inf)
+
+    def __post_init__(self) -> None:
+        minimum, maximum = self.minimum, self.maximum
+        check_int("minimum", minimum, 1)
+        if not is_finite(maximum) or maximum < minimum:
+            raise bad_argument("maximum", maximum, f"finite and >= minimum, {minimum}")
+        if not is_finite(self.initial) or not minimum <= self.initial <= maximum:
+            expected = f"from minimum, {minimum}, to maximum, {maximum}"
+            raise bad_argument("initial", self.initial, expected)
+        self.limit = float(self.initial)
+
+    def change(self, limit: float) -> None:
+        """Set the limit to what is nearest to *limit* within the bounds."""
+        self.limit = min(max(limit, float(self.minimum)), float(self.maximum))
+
+    def described(self, kind: str, settings: str) -> str:
+        """Return how such a limit is made."""
+        low, high = self.minimum, self.maximum
+        bounds = f"initial={self.initial!r}, minimum={low!r}, maximum={high!r}"
+        return f"{kind}({bounds}, {settings})"
+
+    def may_decrease(self, now: float, round_trip: float) -> bool:
+        """Note a drop; return whether the limit is to be decreased for it.
+
+        That is once a round trip, however many calls are dropped: a call that began
+        before the last decrease says nothing of the limit after it.
+        """
+        if now - round_trip <= self.decreased_at + NEAR:
+            return False
+        self.decreased_at = now
+        return True
+
+
+@dataclass(slots=True, repr=False, eq=False)
+class Aimd(_Adaptive):
+    """Additive increase, multiplicative decrease: the rule of TCP's window.
+
+    Raises:
+        ValueError: An argument is not as described.
+    """
+
+    backoff_ratio: float
+    """What is left of the limit after a drop, > 0 and < 1."""
+
+    slow_after: float | None
+    """Seconds after which an answer counts as a drop; None for never."""
+
+    def __post_init__(self) -> None:
+        _Adaptive.__post_init__(self)
+        ratio, slow_after = self.backoff_ratio, self.slow_after
+        if not is_finite(ratio) or not 0 < ratio < 1:
+            raise bad_argument("backoff_ratio", ratio, "> 0 and < 1")
+        if slow_after is not None and not (is_finite(slow_after) and slow_after > 0):
+            raise bad_argument("slow_after", slow_after, "finite and > 0, or None")
+
+    def add(
+        self, now: float, round_trip: float, in_flight: int, *, dropped: bool
+    ) -> None:
+        """Learn from a call that ends *now*."""
+        limit, slow_after = self.limit, self.slow_after
+        if dropped or (slow_after is not None and round_trip > slow_after):
+            if self.may_decrease(now, round_trip):
+                self.change(limit * self.backoff_ratio)
+        elif in_flight * 2 >= limit:
+            self.change(limit + 1 / limit)
+
+    def __repr__(self) -> str:
+        ratio, slow_after = self.backoff_ratio, self.slow_after
+        own = f"backoff_ratio={ratio!r}, slow_after={slow_after!r}"
+        return self.described("aimd", own)
+
+
+@dataclass(slots=True, repr=False, eq=False)
+class Gradient(_Adaptive):
+    """Netflix's Gradient2: compare each round trip with the average of the last ones.
+
+    A drop has no round trip to compare. It counts as the steepest gradient, once a
+    round trip, and is not in the average.
+
+    Raises:
+        ValueError: An argument is not as described.
+
+    Source: ``Gradient2Limit`` of Netflix's ``concurrency-limits``.
+    """
+
+    tolerance: float
+    """How many times the average a round trip may take, finite and >= 1."""
+
+    smoothing: float
+    """The share of a sample in the new limit, > 0 and <= 1."""
+
+    queue: float
+    """What is added to the limit each time, finite and >= 0."""
+
+    window: int
+    """The samples that the average is taken of, an int >= 1."""
+
+    average: float = field(init=False, default=0.0)
+    count: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        _Adaptive.__post_init__(self)
+        if not is_finite(self.tolerance) or self.tolerance < 1:
+            raise bad_argument("tolerance", self.tolerance, "finite and >= 1")
+        if not is_finite(self.smoothing) or not 0 < self.smoothing <= 1:
+            raise bad_argument("smoothing", self.smoothing, "> 0 and <= 1")
+        check_not_negative("queue", self.queue)
+        check_int("window", self.window, 1)
+
+    def add(
+        self, now: float, round_trip: float, in_flight: int, *, dropped: bool
+    ) -> None:
+        """Learn from a call that ends *now*."""
+        if dropped:
+            gradient, counts = _STEEPEST, self.may_decrease(now, round_trip)
+        else:
+            gradient, counts = self._compare(round_trip), in_flight >= self.limit / 2
+        if not counts:
+            return
+        aim = self.limit * gradient + self.queue
+        self.change(self.limit + (aim - self.limit) * self.smoothing)
+
+    def _compare(self, round_trip: float) -> float:
+        """Add a round trip to the average, and return the gradient."""
+        self.count += 1
+        is_warm = self.count > min(_WARM_UP, self.window)
+        share = 2 / (self.window + 1) if is_warm else 1 / self.count
+        self.average += (round_trip - self.average) * share
+        average = self.average
+        if average > _STALE * round_trip:
+            self.average *= _FADE
+        if round_trip <= 0:
+            return 1.0
+        return max(_STEEPEST, min(1.0, self.tolerance * average / round_trip))
+
+    def __repr__(self) -> str:
+        own = f"tolerance={self.tolerance!r}, smoothing={self.smoothing!r}"
+        more = f"queue={self.queue!r}, window={self.window!r}"
+        return self.described("gradient", f"{own}, {more}")
 
 
 class ConcurrencyLimitListener:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .._errors import LimitedRequestError
+from .._errors import LimitedRequestError, bad_argument, is_finite
 
 if TYPE_CHECKING:
     from .concurrency_limit import ConcurrencyLimit
@@ -118,3 +118,9 @@ class RateLimitError(LimitedRequestError):
         else:
             what = f"no turn in time, next in {self.retry_in:.3f} s"
         return f"{self.limit!r}: {what}"
+
+
+def check_timeout(seconds: float | None) -> None:
+    """Refuse what is neither None nor the seconds of a longest wait."""
+    if seconds is not None and not (is_finite(seconds) and seconds >= 0):
+        raise bad_argument("timeout", seconds, "finite and >= 0, or None")

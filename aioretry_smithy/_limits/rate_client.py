@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import math
-from dataclasses import replace
+import weakref
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
+from .._bodies.response_content import whole_body
+from .._call.awaited_body import await_body
 from .._call.kinds import NOTHING
 from .._call.recorder import begin_after_wait
 from .._clock import NEAR, loop_time
@@ -14,31 +18,86 @@ from .._context.client import DecoratingClient, HttpClient
 from .._context.holdings import holdings_of
 from .._context.recording import record_error
 from .._dry_run import DryRun
-from .._errors import bad_argument
+from .._errors import bad_argument, check_not_negative
 from .._failures.failure import failure_of
+from .._log.request_log import log_of
 from .._request.keys import OneForAll, PerKey, service_key
 from .._waiting.queued import note_queue, unsent
 from .._waiting.unless_held import unless_held
-from .actual import ask_for_actual
-from .cost import keep_charge
-from .errors import RateLimitError
-from .queued import check_timeout
+from .errors import RateLimitError, check_timeout
 from .rate_gate import Passage, RateGate, gate_of
+from .rate_limit import keep_charge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     import aiohttp
 
+    from .._call.call import Call
+    from .._call.record import Record
     from .._context.client import Decorator
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from .rate_limit import RateLimit
-    from .rule import RatePermit
+    from .line import RatePermit
+    from .rate_limit import Actual, Charge, RateLimit
 
     RateGates: TypeAlias = OneForAll[RateGate] | PerKey[RateGate]
     RateLimits: TypeAlias = RateLimit | Sequence[RateLimit]
     RateLimitFactory: TypeAlias = Callable[[str], RateLimits]
+
+
+_logger = logging.getLogger("aioretry_smithy")
+
+
+def ask_for_actual(
+    ctx: ClientRequestContext,
+    limit: RateLimit,
+    charge: Charge,
+    response: aiohttp.ClientResponse,
+) -> None:
+    """Let what the user gave correct a charge.
+
+    That is after the body where a strategy looks at it, else now.
+    """
+    actual = limit._actual
+    if actual is None:
+        return
+    call = ctx.call
+    asked = _Asked(actual, limit, charge, ctx.record, _finder_of(response))
+    if not await_body(call, asked):
+        body = whole_body(response) if call.reads_whole_bodies else None
+        asked(call, response, body)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    """Asks about one attempt."""
+
+    actual: Actual
+    limit: RateLimit
+    charge: Charge
+    record: Record
+    response: Callable[[], object]
+
+    def __call__(self, call: Call, result: object, body: bytes | None) -> None:
+        # Of several requests for one answer the body of one is read.
+        content = body if self.response() is result else None
+        try:
+            figure = self.actual(log_of(call, self.record), content)
+            if figure is not None:
+                check_not_negative("actual", figure)
+                self.limit._settle(self.charge, figure)
+        except Exception:
+            # The answer is not lost for it; the estimate stands.
+            _logger.warning("%r: actual raised", self.limit, exc_info=True)
+
+
+def _finder_of(response: object) -> Callable[[], object]:
+    """Return what finds a response, without keeping it where its class allows that."""
+    try:
+        return weakref.ref(response)
+    except TypeError:
+        return lambda: response
 
 
 class RateLimitingClient(DecoratingClient[HttpClient]):

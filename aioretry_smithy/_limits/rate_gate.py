@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from .._clock import NEAR, loop_time
 from .._context.holdings import is_held
 from .._errors import bad_argument
-from .bucket import Charge
-from .cost import cost_of
 from .errors import RateLimitError
 from .line import take_now, wait_in
-from .rate_limit import Admission, RateLimit
+from .rate_limit import Admission, Charge, RateLimit, cost_of
 from .resets import Resets
 
 if TYPE_CHECKING:
@@ -22,9 +20,8 @@ if TYPE_CHECKING:
 
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from .line import Costs
+    from .line import Costs, RatePermit, Reply, Turn
     from .rate_limit import SharedTurn
-    from .rule import RatePermit, Reply, Turn
 
     LastTurn: TypeAlias = tuple[RateLimit, SharedTurn]
     """The limit that is asked last, and what waits for its turn."""

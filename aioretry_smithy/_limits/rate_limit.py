@@ -1,16 +1,24 @@
-"""Limit the rate at which requests go out."""
+"""Limit the rate at which requests go out: a bucket of tokens, and what they cost."""
 
 from __future__ import annotations
 
 import logging
 import math
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
+import weakref
+from itertools import count
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeAlias
 
-from .._errors import bad_argument, check_not_negative, check_positive, is_finite
+from .._clock import NEAR, loop_time
+from .._errors import (
+    bad_argument,
+    check_not_negative,
+    check_positive,
+    is_finite,
+    is_plain_function,
+)
+from .._failures.failure import judge
 from .._text import name_of
 from ..smithy.shared import Shared
-from .bucket import Bucket, Charge
-from .cost import charge_of, check_function
 from .line import Line
 from .resets import Resets
 
@@ -20,11 +28,245 @@ if TYPE_CHECKING:
     import aiohttp
 
     from .._context.context import ClientRequestContext
+    from .._log.request_log import RequestLog
     from .._request.request import HttpRequest
-    from .cost import Actual, Cost
+    from .line import Reply
 
+    Cost: TypeAlias = Callable[[ClientRequestContext, HttpRequest], float]
+    Actual: TypeAlias = Callable[[RequestLog, bytes | None], float | None]
     SharedTurn: TypeAlias = Callable[[float, float], Awaitable["Admission"]]
     """Takes the latest time for a turn, and a deadline before which it has to be."""
+
+
+_CHARGES: Final = "_aioretry_smithy_charges"
+"""The attribute of a response with what its limits have charged, by their ids."""
+
+
+def check_function(name: str, function: object, arguments: str) -> None:
+    """Refuse what is neither None nor a plain function."""
+    if function is not None and not is_plain_function(function):
+        expected = f"a plain function of {arguments}, or None"
+        raise bad_argument(name, function, expected)
+
+
+def cost_of(
+    cost: Cost | None, ctx: ClientRequestContext, request: HttpRequest
+) -> float:
+    """Return what a request costs: 1 without a function that says so.
+
+    Raises:
+        ValueError: It is no number that is finite and >= 0.
+        Exception: The function has raised it; a mistake of the caller's, as is a bad
+            number: no other attempt is made, and no circuit breaker counts it.
+    """
+    if cost is None:
+        return 1.0
+    try:
+        figure = cost(ctx, request)
+        check_not_negative("cost", figure)
+    except Exception as error:
+        judge(error).raised_by_caller = True
+        raise
+    return figure
+
+
+def keep_charge(
+    response: aiohttp.ClientResponse, limit: object, charge: object
+) -> None:
+    """Let :func:`charge_of` find a charge, as long as somebody has the response."""
+    # A response of a user's class may refuse to be written on.
+    attributes = getattr(response, "__dict__", None)
+    if attributes is not None:
+        # What a decorator has kept, and returns again, has that of the last request.
+        attributes.setdefault(_CHARGES, {})[id(limit)] = limit, charge
+
+
+def charge_of(response: object, limit: object) -> object:
+    """Return what a limit has charged for the attempt that brought a response."""
+    kept = getattr(response, "__dict__", {}).get(_CHARGES, {})
+    # A limit that is kept here has its id for itself.
+    return kept.get(id(limit), (None, None))[1]
+
+
+class _Account:
+    """Keeps what a request has cost, and how much of it may be given back.
+
+    Where the bucket would have been full in the meantime with the tokens that come
+    back, it would have lost them: they are not given back a second time.
+    """
+
+    __slots__ = ("cost", "credited", "least", "number", "reference")
+
+    reference: weakref.ref[Charge]
+
+    def __init__(self, number: int, cost: float) -> None:
+        self.number = number
+        self.cost = cost
+        # What was given back of it; negative for a debt.
+        self.credited = 0.0
+        # The least room that was left in the bucket since, with what was given back.
+        self.least = math.inf
+
+
+class Bucket:
+    """A token bucket, known by the time at which it will be full.
+
+    Args:
+        interval: Seconds in which a token comes.
+        burst: The tokens that it holds when it is full.
+    """
+
+    __slots__ = (
+        "_accounts",
+        "_full_at",
+        "_gone",
+        "_indebted",
+        "_interval",
+        "_numbers",
+        "_slack",
+        "burst",
+        "wake",
+    )
+
+    burst: float
+
+    wake: Callable[[], None]
+    """Called where tokens come back."""
+
+    def __init__(self, interval: float, burst: float) -> None:
+        self.burst = burst
+        self._interval = interval
+        self._slack = (burst - 1) * interval
+        self._full_at = -math.inf
+        self._numbers = count()
+        # Those that may get tokens back, the oldest first; each has at most as much
+        # room left as the next one. Those that were charged more later are apart.
+        self._accounts: dict[int, _Account] = {}
+        self._indebted: dict[int, _Account] = {}
+        # Who has gone is removed later: that may be at any moment, such as in a loop
+        # over them.
+        self._gone: list[int] = []
+
+    def turn(self, now: float, cost: float) -> float:
+        """Return when a request may go out that has no other before it."""
+        return self.forecast(now, cost, 0.0)
+
+    def next_turn(self, now: float, waiting: int, patience: float) -> float:
+        """Return that it is now: those that wait have a turn each."""
+        return now
+
+    def forecast(self, now: float, cost: float, ahead: float) -> float:
+        """Return when there are tokens for a request, and for those *ahead* of it."""
+        full_at = max(self._full_at, now) + ahead * self._interval
+        return max(now, full_at - (self.burst - cost) * self._interval)
+
+    def take(self, now: float, cost: float) -> Charge:
+        """Let a request go out; what it has cost may be corrected later."""
+        self._spend(now, cost)
+        number = next(self._numbers)
+        account = _Account(number, cost)
+        charge = Charge(self, account)
+        gone = self._gone
+        account.reference = weakref.ref(charge, lambda _: gone.append(number))
+        self._accounts[number] = account
+        return charge
+
+    take_early = take
+
+    def try_take(self, now: float) -> Bucket | None:
+        """Let a request of cost 1 go out, if its turn has come."""
+        if max(self._full_at, now) - self._slack > now + NEAR:
+            return None
+        self._spend(now, 1.0)
+        return self
+
+    def learn(self, answer: Reply) -> None:
+        """Learn nothing: the rate stays as it is."""
+
+    def lose(self) -> None:
+        """Do nothing: what was taken stays taken."""
+
+    def settle(self, account: _Account, figure: float) -> None:
+        """Correct what a request has cost; the bucket may be in debt then."""
+        now = loop_time()
+        self._note_room(now)
+        more = account.cost - figure - account.credited
+        if more < 0:
+            self._spend(now, -more)
+            # So much may come back again.
+            account.least -= more
+            self._accounts.pop(account.number, None)
+            self._indebted[account.number] = account
+        else:
+            more = min(more, account.least)
+            self._full_at -= more * self._interval
+        account.credited += more
+        if more > 0:
+            self._lessen(account, more)
+            self.wake()
+
+    def _spend(self, now: float, tokens: float) -> None:
+        if self._accounts or self._indebted:
+            self._note_room(now)
+        self._full_at = max(self._full_at, now) + tokens * self._interval
+
+    def _note_room(self, now: float) -> None:
+        """Note how much room the bucket has, before there is more."""
+        accounts, indebted, gone = self._accounts, self._indebted, self._gone
+        while gone:
+            number = gone.pop()
+            accounts.pop(number, None)
+            indebted.pop(number, None)
+        room = max(0.0, self._full_at - now) / self._interval
+        for each in indebted.values():
+            each.least = min(each.least, room)
+        for each in reversed(accounts.values()):
+            if each.least <= room:
+                break
+            each.least = room
+        if not room:
+            accounts.clear()
+            indebted.clear()
+
+    def _lessen(self, account: _Account, tokens: float) -> None:
+        """Reduce what other charges may refund, by tokens that came back."""
+        number, left = account.number, account.least - tokens
+        least = math.inf
+        for each in reversed(self._accounts.values()):
+            later = each.number > number
+            room = max(0.0, each.least - tokens) if later else min(each.least, left)
+            # A debt that comes back takes more off those that came after it.
+            each.least = least = min(least, room)
+        for each in self._indebted.values():
+            later = each.number > number
+            room = max(0.0, each.least - tokens) if later else min(each.least, left)
+            each.least = room
+        account.least = left
+
+
+class Charge:
+    """The turn of a request at a token bucket, and what it was charged for."""
+
+    __slots__ = ("__weakref__", "_account", "_bucket")
+
+    def __init__(self, bucket: Bucket, account: _Account) -> None:
+        self._bucket = bucket
+        self._account = account
+
+    def learn(self, answer: Reply) -> None:
+        """Learn nothing: the rate stays as it is."""
+
+    def lose(self) -> None:
+        """Do nothing: the estimate stands."""
+
+    def settle(self, figure: float) -> None:
+        """Let the request have cost *figure* in place of what was estimated."""
+        self._bucket.settle(self._account, figure)
+
+    def give_back(self) -> None:
+        """Let the request have cost nothing, because it was not sent."""
+        self.settle(0.0)
+
 
 _logger = logging.getLogger("aioretry_smithy")
 

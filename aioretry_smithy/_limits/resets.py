@@ -1,20 +1,182 @@
-"""Keep requests back until the time that a server has named."""
+"""Keep requests back until the time that a server has named in its headers."""
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from .._call.response_facts import headers_of
-from .._clock import NEAR, loop_time
-from .rate_headers import seconds_to_reset
-from .scatter import Scatter
+from .._chance import chance
+from .._clock import NEAR, loop_time, wall_clock
+from .._failures.hints import most_jitter, retry_after, timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
-    from .rule import Reply
+    from multidict import MultiMapping
+
+    from .line import Reply
+
+
+_THROTTLING = {403, 429}
+"""The statuses whose ``Retry-After`` is that of a rate; GitHub answers with a 403."""
+
+_UNIX_TIME = 1e9
+"""Seconds above which a reset is a time, and not a delay."""
+
+_KINDS = "", "-Requests", "-Tokens"
+"""What the names of headers end with, by what is limited."""
+
+_UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
+_AMOUNT = r"\d{1,9}(?:\.\d{1,9})?"
+# As Go writes durations: 6m0s, 120ms, 1h2.5s.
+_PART = re.compile(rf"({_AMOUNT})(ms|us|[dhms])", re.ASCII)
+_DURATION = re.compile(rf"(?:{_AMOUNT}(?:ms|us|[dhms]))+", re.ASCII)
+
+_DATE = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)",
+    re.ASCII | re.IGNORECASE,
+)
+
+_NUMBER = re.compile(r"-?\d{1,12}(\.\d{1,9})?", re.ASCII)
+
+# RFC 9651: items, each with parameters; a string may have commas in it.
+_ITEM = re.compile(
+    r"""[ \t]*("(?:[^"\\]|\\.)*"|[^",;\s]+)   # the name of a policy
+    ((?:[ \t]*;[ \t]*[a-z*][a-z0-9_.*-]*(?:=(?:"(?:[^"\\]|\\.)*"|[^",;\s]*))?)*)
+    [ \t]*(?:,|$)""",
+    re.ASCII | re.VERBOSE,
+)
+_PARAMETER = re.compile(r";[ \t]*([a-z*][a-z0-9_.*-]*)=([^\";\s]+)", re.ASCII)
+
+
+def seconds_to_reset(status: int, headers: MultiMapping[str]) -> float | None:
+    """Return for how many seconds nothing is left; None where something is, or may be.
+
+    >>> from multidict import CIMultiDict
+    >>> seconds_to_reset(200, CIMultiDict({"RateLimit": '"default";r=0;t=7'}))
+    7.0
+    """
+    if status in _THROTTLING:
+        seconds = retry_after(headers)
+        if seconds is not None:
+            return seconds
+    return max((*_of_draft(headers), *_of_custom(headers)), default=None)
+
+
+def _of_draft(headers: MultiMapping[str]) -> Iterator[float]:
+    """Yield the resets of policies with nothing left."""
+    windows = _policies(_whole(headers, "RateLimit-Policy"))
+    for name, parameters in _policies(_whole(headers, "RateLimit")).items():
+        remaining = _number(parameters.get("r"))
+        # Where the reset is left out, it is at the end of the window.
+        window = windows.get(name, {}).get("w")
+        reset = _number(parameters.get("t", window))
+        if remaining is not None and remaining <= 0 and reset is not None:
+            yield max(0.0, reset)
+
+
+def _of_custom(headers: MultiMapping[str]) -> Iterator[float]:
+    """Yield the resets of what has nothing left: requests, tokens, or both in one."""
+    for kind in _KINDS:
+        remaining = _number(headers.get(f"X-RateLimit-Remaining{kind}"))
+        if remaining is not None and remaining <= 0:
+            reset = _reset(headers.get(f"X-RateLimit-Reset{kind}", "").strip(), headers)
+            if reset is not None:
+                yield max(0.0, reset)
+
+
+def _reset(text: str, headers: MultiMapping[str]) -> float | None:
+    """Return in how many seconds a reset is, in whichever form; None of no form."""
+    seconds = _number(text)
+    if seconds is not None and seconds <= _UNIX_TIME:
+        return seconds
+    if _DURATION.fullmatch(text):
+        return sum(float(many) * _UNITS[unit] for many, unit in _PART.findall(text))
+    now = wall_clock()
+    then = _moment(text, now) if seconds is None else seconds
+    if then is None:
+        return None
+    sent_at = timestamp(headers.get("Date", ""), now)
+    return then - (now if sent_at is None else sent_at)
+
+
+def _moment(text: str, now: float) -> float | None:
+    """Return the Unix time of a date: one of HTTP, or one of RFC 3339."""
+    if not _DATE.fullmatch(text):
+        return timestamp(text, now)
+    try:
+        return datetime.fromisoformat(text.upper()).timestamp()
+    except ValueError:
+        return None
+
+
+def _whole(headers: MultiMapping[str], name: str) -> str:
+    """Return a list whose members may be in several headers."""
+    return ", ".join(headers.getall(name, ()))
+
+
+def _policies(value: str) -> dict[str, Mapping[str, str]]:
+    """Return the parameters of each policy; nothing where the value is not a list."""
+    found: dict[str, Mapping[str, str]] = {}
+    at = 0
+    while at < len(value):
+        item = _ITEM.match(value, at)
+        if item is None:
+            return {}
+        found[item[1]] = dict(_PARAMETER.findall(item[2]))
+        at = item.end()
+    return found
+
+
+def _number(text: str | None) -> float | None:
+    return float(text) if text and _NUMBER.fullmatch(text.strip()) else None
+
+
+class Scatter:
+    """The moments at which those go out, in their order, that wait for a reset.
+
+    Each is by chance in a window behind it. All of them in the very moment of a reset
+    would be the next burst, in step with those of other processes.
+    """
+
+    __slots__ = ("_begins_at", "_ends_at", "_next")
+
+    def __init__(self) -> None:
+        self._begins_at = self._ends_at = -math.inf
+        # When the first of those that wait goes out; None while that is not drawn.
+        self._next: float | None = None
+
+    def begin(self, at: float, waited: float) -> None:
+        """Begin a window at a reset for which they wait so many seconds in all."""
+        if at >= self._begins_at:
+            self._begins_at = at
+            self._ends_at = max(self._ends_at, at + most_jitter(waited))
+            self._next = None
+
+    def next_turn(self, now: float, waiting: int, patience: float) -> float:
+        """Return when the first of those that wait goes out, now that it may.
+
+        Args:
+            now: The time.
+            waiting: How many wait.
+            patience: The seconds after which the first of them would give up. Half of
+                that is left to the request.
+        """
+        if not self._begins_at - NEAR <= now < self._ends_at:
+            return now
+        if self._next is None:
+            window = min(self._ends_at - now, patience / 2)
+            # The least of so many numbers by chance.
+            self._next = now + window * (1 - (1 - chance()) ** (1 / waiting))
+        return self._next
+
+    def let_go(self) -> None:
+        """Note that the first one has gone out."""
+        self._next = None
 
 
 _NOTHING: Final = -math.inf, -math.inf

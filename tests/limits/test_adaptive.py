@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioretry_smithy import ConcurrencyLimit
-from aioretry_smithy._limits.adaptive import Aimd, Gradient
+from aioretry_smithy._limits.concurrency_limit import Aimd, Gradient
 
 histories = st.integers(0, 2**32).map(random.Random)
 

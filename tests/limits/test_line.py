@@ -10,8 +10,8 @@ import pytest
 from chains import now
 
 from aioretry_smithy import RateLimit, RateLimitError
-from aioretry_smithy._limits.bucket import Bucket
 from aioretry_smithy._limits.rate_gate import Price, pass_all
+from aioretry_smithy._limits.rate_limit import Bucket
 
 MANY = 1000
 

@@ -1,4 +1,4 @@
-"""Give a place back, and let its limit learn from how the request has ended."""
+"""Note what an attempt holds of a limit, and give it back with what was learned."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from .._failures.groups import peel
 
 if TYPE_CHECKING:
     from .._call.kinds import Result
+    from .._context.holdings import Holdings
+
 
 _OVERLOADED: Final = frozenset({429, 503})
 _SERVER_ERROR = 500
@@ -77,3 +79,32 @@ def _learn_from_status(place: Place, status: int) -> None:
     # Other errors of the server say nothing of its load.
     if dropped or status < _SERVER_ERROR:
         place.learn(dropped=dropped)
+
+
+class HeldPlace:
+    """A place that the calls inside its attempt need not ask for again.
+
+    Args:
+        place: The place.
+        holdings: What the attempt holds.
+        limit: Gave the place.
+    """
+
+    __slots__ = ("_holdings", "_limit", "_place")
+
+    def __init__(self, place: Place, holdings: Holdings, limit: object) -> None:
+        self._place = place
+        self._holdings: Holdings | None = holdings
+        self._limit = limit
+        holdings.add(limit)
+
+    def learn(self, *, dropped: bool) -> None:
+        """Report to the limit how the request was answered, before it is released."""
+        self._place.learn(dropped=dropped)
+
+    def release(self) -> None:
+        """Give it back, for the next request that waits; once."""
+        holdings, self._holdings = self._holdings, None
+        if holdings is not None:
+            holdings.remove(self._limit)
+            self._place.release()
