@@ -28,19 +28,16 @@ if _typing.TYPE_CHECKING:
         client_decorator,
     )
     from ._context.context import ClientRequestContext, ResponseTimeoutMode
-    from ._endpoints.client import LoadBalancingClient
-    from ._endpoints.dynamic import DynamicEndpointGroup
-    from ._endpoints.errors import (
+    from ._endpoints.choice import (
         EmptyEndpointGroupError,
         EndpointGroupError,
         EndpointSelectionTimeoutError,
     )
-    from ._endpoints.group import EndpointGroup
+    from ._endpoints.client import LoadBalancingClient
+    from ._endpoints.group import DynamicEndpointGroup, EndpointGroup
     from ._endpoints.health import HealthCheckedEndpointGroup
-    from ._endpoints.listener import EndpointGroupListener
-    from ._endpoints.outliers import OutlierDetection
     from ._endpoints.selection import EndpointSelectionStrategy
-    from ._endpoints.state import EndpointState
+    from ._endpoints.state import EndpointGroupListener, EndpointState, OutlierDetection
     from ._errors import (
         AttemptTimeoutError,
         ResponseTimeoutError,

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener
-from ._endpoints.listener import EndpointGroupListener
+from ._endpoints.state import EndpointGroupListener
 from ._extras import missing_extra
 from ._facade import publish
 from ._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ._breaker.window import EventCount
     from ._context.client import Decorator, RpcDecorator
     from ._context.context import ClientRequestContext
-    from ._endpoints.listener import Group
+    from ._endpoints.state import Group
     from ._request.endpoint import Endpoint
     from ._request.request import HttpRequest, RpcRequest
     from ._telemetry.instruments import TrafficInstruments

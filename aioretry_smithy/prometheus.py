@@ -18,7 +18,7 @@ except ModuleNotFoundError as _cause:
 
 from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener
 from ._context.client import HttpClient, RpcClient
-from ._endpoints.listener import EndpointGroupListener
+from ._endpoints.state import EndpointGroupListener
 from ._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
 from ._request.keys import service_key
 from ._retry.budget import RetryBudget, RetryBudgetListener
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ._breaker.window import EventCount
     from ._context.client import Decorator, RpcDecorator
     from ._context.context import ClientRequestContext
-    from ._endpoints.listener import Group
+    from ._endpoints.state import Group
     from ._request.endpoint import Endpoint
     from ._request.request import HttpRequest, RpcRequest
     from ._telemetry.prometheus_metrics import Labels

@@ -41,7 +41,7 @@ def test_missing_extra_is_named_where_srv_records_are_asked_for(monkeypatch):
         if name == records or name.partition(".")[0] == "dns":
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "dns", None)
-    srv = importlib.import_module("aioretry_smithy._endpoints.srv")
+    srv = importlib.import_module("aioretry_smithy._endpoints.sources")
     expected = 'dns is missing: pip install "aioretry-smithy[dns]"'
 
     with pytest.raises(ModuleNotFoundError, match=re.escape(expected)):

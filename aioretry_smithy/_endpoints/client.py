@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from urllib.request import getproxies, proxy_bypass
 
 from .._call.recorder import begin_after_wait
 from .._context.chain import check_inside
@@ -11,10 +12,8 @@ from .._context.recording import close_result, record_error
 from .._errors import bad_argument
 from .._request.endpoint import ServiceBehind, endpoint_of
 from .._request.request import RoutedRequest
-from .choice import give_up
+from .choice import choose_pinned, give_up, wait_for_pinned
 from .group import EndpointGroup
-from .pin import choose_pinned, wait_for_pinned
-from .proxies import goes_through_proxy
 from .visit import Visit
 
 if TYPE_CHECKING:
@@ -22,11 +21,37 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import StrOrURL
     from yarl import URL
 
+    from .._call.call import Call
     from .._context.client import Decorator
     from .._context.context import ClientRequestContext
     from .._request.endpoint import Service
     from .._request.request import HttpRequest
     from .choice import Chosen
+
+
+# aiohttp cannot use these.
+_UNUSABLE: Final = ("https:", "wss:")
+
+
+def goes_through_proxy(
+    call: Call, request: HttpRequest, service: Service, asked: URL
+) -> bool:
+    """Say whether aiohttp will send a request for something *asked* through a proxy."""
+    if request.arguments.get("proxy") is not None:
+        return True
+    session = call.session
+    return session is not None and (
+        session._default_proxy is not None
+        or (session.trust_env and _has_proxy(service.whole(asked)))
+    )
+
+
+def _has_proxy(url: URL) -> bool:
+    """Say whether the environment names a proxy for a URL, as aiohttp goes by it."""
+    proxy = getproxies().get(url.scheme, "")
+    return bool(proxy) and not (
+        proxy.lower().startswith(_UNUSABLE) or proxy_bypass(url.host or "")
+    )
 
 
 class LoadBalancingClient(DecoratingClient[HttpClient]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from contextlib import suppress
 from contextvars import Context
@@ -16,6 +17,30 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
     from .._request.endpoint import Endpoint
+
+
+_logger = logging.getLogger("aioretry_smithy")
+
+_MOST: Final = 100
+
+
+class WarnOnce:
+    """Logs each warning once, as a list is asked for again and again.
+
+    It logs no more than a hundred: what they tell of may be another each time.
+    """
+
+    __slots__ = ("_told",)
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def __call__(self, message: str) -> None:
+        """Log *message* unless it was logged before."""
+        if message not in self._told and len(self._told) < _MOST:
+            self._told.add(message)
+            _logger.warning("%s", message)
+
 
 QUERY_TIME: Final = 5.0
 """The seconds after which a query counts as failed."""

@@ -17,31 +17,25 @@ from .._errors import bad_argument, check_positive, checked_name
 from .._listeners import Listeners
 from .._request.endpoint import Service
 from ..smithy.shared import Shared
-from .dns import DnsLookup
-from .errors import EndpointSelectionTimeoutError
-from .fallback import Fallback
-from .listener import EndpointGroupListener
+from .choice import EndpointSelectionTimeoutError, Fallback, choice_in, ready_in
+from .discovery import WarnOnce
 from .roster import Roster
-from .settings import GroupSettings
-from .sources import FoundSource, GivenSource
-from .srv import SrvLookup
-from .waiting import choice_in, ready_in
-from .warn_once import WarnOnce
+from .selection import GroupSettings
+from .sources import DnsLookup, FoundSource, GivenSource, SrvLookup
+from .state import EndpointGroupListener
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Callable, Mapping, MutableMapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 
     from aiohttp.typedefs import StrOrURL
 
     from .._request.endpoint import Endpoint
     from .._request.request import HttpRequest
     from .choice import Chosen
-    from .dns import Family, Resolver
     from .roster import Waiting
-    from .settings import Settings
-    from .sources import Source
-    from .srv import Scheme
+    from .selection import Settings
+    from .sources import Family, Resolver, Scheme, Source
     from .state import EndpointState, Event
 
 
@@ -396,3 +390,48 @@ def _tell(group: Callable[[], EndpointGroup | None], event: Event) -> None:
 
 def _tell_nobody(event: Event) -> None:
     """Tell nobody."""
+
+
+class DynamicEndpointGroup(EndpointGroup):
+    """A group whose endpoints the program sets: from Consul, etcd, a file.
+
+    Requests wait while there is none. After Armeria's ``DynamicEndpointGroup``.
+
+    Args:
+        endpoints: URLs, or :class:`Endpoint` objects, to begin with; there may be none.
+        settings: As for :meth:`EndpointGroup.of`; the ``name`` is a number by default.
+
+    Raises:
+        ValueError: An argument is not as described.
+
+    >>> group = DynamicEndpointGroup(name="orders")
+    >>> group.set_endpoints(["http://10.0.0.3:8080", "http://10.0.0.7:8080"])
+    >>> len(group.endpoints)
+    2
+    """
+
+    def __init__(
+        self,
+        endpoints: Iterable[StrOrURL | Endpoint] = (),
+        **settings: Unpack[Settings],
+    ) -> None:
+        self._given = source = GivenSource(type(self).__name__, may_fill=True)
+        source.give(endpoints)
+        super().__init__(source, GroupSettings(**settings))
+
+    def set_endpoints(self, endpoints: Iterable[StrOrURL | Endpoint]) -> None:
+        """Replace the endpoints; what is known of those that stay is kept.
+
+        Requests under way to others end; there is no new one. Call it in the event loop
+        of the requests, or outside of any.
+
+        Args:
+            endpoints: URLs, or :class:`Endpoint` objects; equal ones are one.
+
+        Raises:
+            ValueError: Something among them is no endpoint.
+        """
+        self._given.give(endpoints)
+        self._service.forget()
+        if self._roster is not None:
+            self._given.fill(self._roster)

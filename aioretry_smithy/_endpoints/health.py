@@ -1,16 +1,23 @@
-"""Leave endpoints alone that say that they are not well."""
+"""Ask endpoints for their health, and leave those alone that are not well."""
 
 from __future__ import annotations
 
+import asyncio
+import math
 from asyncio import get_running_loop
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from contextvars import Context
+from typing import TYPE_CHECKING, Final, Protocol
 
 import aiohttp
 from yarl import URL
 
+from .._chance import chance
 from .._errors import bad_argument, check_positive
-from .checks import HealthChecks
+from .._masking.mask import DEFAULT_MASK
 from .choice import give_up
+from .discovery import WarnOnce
+from .ejection import note_health
 from .group import EndpointGroup
 
 if TYPE_CHECKING:
@@ -20,10 +27,203 @@ if TYPE_CHECKING:
     from typing import Self
 
     from .._context.context import ClientRequestContext
+    from .._request.endpoint import Service
     from .._request.request import HttpRequest
     from .choice import Chosen
     from .roster import Roster, Waiting
     from .state import EndpointState
+
+
+_JITTER: Final = 0.2
+_GOOD: Final = range(200, 300)
+
+
+class Checked(Protocol):
+    """The group whose endpoints are asked."""
+
+    _service: Service
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    def _rosters(
+        self, loop: asyncio.AbstractEventLoop, request: HttpRequest | None = None
+    ) -> tuple[Roster, ...]: ...
+
+
+class HealthChecks:
+    """Asks all endpoints of a group at once, in rounds.
+
+    Args:
+        group: The group.
+        path: What to ask for.
+        method: The method.
+        interval: Seconds between two rounds, more or less.
+        timeout: Seconds that an answer may take.
+        session: What asks; None for a session of its own.
+    """
+
+    loop: asyncio.AbstractEventLoop | None
+    """The event loop in which it asks; None while it does not."""
+
+    _session: aiohttp.ClientSession | None
+
+    def __init__(
+        self,
+        group: Checked,
+        path: str,
+        method: str,
+        interval: float,
+        timeout: float,
+        session: aiohttp.ClientSession | None,
+    ) -> None:
+        self._group = group
+        self._path, self._method = path, method
+        self._interval, self._seconds = interval, timeout
+        self._given, self._session = session, None
+        self.loop = None
+        self._task: asyncio.Task[None] | None = None
+        self._is_due = asyncio.Event()
+        self._warn = WarnOnce()
+
+    def __repr__(self) -> str:
+        return (
+            f"{DEFAULT_MASK.text(self._path)!r}, interval={self._interval},"
+            f" timeout={self._seconds}, method={self._method!r}"
+        )
+
+    def begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin to ask.
+
+        Raises:
+            RuntimeError: The endpoints are asked already.
+        """
+        rosters = self._group._rosters(loop)
+        # One that was closed asks no more, though it has not ended this.
+        is_asking = self.loop is not None and not self.loop.is_closed()
+        if is_asking or any(each.checker is not None for each in rosters):
+            message = f"endpoint group {self._group.name!r} is checked already"
+            raise RuntimeError(message)
+        self.loop = loop
+        self._is_due = asyncio.Event()
+        self._session = session = self._given or aiohttp.ClientSession()
+        self._take(rosters)
+        # It belongs to no call, so it takes over no context.
+        self._task = loop.create_task(
+            self._ask_for_ever(loop, session), context=Context()
+        )
+
+    async def end(self) -> None:
+        """Ask no longer; forget what was said."""
+        loop, task, session = self.loop, self._task, self._session
+        if loop is None or task is None:
+            return
+        self.loop = self._task = None
+        rosters = self._group._rosters(loop)
+        try:
+            task.cancel()
+            # As long as the caller is not cancelled itself.
+            await asyncio.wait([task])
+        finally:
+            for roster in rosters:
+                self._let_go(roster)
+            if self._given is None and session is not None:
+                await session.close()
+
+    def _take(self, rosters: tuple[Roster, ...]) -> None:
+        for roster in rosters:
+            if roster.checker is None:
+                roster.checker = self._is_due.set
+                roster.review()
+
+    def _let_go(self, roster: Roster) -> None:
+        roster.checker = None
+        for state in roster.states:
+            state.health = None
+        roster.review()
+        roster.wake()
+
+    async def _ask_for_ever(
+        self, loop: asyncio.AbstractEventLoop, session: aiohttp.ClientSession
+    ) -> None:
+        while True:
+            self._is_due.clear()
+            rosters = self._group._rosters(loop)
+            self._take(rosters)
+            await self._ask_all(session, rosters)
+            seconds = self._interval * (1 + _JITTER * (2 * chance() - 1))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._is_due.wait()
+
+    async def _ask_all(
+        self, session: aiohttp.ClientSession, rosters: tuple[Roster, ...]
+    ) -> None:
+        """Ask all endpoints at once; what they say holds when all have answered."""
+        for roster in rosters:
+            roster.catch_up()
+        states = [each for roster in rosters for each in roster.states if each.weight]
+        answers = await asyncio.gather(*(self._ask(session, each) for each in states))
+        for state, answer in zip(states, answers, strict=True):
+            # One that has left meanwhile is nobody's business.
+            if any(each is state for each in state.roster.states):
+                is_well = not isinstance(answer, Exception) and answer in _GOOD
+                note_health(state, is_well=is_well)
+        for roster in rosters:
+            roster.review()
+            roster.wake()
+        self._warn_of(session, answers)
+
+    async def _ask(
+        self, session: aiohttp.ClientSession, state: EndpointState
+    ) -> int | Exception:
+        """Ask an endpoint; return the status, or what went wrong."""
+        asked = self._group._service.find(self._path) or state.endpoint.url
+        try:
+            url = state.url_of(asked)
+            return await self._request(session, url, state.middleware)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # aiohttp cancels what waits for a connection of a session that is closed.
+            return aiohttp.ClientConnectionError("the request was cancelled")
+        except Exception as error:
+            return error.with_traceback(None)
+
+    async def _request(
+        self,
+        session: aiohttp.ClientSession,
+        url: URL,
+        inner: aiohttp.ClientMiddlewareType | None,
+    ) -> int:
+        """Send a request past the decorators of the session; return the status."""
+        response = await type(session)._request(
+            session,
+            self._method,
+            url,
+            allow_redirects=False,
+            raise_for_status=False,
+            timeout=aiohttp.ClientTimeout(self._seconds, ceil_threshold=math.inf),
+            middlewares=None if inner is None else (*session._middlewares, inner),
+        )
+        response.release()
+        return response.status
+
+    def _warn_of(
+        self, session: aiohttp.ClientSession, answers: list[int | Exception]
+    ) -> None:
+        """Warn where nobody can be asked because of what is wrong here."""
+        name, kind = self._group.name, aiohttp.ClientConnectorCertificateError
+        if session.closed:
+            self._warn(f"endpoint group {name!r}: the session of the checks is closed")
+        elif answers and all(isinstance(each, kind) for each in answers):
+            self._warn(
+                f"endpoint group {name!r}: all checks fail by certificate, the first"
+                f" with: {answers[0]}; give them a session= that trusts it"
+            )
 
 
 class HealthCheckedEndpointGroup(EndpointGroup):

@@ -5,30 +5,82 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final, Protocol
 
+from .._call.tries import rests_of, tries_of
 from .._chance import chance
 from .._clock import NEAR
+from .._failures.failure import failure_of
 from .._waiting.wait_queue import WaitQueue
-from .ejection import bring_back, new_window
-from .families import has_reserve, none_is_reached, serving, without_reserve
-from .latency import Scale
+from .ejection import Trial, bring_back, may_try, new_window
 from .selection import shuffled_start
-from .state import EndpointState
-from .trial import Trial, may_try
-from .untried import least_tried
+from .state import NO_CONNECTION, SILENCE, EndpointState, Scale
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from .._breaker.strategy import CircuitBreakerStrategy
+    from .._call.call import Call
+    from .._call.record import Record
     from .._context.context import ClientRequestContext
     from .._request.endpoint import Endpoint, Service
     from .._request.request import HttpRequest
     from .discovery import Discovery, Listed
-    from .outliers import OutlierDetection
-    from .selection import EndpointSelectionStrategy
-    from .settings import GroupSettings
-    from .state import Tell
+    from .selection import EndpointSelectionStrategy, GroupSettings
+    from .state import OutlierDetection, Tell
+
+
+def kind_of(cause: Exception | None) -> str | None:
+    """Return how a failure says that an address is not reached; None if it does not."""
+    failure = failure_of(cause)
+    if failure.is_unprocessed:
+        return NO_CONNECTION
+    # Whether there was a connection before nobody can tell.
+    return SILENCE if failure.kind.is_timeout else None
+
+
+def serving(able: Sequence[EndpointState]) -> Sequence[EndpointState]:
+    """Return those that may serve: the reserve only where no other can be reached.
+
+    An address of IPv6 that cannot be reached from here would draw all requests while
+    IPv4 is away.
+    """
+    first = without_reserve(able)
+    if len(first) == len(able) or all(each.is_unreachable for each in first):
+        return able
+    return first
+
+
+def none_is_reached(able: Sequence[EndpointState]) -> bool:
+    """Say whether there is a reserve, and it cannot be reached either."""
+    return has_reserve(able) and all(each.is_unreachable for each in able)
+
+
+def has_reserve(able: Sequence[EndpointState]) -> bool:
+    """Say whether one of them is of the reserve."""
+    return any(each.is_reserve for each in able)
+
+
+def without_reserve(able: Sequence[EndpointState]) -> Sequence[EndpointState]:
+    """Return those that are not of the reserve."""
+    return [each for each in able if not each.is_reserve]
+
+
+def least_tried(
+    call: Call, record: Record, well: Sequence[EndpointState]
+) -> Sequence[EndpointState]:
+    """Return those that a call has not tried, or tried less often than others.
+
+    Not those that it knows to want to be left alone, as long as there are others. For a
+    further part of a body that which has served the one before, if it is well.
+    """
+    tries = tries_of(call, record)
+    if not tries:
+        there = [each for each in well if each.endpoint == call.stays_at]
+        return [each for each in there if not each.is_out] or well
+    now, rests = call.loop.time() + NEAR, rests_of(call)
+    well = [each for each in well if rests.get(each.endpoint, now) <= now] or well
+    fewest = min(tries.get(each.endpoint, 0) for each in well)
+    return [each for each in well if tries.get(each.endpoint, 0) == fewest]
 
 
 _KEPT: Final = 300.0

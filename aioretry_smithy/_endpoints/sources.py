@@ -1,21 +1,342 @@
-"""Tell a group its endpoints: those that it was given, or those that a query finds."""
+"""Find the endpoints of a group: those that it was given, by DNS, or by a query."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+import asyncio
+import ipaddress
+import math
+import re
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, get_args
 
-from .._errors import bad_argument
+from .._errors import bad_argument, is_finite
 from .._request.endpoint import Endpoint, origin_key
-from .discovery import Answer, Discovery, Listed, checked_refresh
+from .discovery import Answer, Discovery, Listed, WarnOnce, checked_refresh
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Coroutine, Iterator
 
     from aiohttp.typedefs import StrOrURL
     from yarl import URL
 
     from .roster import Roster
+    from .srv_records import SrvRecord
+
+
+Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+Family: TypeAlias = Literal["prefer_ipv4", "ipv4", "ipv6", "any"]
+
+Resolver: TypeAlias = Callable[
+    [str, int], Awaitable[Sequence[tuple[str | Address, float]]]
+]
+"""Takes a host and a port, and returns addresses, each with its time to live."""
+
+_FAMILIES: Final = {"ipv4": socket.AF_INET, "ipv6": socket.AF_INET6}
+"""What to ask for, where it is not both."""
+
+_RETURNS: Final = "returns a list of (address, ttl), as an async function"
+
+# The system need not know all of them.
+_EMPTY: Final = frozenset(
+    getattr(socket, name, socket.EAI_NONAME)
+    for name in ("EAI_NONAME", "EAI_NODATA", "EAI_ADDRFAMILY")
+)
+"""The errors that say that a name has no address."""
+
+
+class DnsLookup:
+    """Asks for the addresses of a host, each of which is an endpoint.
+
+    It asks as the system does (``/etc/hosts`` and search lists count), which says
+    nothing of how long an answer holds. An IPv4 address within IPv6 is one of IPv4;
+    addresses with a zone, ``0.0.0.0`` and ``::`` are left out.
+
+    Args:
+        url: What the URLs of all endpoints begin with; its host is asked for.
+        family: ``prefer_ipv4`` keeps IPv6 in reserve where there are both; ``ipv4`` and
+            ``ipv6`` leave the other out; ``any`` makes no difference.
+        resolver: Is asked in place of the system: an async function of host and port
+            that returns ``[(address, ttl)]``, each address as text or an object of
+            ``ipaddress``, each time to live in seconds. The smallest one counts.
+
+    Raises:
+        ValueError: An argument is not as described.
+    """
+
+    __slots__ = ("_family", "_host", "_port", "_resolver", "_url", "_warn", "known")
+
+    known: Answer | None
+    """The answer where the host is an address, and nobody has to be asked."""
+
+    def __init__(
+        self,
+        url: StrOrURL,
+        *,
+        family: Family = "prefer_ipv4",
+        resolver: Resolver | None = None,
+    ) -> None:
+        if family not in get_args(Family):
+            raise bad_argument("family", family, f"one of {list(get_args(Family))}")
+        if resolver is not None and not callable(resolver):
+            expected = "an async function of host and port, or None"
+            raise bad_argument("resolver", resolver, expected)
+        self._url = Endpoint(url).url
+        # It has both, or it were no URL of an endpoint.
+        self._host = self._url.raw_host or ""
+        self._port = self._url.port or 0
+        self._family = family
+        self._resolver = resolver
+        self._warn = WarnOnce()
+        self.known = None
+        if _is_address(self._host):
+            listed = (Listed(Endpoint(self._url, address=self._host)),)
+            self.known = Answer(listed, math.inf)
+
+    @property
+    def can_be_cut(self) -> bool:
+        """Whether to cancel it ends it; the system's own answers occupy a thread."""
+        return self._resolver is not None
+
+    async def __call__(self) -> Answer:
+        """Return the addresses that the host has now.
+
+        Raises:
+            ValueError: The resolver has returned something else.
+            Exception: There is no answer.
+        """
+        if self.known is not None:
+            return self.known
+        if self._resolver is None:
+            return self._listed(await self._addresses_of_system(), None)
+        pending: object = self._resolver(self._host, self._port)
+        if not isawaitable(pending):
+            raise self._told(bad_argument("resolver", pending, _RETURNS))
+        answer = await pending
+        try:
+            addresses, ttl = _checked_answer(answer)
+        except ValueError as error:
+            raise self._told(error) from None
+        return self._listed(addresses, ttl)
+
+    def _told(self, error: ValueError) -> ValueError:
+        self._warn(f"{self._url.raw_authority}: {error}")
+        return error
+
+    async def _addresses_of_system(self) -> list[Address]:
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.getaddrinfo(
+                self._host,
+                self._port,
+                family=_FAMILIES.get(self._family, socket.AF_UNSPEC),
+                type=socket.SOCK_STREAM,
+                proto=socket.IPPROTO_TCP,
+                flags=socket.AI_ADDRCONFIG,
+            )
+        except socket.gaierror as error:
+            if error.errno in _EMPTY:
+                return []
+            raise
+        # Of four parts is what there is for IPv6; the last is the zone.
+        names = [where[0] for *_, where in found if len(where) != 4 or not where[3]]
+        return [ipaddress.ip_address(name) for name in names]
+
+    def _listed(self, addresses: Sequence[Address], ttl: float | None) -> Answer:
+        folded = [each for each in map(_folded, addresses) if each is not None]
+        if self._family in _FAMILIES:
+            version = 4 if self._family == "ipv4" else 6
+            folded = [each for each in folded if each.version == version]
+        has_ipv4 = any(each.version == 4 for each in folded)
+        has_reserve = has_ipv4 and self._family == "prefer_ipv4"
+        listed = []
+        for each in folded:
+            is_reserve = has_reserve and each.version == 6
+            endpoint = Endpoint(self._url, address=each)
+            listed.append(Listed(endpoint, int(is_reserve), is_reserve))
+        return Answer(tuple(listed), ttl)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _folded(address: Address) -> Address | None:
+    """Return the address to connect to; None for one that nobody can connect to."""
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.scope_id is not None:
+            return None
+        address = address.ipv4_mapped or address
+    return None if address.is_unspecified else address
+
+
+def _checked_answer(answer: object) -> tuple[list[Address], float | None]:
+    """Return the addresses and the smallest time to live that a resolver returned."""
+    if not isinstance(answer, list | tuple):
+        raise bad_argument("resolver", answer, _RETURNS)
+    addresses, ttls = [], []
+    for each in answer:
+        if not isinstance(each, list | tuple) or len(each) != 2:
+            raise bad_argument("resolver", each, "returns pairs of address and ttl")
+        address, ttl = each
+        if not is_finite(ttl) or ttl < 0:
+            raise bad_argument("resolver", ttl, "returns each ttl finite and >= 0")
+        addresses.append(_checked_address(address))
+        ttls.append(ttl)
+    return addresses, min(ttls, default=None)
+
+
+def _checked_address(given: object) -> Address:
+    expected = "returns IP addresses, as text or objects of ipaddress"
+    # Python takes numbers and bytes for addresses too.
+    if not isinstance(given, str | Address):
+        raise bad_argument("resolver", given, expected)
+    try:
+        return ipaddress.ip_address(given)
+    except ValueError:
+        raise bad_argument("resolver", given, expected) from None
+
+
+Scheme: TypeAlias = Literal["http", "https"]
+
+_LEAST_WEIGHT: Final = 0.1
+"""What a weight of 0 counts as: such a target shall have a small chance."""
+
+# DNS allows any byte in a name; some of them would end the host of a URL.
+_HOST: Final = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*", re.ASCII | re.IGNORECASE)
+
+
+class SrvLookup:
+    """Asks for the SRV records of a service, each of which is an endpoint.
+
+    Their order of priorities is that of ranks. A target has a URL of its own, made of
+    its name and port; its weight is the record's, where 0 counts as 0.1. A target of
+    ``.`` means that there is none.
+
+    With ``https`` DNS does not choose who gets the credentials: a target has to be in
+    the domain of the service or below it, or below the parent of that domain if the
+    parent has two labels or more. Others are left out, with a warning. (A parent such
+    as ``co.uk`` passes for a domain of its own.)
+
+    Args:
+        name: The name of the service, such as ``_http._tcp.orders.example.com``; one
+            that is not whole is looked for in the search list of the system.
+        scheme: ``http`` or ``https``.
+        allowed_domains: Domains of further targets, which count with what is below.
+
+    Raises:
+        ModuleNotFoundError: The extra ``dns`` is not installed.
+        ValueError: An argument is not as described.
+    """
+
+    __slots__ = ("_allowed", "_name", "_records", "_scheme", "_warn")
+
+    can_be_cut: Final = True
+    """Whether cancelling stops the query."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        scheme: Scheme = "http",
+        allowed_domains: Iterable[str] = (),
+    ) -> None:
+        if not _is_name(name):
+            expected = "a name in DNS, such as '_http._tcp.orders.example.com'"
+            raise bad_argument("name", name, expected)
+        if scheme not in get_args(Scheme):
+            raise bad_argument("scheme", scheme, "'http' or 'https'")
+        self._allowed = frozenset(_checked_domains(allowed_domains))
+        # What it needs may not be installed.
+        from .srv_records import srv_records  # noqa: PLC0415
+
+        self._records = srv_records
+        self._name = name
+        self._scheme = scheme
+        self._warn = WarnOnce()
+
+    async def __call__(self) -> Answer:
+        """Return the servers that the service has now.
+
+        Raises:
+            LookupError: There are only servers that are left out.
+            Exception: There is no answer.
+        """
+        name, records, ttl = await self._records(self._name)
+        offered = [each for each in records if each.target]
+        taken = self._with_hosts(offered)
+        if self._scheme == "https":
+            taken = self._within(name, taken)
+        if offered and not taken:
+            raise LookupError(f"{self._name}: all targets are left out")
+        return Answer(tuple(self._listed(taken)), ttl)
+
+    def _with_hosts(self, records: Sequence[SrvRecord]) -> Sequence[SrvRecord]:
+        """Leave out what is no host, or no port of one."""
+        fit = [each for each in records if _HOST.fullmatch(each.target) and each.port]
+        self._warn_of_others(records, fit, "no host and port")
+        return fit
+
+    def _within(self, name: str, records: Sequence[SrvRecord]) -> Sequence[SrvRecord]:
+        """Leave out what is in none of the domains that may be."""
+        domains = self._allowed.union(_domains_of(name))
+        fit = [each for each in records if _is_within(each.target, domains)]
+        why = f"outside {', '.join(sorted(domains))} (see allowed_domains)"
+        self._warn_of_others(records, fit, why)
+        return fit
+
+    def _warn_of_others(
+        self, records: Sequence[SrvRecord], fit: Sequence[SrvRecord], why: str
+    ) -> None:
+        others = sorted({f"{each.target}:{each.port}" for each in {*records} - {*fit}})
+        if others:
+            self._warn(f"{self._name}: left out {', '.join(others)}: {why}")
+
+    def _listed(self, records: Sequence[SrvRecord]) -> Iterator[Listed]:
+        priorities = sorted({each.priority for each in records})
+        weighted = {each.priority for each in records if each.weight}
+        for each in records:
+            # Where all weights are 0, all targets are equal.
+            least = _LEAST_WEIGHT if each.priority in weighted else 1.0
+            url = f"{self._scheme}://{each.target}:{each.port}"
+            endpoint = Endpoint(url, weight=each.weight or least)
+            yield Listed(endpoint, priorities.index(each.priority))
+
+
+def _domains_of(name: str) -> Iterator[str]:
+    """Yield the domain of a service, and the one above it unless that is a top one."""
+    labels = name.lower().split(".")
+    while labels and labels[0].startswith("_"):
+        del labels[0]
+    if labels:
+        yield ".".join(labels)
+    if len(labels) > 2:
+        yield ".".join(labels[1:])
+
+
+def _is_within(target: str, domains: Iterable[str]) -> bool:
+    return f".{target.lower()}".endswith(tuple(f".{domain}" for domain in domains))
+
+
+def _is_name(given: object) -> bool:
+    return isinstance(given, str) and bool(_HOST.fullmatch(given.removesuffix(".")))
+
+
+def _checked_domains(domains: Iterable[str]) -> list[str]:
+    expected = "names of domains, such as ['example.com']"
+    if isinstance(domains, str | bytes) or not isinstance(domains, Iterable):
+        raise bad_argument("allowed_domains", domains, expected)
+    names = list(domains)
+    for each in names:
+        if not _is_name(each):
+            raise bad_argument("allowed_domains", each, expected)
+    return [each.removesuffix(".").lower() for each in names]
 
 
 class Source(Protocol):

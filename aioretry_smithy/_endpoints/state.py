@@ -1,34 +1,343 @@
-"""Know of one endpoint of a group how busy, how quick and how well it is."""
+"""Know of one endpoint of a group how busy, how quick and how well it is.
+
+An estimate decays while nobody asks, by the factor ``e`` in each ``decay`` seconds. So
+that no choice has to compute that, estimates are kept as *heat*: seconds, times what a
+second has grown to since an epoch, by the same factor. All heats decay alike, so they
+can be compared as they are.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final, Protocol
 
+from aiohttp.client_reqrep import ConnectionKey
+from multidict import CIMultiDict
+
+from .._breaker.strategy import CircuitBreakerStrategy
 from .._call.rounds import Rounds
 from .._call.tries import tries_of
+from .._errors import bad_argument, check_int, check_positive, is_finite
+from .._frozen import extensible
 from .._request.endpoint import joined, keep, origin_key
-from .address import AddressMiddleware
-from .latency import seconds_of
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Callable, Container, Sequence
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     import aiohttp
     from yarl import URL
 
-    from .._breaker.strategy import CircuitBreakerStrategy
     from .._breaker.window import SlidingWindow
     from .._context.context import ClientRequestContext
     from .._request.endpoint import Endpoint
     from .discovery import Listed
-    from .latency import Scale
-    from .listener import EndpointGroupListener, Group
-    from .outliers import OutlierDetection
 
-    Event = Callable[[EndpointGroupListener, Group], None]
+    Event = Callable[["EndpointGroupListener", "Group"], None]
     Tell = Callable[[Event], None]
+
+
+_LARGEST: Final = 200.0
+"""The exponent of growth from which on there is a new epoch."""
+
+
+class Warm(Protocol):
+    """Keeps the estimate of one endpoint."""
+
+    heat: float
+    """The latency in seconds, times the growth."""
+
+    grown: float
+    """The growth at the last answer; 0 as long as there was none."""
+
+    penalty: float
+    """Seconds that it counts as, at least."""
+
+
+class Scale:
+    """Tells what a second has grown to since an epoch.
+
+    Args:
+        decay: Seconds in which estimates fall to ``1 / e``, > 0.
+        penalty: Seconds that a failure counts as, at least.
+    """
+
+    __slots__ = ("_epoch", "decay", "penalty", "states")
+
+    decay: float
+    """Seconds in which estimates fall to ``1 / e``."""
+
+    penalty: float
+    """Seconds that a failure counts as, at least."""
+
+    states: Iterable[Warm]
+    """The endpoints whose estimates are on this scale."""
+
+    def __init__(self, decay: float, penalty: float) -> None:
+        self.decay = decay
+        self.penalty = penalty
+        self.states = ()
+        self._epoch: float | None = None
+
+    def growth(self, now: float) -> float:
+        """Return what a second has grown to; begin a new epoch where it is large."""
+        epoch = self._epoch
+        if epoch is None:
+            self._epoch = epoch = now
+        exponent = (now - epoch) / self.decay
+        if exponent < _LARGEST:
+            return math.exp(exponent)
+        shrunk = math.exp(-min(exponent, 2 * _LARGEST))
+        for state in self.states:
+            state.heat *= shrunk
+            state.grown *= shrunk
+        self._epoch = now
+        return 1.0
+
+
+def seconds_of(state: Warm, growth: float) -> float:
+    """Return the estimate of an endpoint as seconds, with its penalty."""
+    return max(state.heat / growth, state.penalty)
+
+
+def note_answer(state: Warm, took: float, growth: float) -> None:
+    """Learn from an answer: a longer time counts in full, a shorter one by its age."""
+    heat = state.heat + took * (growth - state.grown)
+    state.heat = max(heat, took * growth)
+    state.grown = growth
+
+
+def note_refusal(state: Warm, took: float, growth: float) -> None:
+    """Learn from an answer that the request was wrong: that is quick, but no work.
+
+    The estimate does not fall; it is as it was after the last answer.
+    """
+    before = state.heat / state.grown if state.grown else 0.0
+    state.heat = max(before, took) * growth
+    state.grown = growth
+
+
+def note_at_least(state: Warm, took: float, growth: float) -> None:
+    """Learn from a request that was given up after so long: it may only raise."""
+    if took * growth > state.heat:
+        state.heat = took * growth
+        state.grown = growth
+
+
+def begin_anew(state: Warm, took: float, growth: float) -> None:
+    """Forget what was before; begin with one answer."""
+    state.heat, state.grown, state.penalty = took * growth, growth, 0.0
+
+
+@extensible
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class OutlierDetection:
+    """When an endpoint of a group is to be left alone, and for how long.
+
+    An endpoint is *ejected* by failures in a row, refused connections, or a rate of
+    failures; statuses of 5xx and exceptions count. It is out for
+    ``min(max_ejection_time, ejection_time * 2 ** n)`` seconds, where n trials have
+    failed, times 1 to 1.25. Then one request tries it. Requests that began before it
+    was ejected say nothing any more. After Envoy's outlier detection.
+
+    Args:
+        consecutive_failures: Failures in a row, >= 1.
+        connect_failures: Failures in a row to connect, >= 1.
+        failure_rate_threshold: The share of failures that is too much, from 0 to 1.
+        minimum_request_threshold: Requests before the share counts, >= 1.
+        counter_sliding_window: Seconds in which they are counted, > 0.
+        ejection_time: Seconds that it is out at first, > 0.
+        max_ejection_time: The most seconds, >= *ejection_time*.
+        max_ejected: The share of endpoints that may be out at once, from 0 to 1; at
+            least one of two or more, never all of them.
+        strategy: Says what a failure is; None for
+            :meth:`CircuitBreakerStrategy.on_server_error_status`.
+
+    Raises:
+        ValueError: An argument is not as described.
+
+    >>> OutlierDetection(consecutive_failures=3).ejection_time
+    5.0
+    """
+
+    consecutive_failures: int = 5
+    connect_failures: int = 1
+    failure_rate_threshold: float = 0.5
+    minimum_request_threshold: int = 10
+    counter_sliding_window: float = 20.0
+    ejection_time: float = 5.0
+    max_ejection_time: float = 60.0
+    max_ejected: float = 0.5
+    strategy: CircuitBreakerStrategy | None = None
+
+    def __post_init__(self) -> None:
+        check_int("consecutive_failures", self.consecutive_failures, 1)
+        check_int("connect_failures", self.connect_failures, 1)
+        check_int("minimum_request_threshold", self.minimum_request_threshold, 1)
+        check_positive("counter_sliding_window", self.counter_sliding_window)
+        check_positive("ejection_time", self.ejection_time)
+        check_positive("max_ejection_time", self.max_ejection_time)
+        for name in ("failure_rate_threshold", "max_ejected"):
+            share = getattr(self, name)
+            if not (is_finite(share) and 0 <= share <= 1):
+                raise bad_argument(name, share, "from 0 to 1")
+        if self.max_ejection_time < self.ejection_time:
+            expected = f">= ejection_time, {self.ejection_time}"
+            raise bad_argument("max_ejection_time", self.max_ejection_time, expected)
+        if not (
+            self.strategy is None or isinstance(self.strategy, CircuitBreakerStrategy)
+        ):
+            expected = "a CircuitBreakerStrategy or None"
+            raise bad_argument("strategy", self.strategy, expected)
+
+    def __repr__(self) -> str:
+        given = (
+            f"{each.name}={getattr(self, each.name)!r}"
+            for each in fields(self)
+            if getattr(self, each.name) != getattr(_USUAL, each.name)
+        )
+        return f"OutlierDetection({', '.join(given)})"
+
+    def most_ejected(self, number: int) -> int:
+        """Return how many of a number of endpoints may be out at once.
+
+        >>> [OutlierDetection().most_ejected(number) for number in (1, 2, 3, 4)]
+        [0, 1, 1, 2]
+        """
+        if number < 2 or not self.max_ejected:
+            return 0
+        return min(number - 1, max(1, int(self.max_ejected * number)))
+
+    def seconds_out(self, times: int, dice: float) -> float:
+        """Return how long an endpoint is out for the n-th time, from 1.
+
+        Args:
+            times: How often it was ejected since it was well.
+            dice: A number in [0, 1).
+        """
+        doublings = min(times - 1, 60)
+        seconds = min(self.max_ejection_time, self.ejection_time * 2.0**doublings)
+        return seconds * (1.0 + dice / 4)
+
+
+_USUAL: Final = OutlierDetection()
+
+
+class Known(Protocol):
+    """Shows a listener the state of an endpoint."""
+
+    ejected_until: float | None
+    """When it may come back; None where it is not ejected."""
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is out; None while it is well."""
+        ...
+
+
+class Group(Protocol):
+    """Shows a listener a group."""
+
+    @property
+    def name(self) -> str:
+        """The name of the group in logs, metrics and keys."""
+        ...
+
+    @property
+    def endpoints(self) -> Sequence[Endpoint]:
+        """The endpoints that it has now."""
+        ...
+
+    @property
+    def states(self) -> Mapping[Endpoint, Known]:
+        """Show the state of each endpoint now."""
+        ...
+
+
+class EndpointGroupListener:
+    """Hears of changes in a group; a subclass overrides what it wants to hear.
+
+    The methods are plain. What they raise is logged, and changes nothing.
+
+    >>> class Bell(EndpointGroupListener):
+    ...     def on_endpoints_changed(self, group, endpoints):
+    ...         print(f"{group.name} has {len(endpoints)} endpoints")
+    """
+
+    def on_endpoints_changed(self, group: Group, endpoints: Sequence[Endpoint]) -> None:
+        """Hear that the group has other endpoints, from now on these."""
+
+    def on_ejected(
+        self, group: Group, endpoint: Endpoint, reason: str, until: float
+    ) -> None:
+        """Hear that an endpoint is out, each time that it is, for longer too.
+
+        Args:
+            group: The group.
+            endpoint: The endpoint.
+            reason: ``connect_failures``, ``consecutive_failures``, ``failure_rate``,
+                ``trial_failed``, ``retry_after``, ``circuit_open`` or ``unhealthy``.
+            until: When it may come back, by the event loop's clock; ``inf`` while
+                checks of its health fail.
+        """
+
+    def on_returned(self, group: Group, endpoint: Endpoint) -> None:
+        """Hear that an endpoint is well again."""
+
+
+KEY_HAS_NAME: Final = "server_hostname" in ConnectionKey._fields
+"""Whether aiohttp keeps connections with different TLS names apart; since 3.14.1."""
+
+
+class AddressMiddleware:
+    """A middleware of aiohttp that connects to the address of an endpoint.
+
+    It stands inside all others, is asked for each hop, and leaves those alone that go
+    to other origins or through a proxy. It has no state of a request.
+
+    Args:
+        endpoint: One with an address.
+    """
+
+    __slots__ = ("_address", "_found", "_is_tls", "_name", "_origin")
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._address = endpoint.address or ""
+        self._name = endpoint.url.raw_host
+        self._origin = origin_key(endpoint.url)
+        self._is_tls = self._origin[0] == "https"
+        self._found: dict[URL, URL] = {}
+
+    async def __call__(
+        self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        """Send a request; what was changed for that is as before when it ends."""
+        url = request.url
+        there = self._found.get(url) or self._find(url)
+        if there is None or request.proxy is not None:
+            return await handler(request)
+        name, headers = request.server_hostname, request.proxy_headers
+        request.url = there
+        if self._is_tls:
+            request.server_hostname = own = name or self._name
+            if not KEY_HAS_NAME:
+                # Part of the key, and sent nowhere without a proxy.
+                request.proxy_headers = CIMultiDict({"server-name": own or ""})
+        try:
+            return await handler(request)
+        finally:
+            # Another middleware may send it again.
+            request.url, request.server_hostname = url, name
+            request.proxy_headers = headers
+
+    def _find(self, url: URL) -> URL | None:
+        """Return a URL with the address; None for one of another origin."""
+        if origin_key(url) != self._origin:
+            return None
+        there = url.with_host(self._address)
+        keep(self._found, url, there)
+        return there
 
 
 UNHEALTHY: Final = "unhealthy"

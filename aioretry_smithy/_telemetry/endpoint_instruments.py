@@ -14,7 +14,7 @@ from .registry import WeakRegistry
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .._endpoints.listener import Group
+    from .._endpoints.state import Group
 
 _ENDPOINT: Final = "aioretry_smithy.endpoint"
 

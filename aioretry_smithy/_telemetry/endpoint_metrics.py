@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from prometheus_client import Counter
     from prometheus_client.core import GaugeMetricFamily
 
-    from .._endpoints.listener import Group
+    from .._endpoints.state import Group
     from .._request.endpoint import Endpoint
     from .prometheus_metrics import Labels
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .._context.context import ClientRequestContext
-    from .._endpoints.listener import Group, Known
+    from .._endpoints.state import Group, Known
     from .._request.request import HttpRequest
     from .labels import Attributes
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._breaker.breaker import CircuitBreaker
-    from .._endpoints.listener import Group
+    from .._endpoints.state import Group
     from .._limits.concurrency_limit import ConcurrencyLimit
     from .._retry.budget import RetryBudget
 

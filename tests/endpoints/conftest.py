@@ -46,4 +46,4 @@ def health(monkeypatch):
 @pytest.fixture
 def no_jitter(monkeypatch):
     """Rounds begin when the interval is over."""
-    monkeypatch.setattr("aioretry_smithy._endpoints.checks.chance", lambda: 0.5)
+    monkeypatch.setattr("aioretry_smithy._endpoints.health.chance", lambda: 0.5)

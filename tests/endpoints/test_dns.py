@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from aioretry_smithy._endpoints.discovery import Answer, Discovery
-from aioretry_smithy._endpoints.dns import DnsLookup
+from aioretry_smithy._endpoints.sources import DnsLookup
 
 SERVICE = "http://orders.example.com:8080"
 NO_LIST = "returns a list of (address, ttl), as an async function"

@@ -321,7 +321,7 @@ async def test_path_joins_as_calls_do(health):
 async def test_interval_has_jitter(health, monkeypatch):
     """20 % more or less."""
     draws = iter([0.0, 1.0, 0.5])
-    monkeypatch.setattr("aioretry_smithy._endpoints.checks.chance", lambda: next(draws))
+    monkeypatch.setattr("aioretry_smithy._endpoints.health.chance", lambda: next(draws))
     async with HealthCheckedEndpointGroup(of("a"), "/healthz", interval=10.0):
         await asyncio.sleep(25.0)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioretry_smithy._endpoints.latency import (
+from aioretry_smithy._endpoints.state import (
     Scale,
     begin_anew,
     note_answer,

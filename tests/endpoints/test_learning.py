@@ -22,7 +22,7 @@ from aioretry_smithy import (
     RateLimit,
     RateLimitingClient,
 )
-from aioretry_smithy._endpoints.learning import learn
+from aioretry_smithy._endpoints.visit import learn
 
 PEAK_EWMA = EndpointSelectionStrategy.peak_ewma()
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from aioretry_smithy import EndpointGroup
 from aioretry_smithy._endpoints.discovery import Answer, Discovery
-from aioretry_smithy._endpoints.srv import SrvLookup
+from aioretry_smithy._endpoints.sources import SrvLookup
 from aioretry_smithy._endpoints.srv_records import SrvRecord, SrvRecords
 
 SERVICE = "_http._tcp.orders.example.com"

@@ -22,7 +22,7 @@ from aioretry_smithy import (
     client_decorator,
     request_options,
 )
-from aioretry_smithy._endpoints.trial import may_try
+from aioretry_smithy._endpoints.ejection import may_try
 
 pytestmark = pytest.mark.usefixtures("shortest_ejections")
 

@@ -11,7 +11,7 @@ from typing import Any
 from calling import Call, Variant, getting
 
 from aioretry_smithy import Decorator, EndpointGroup, SessionBuilder
-from aioretry_smithy._endpoints.latency import note_answer
+from aioretry_smithy._endpoints.state import note_answer
 
 ENDPOINTS = "http://a.example", "http://b.example", "http://c.example"
 PATHS = [f"/orders/{number}" for number in range(100)]
