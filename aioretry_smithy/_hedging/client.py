@@ -22,8 +22,7 @@ from .._retry.limiter import RetryLimiter
 from .._retry.no_retries import hedges_are_off
 from .._retry.strategy import may_be_hedged
 from .delay import HedgingDelay
-from .hedged_request import HedgedRequest, is_good
-from .sent_request import came_from_server
+from .hedged_request import HedgedRequest, came_from_server, is_good
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -22,7 +22,7 @@ from aioretry_smithy import (
     RetryStrategy,
     client_decorator,
 )
-from aioretry_smithy._hedging.sent_request import _given_up
+from aioretry_smithy._hedging.hedged_request import _given_up
 
 SIZE = 1 << 20
 CHUNK = 1 << 16
