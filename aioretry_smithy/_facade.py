@@ -144,8 +144,8 @@ PUBLIC: Final = {
         "to_backoff": "._retry.smithy_backoff",
     },
     "aioretry_smithy.testing": {
-        "FaultInjectingClient": ".testing._fault_client",
-        "InjectedFault": ".testing._fault",
+        "FaultInjectingClient": ".testing._faults",
+        "InjectedFault": ".testing._faults",
         "ScriptedAnswer": ".testing._transport",
         "ScriptedTransport": ".testing._transport",
         "SimulatedRun": "._simulation.result",
@@ -153,7 +153,7 @@ PUBLIC: Final = {
         "SimulationSettings": "._simulation.settings",
         "VirtualTimeLoop": ".testing._loop",
         "ask": ".testing._ask",
-        "patch_aioresponses": ".testing._mocks",
+        "patch_aioresponses": ".testing._transport",
         "simulate": ".testing._simulate",
     },
 }

@@ -6,12 +6,10 @@ if _typing.TYPE_CHECKING:
     from .._simulation.result import SimulatedRun, SimulationResult
     from .._simulation.settings import SimulationSettings
     from ._ask import ask
-    from ._fault import InjectedFault
-    from ._fault_client import FaultInjectingClient
+    from ._faults import FaultInjectingClient, InjectedFault
     from ._loop import VirtualTimeLoop
-    from ._mocks import patch_aioresponses
     from ._simulate import simulate
-    from ._transport import ScriptedAnswer, ScriptedTransport
+    from ._transport import ScriptedAnswer, ScriptedTransport, patch_aioresponses
 else:
     from .._facade import facade_of as _facade_of
 

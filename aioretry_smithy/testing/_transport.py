@@ -6,12 +6,15 @@ import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Set
+from contextlib import AbstractContextManager, ExitStack
+from importlib import import_module
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import aiohttp
 from multidict import CIMultiDict
 
-from .._bodies.new_response import new_response
+from .._bodies.new_response import HAS_STREAM_WRITER, new_response
 from .._bodies.replayable_payload import ReplayablePayload
 from .._call.recorder import note_request
 from .._call.upload import Upload
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from .._context.client import HttpClient
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
+
 
 ScriptedBody: TypeAlias = bytes | str | dict[str, Any] | list[Any]
 """Bytes; text, which is sent as UTF-8; or a dict or list, which is sent as JSON."""
@@ -331,3 +335,37 @@ def _encode(body: object) -> tuple[bytes, str | None]:
     if isinstance(body, dict | list):
         return json.dumps(body).encode(), "application/json"
     raise TypeError(_BODY)
+
+
+def patch_aioresponses() -> AbstractContextManager[object]:
+    """Make ``aioresponses`` work with aiohttp 3.14 and newer.
+
+    ``aioresponses`` 0.7.9 cannot make a response there, because aiohttp needs a
+    ``stream_writer``. With an older aiohttp this changes nothing.
+
+    The call itself does it: a test suite needs one line in ``conftest.py``.
+    As the context manager of a block, it undoes the change at the end of the block.
+
+    Raises:
+        ModuleNotFoundError: ``aioresponses`` is not installed.
+
+    >>> with patch_aioresponses():
+    ...     pass  # here aioresponses() works
+    """
+    try:
+        core = import_module("aioresponses.core")
+    except ModuleNotFoundError as error:
+        message = f"{error}; patch_aioresponses() needs it: pip install aioresponses"
+        raise ModuleNotFoundError(message, name=error.name) from None
+    undo = ExitStack()
+    # An outer call that has made the change also undoes it.
+    if HAS_STREAM_WRITER and core.ClientResponse is not _MockedResponse:
+        undo.callback(setattr, core, "ClientResponse", core.ClientResponse)
+        core.ClientResponse = _MockedResponse  # type: ignore[attr-defined]
+    return undo
+
+
+class _MockedResponse(aiohttp.ClientResponse):
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        options.setdefault("stream_writer", SimpleNamespace(output_size=0))
+        super().__init__(*arguments, **options)
