@@ -53,8 +53,7 @@ if _typing.TYPE_CHECKING:
     from ._limits.errors import ConcurrencyLimitError, RateLimitError
     from ._limits.rate_client import RateLimitingClient
     from ._limits.rate_limit import RateLimit
-    from ._log.capture import capture_logs
-    from ._log.request_log import RequestLog
+    from ._log.request_log import RequestLog, capture_logs
     from ._logging.client import LoggingClient
     from ._logging.formatter import LogFormatter
     from ._logging.previews import ContentPreviewingClient

@@ -87,7 +87,7 @@ PUBLIC: Final = {
         "RpcRequest": "._request.request",
         "SessionBuilder": "._session.builder",
         "UnprocessedRequestError": "._errors",
-        "capture_logs": "._log.capture",
+        "capture_logs": "._log.request_log",
         "client_decorator": "._context.client",
         "decorate": "._session.builder",
         "is_timeout": "._failures.failure",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._log.capture import collecting
-from .._log.request_log import log_of
+from .._log.request_log import collecting, log_of
 from .context import attributes_of
 from .options import AttemptOptions
 
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from .._call.call import Call
-    from .._log.capture import CaptureBlock
+    from .._log.request_log import CaptureBlock
     from .context import ClientRequestContext
     from .options import Options
 

@@ -7,7 +7,7 @@ import shlex
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
-from .plain_log import PlainLog
+from .saved_log import PlainLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -1,19 +1,113 @@
-"""Describe errors in few characters, credentials hidden."""
+"""Describe errors in few characters, without credentials and the data of others.
+
+It quotes bytes of a server that it cannot read, the whole head of an answer that broke
+off, and the key of a connection, which has the password of a proxy.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 import aiohttp
+from aiohttp import http
+from aiohttp.http_exceptions import TransferEncodingError
 
 from .._body_text import ELLIPSIS
 from .._masking.mask import beginning
 from .._text import one_word, printable
-from .aiohttp_texts import text_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .._masking.mask import Mask
     from .facts import LogFacts
+
+
+_UNSENT: Final = "Failed to send bytes into the underlying connection"
+_OF_CHUNKS: Final = frozenset(
+    {
+        "Bad chunk-size line ending, expected CRLF",
+        "Bad trailer line ending, expected CRLF",
+        "Chunk size mismatch: expected CRLF after chunk data",
+        "Not enough data to satisfy transfer length header.",
+    }
+)
+"""What is said of chunks without a word of theirs."""
+
+# What a parser says of the bytes that it quotes behind.
+_BEFORE_QUOTE: Final = re.compile(
+    r"""(?s)(?P<words>[^'"]*?):?\s*(?:bytearray\()?b?['"].*"""
+)
+
+
+def text_of(error: BaseException) -> str:
+    """Return the message of an error, of aiohttp's own in words that quote nothing.
+
+    Raises:
+        Exception: The error cannot say its message.
+    """
+    for kind, words_of in _WORDS.items():
+        if isinstance(error, kind):
+            words = words_of(error)
+            if words is not None:
+                return words
+    return str(error)
+
+
+def _of_disconnect(error: aiohttp.ServerDisconnectedError) -> str | None:
+    head = error.message
+    if isinstance(head, str):
+        return None
+    words = "Server disconnected in the head"
+    if not isinstance(head, http.RawResponseMessage):
+        return words
+    major, minor = head.version
+    return f"{words}, HTTP/{major}.{minor} {head.code}"
+
+
+def _of_answer(error: aiohttp.ClientResponseError) -> str | None:
+    words = _words_of_parser(error.__cause__)
+    return None if words is None else f"the answer cannot be read: {words}"
+
+
+def _of_body(error: aiohttp.ClientPayloadError) -> str | None:
+    words = _words_of_parser(error.__cause__)
+    return None if words is None else f"the body cannot be read: {words}"
+
+
+def _of_connection(error: aiohttp.ClientConnectionError) -> str | None:
+    if not str(error).startswith(_UNSENT):
+        return None
+    cause, words = error.__cause__, "Failed to send the body"
+    if cause is None:
+        return words
+    text = text_of(cause)
+    return f"{words}: {type(cause).__name__}{f': {text}' if text else ''}"
+
+
+def _words_of_parser(error: BaseException | None) -> str | None:
+    """Return what a parser says of bytes; None where it quotes none."""
+    if not isinstance(error, http.HttpProcessingError):
+        return None
+    if isinstance(error.__cause__, http.HttpProcessingError):
+        # It was made anew of another one.
+        return _words_of_parser(error.__cause__)
+    if isinstance(error, TransferEncodingError):
+        # Its message may be the bytes alone.
+        return None if error.message in _OF_CHUNKS else "Bad line of a chunk"
+    quoting = _BEFORE_QUOTE.fullmatch(error.message)
+    return None if quoting is None else " ".join(quoting["words"].split())
+
+
+_WORDS: Final[dict[type[BaseException], Callable[..., str | None]]] = {
+    aiohttp.ServerDisconnectedError: _of_disconnect,
+    aiohttp.ClientResponseError: _of_answer,
+    aiohttp.ClientPayloadError: _of_body,
+    aiohttp.ClientConnectionError: _of_connection,
+    http.HttpProcessingError: _words_of_parser,
+}
+
 
 _LONGEST_MESSAGE = 4096
 _LONGEST_CAUSE = 72

@@ -1,23 +1,59 @@
-"""The log of a call and, nested in it, of each of its attempts."""
+"""The log of a call and, nested in it, of each of its attempts; finding it."""
 
 from __future__ import annotations
 
 import os
+import weakref
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
 
-from .._errors import bad_argument
-from .attachment import find_call
+from .._call.recorder import attached_to
+from .._errors import bad_argument, raised_from
+from .._failures.frames import sources_of
 from .facts import LogFacts
 from .tree import headline, to_dict, tree
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable, Iterator
 
     from .._call.call import Call
     from .._call.record import Record
     from .rich_tree import RichTree
+
+
+def find_call(source: object) -> Call | None:
+    """Return the call attached to *source*, or to what it was raised from."""
+    found = (call_of(link) for link in raised_from(source))
+    return next((call for call in found if call is not None), None)
+
+
+def call_of(source: object) -> Call | None:
+    """Return the call of *source* itself, or of the response that raised it."""
+    call: Call | None = attached_to(source)
+    if call is None and isinstance(source, BaseException):
+        return _call_of_body(source)
+    return call
+
+
+def _call_of_body(error: BaseException) -> Call | None:
+    """Find the call of the response that raised *error*.
+
+    Most of what a response raises does not pass through this library: errors of its
+    status or its JSON. Their frames have the response, or its stream.
+    """
+    for source, has_failed in sources_of(error):
+        call: Call | None = attached_to(source)
+        if call is not None:
+            if has_failed:
+                # Before it was read, so that no wait for it has met the failure.
+                source.fail(error)
+            return call
+    return None
+
 
 _D = TypeVar("_D")
 _MISSING: Final = object()
@@ -181,3 +217,67 @@ def _wake(future: asyncio.Future[None]) -> None:
 def log_of(call: Call, record: Record) -> RequestLog:
     """Return the log of a call or of a request of it: one, while it is kept."""
     return RequestLog._of(call, record)
+
+
+class _Logs(list["RequestLog"]):
+    """A list that can be referred to weakly."""
+
+    __slots__ = ("__weakref__",)
+
+
+class CaptureBlock:
+    """A block that collects, for as long as there is the list.
+
+    A connection that is opened in the block, or a task, has the context of the block
+    for as long as it lives, which may be long.
+    """
+
+    __slots__ = ("is_open", "reference")
+
+    def __init__(self, logs: _Logs) -> None:
+        self.reference = weakref.ref(logs)
+        self.is_open = True
+
+    def append(self, log: RequestLog) -> None:
+        """Take the log of a call that starts."""
+        logs = self.reference()
+        if logs is not None and self.is_open:
+            logs.append(log)
+
+
+_captures: ContextVar[tuple[CaptureBlock, ...]] = ContextVar(
+    "aioretry_smithy_captures", default=()
+)
+
+
+@contextmanager
+def capture_logs() -> Iterator[list[RequestLog]]:
+    """Collect the root logs of the calls made in a block.
+
+    A log is appended when its call starts. Calls in tasks that are started in the block
+    count too; nested blocks each collect. Use it with code that never shows you the
+    response.
+
+    >>> with capture_logs() as logs:
+    ...     pass  # for example: await client_of_some_library.list_buckets()
+    >>> logs
+    []
+    """
+    logs = _Logs()
+    block = CaptureBlock(logs)
+    token = _captures.set((*_captures.get(), block))
+    try:
+        yield logs
+    finally:
+        # Blocks in generators need not end in the order in which they began.
+        others = tuple(other for other in _captures.get() if other is not block)
+        try:
+            _captures.reset(token)
+        except ValueError:
+            # Nor where they began, and that context cannot be reached from here.
+            block.is_open = False
+        _captures.set(others)
+
+
+collecting: Callable[[], tuple[CaptureBlock, ...]] = _captures.get
+"""Returns the blocks around that collect logs; asked by each call."""

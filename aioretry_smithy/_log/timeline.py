@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .._errors import RefusedRequestError, UnprocessedRequestError
-from .connection import long_wait
 from .tree import (
     Headline,
     Row,
@@ -15,6 +14,7 @@ from .tree import (
     describe_delay,
     describe_outcome,
     headline,
+    long_wait,
     more_calls,
 )
 

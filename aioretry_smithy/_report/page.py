@@ -16,10 +16,9 @@ from markupsafe import Markup
 
 from .._extras import missing_extra
 from .._log.saved_log import SavedLog
-from .._log.svg import DAY_AND_NIGHT, style, text, ticks
 from .._log.timeline import COLOURS, OutcomeKind
+from .._log.timeline_svg import DAY_AND_NIGHT, draw, style, text, ticks
 from .._log.timeline_svg import STYLE as TIMELINE_STYLE
-from .._log.timeline_svg import draw
 from .._log.tree import tree
 from .._text import printable
 from .answers import (

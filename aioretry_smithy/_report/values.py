@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .._log.moment import seconds_of
+from .._log.saved_log import seconds_of
 from .._masking.mask import DEFAULT_MASK
 from .._text import encodable
 

@@ -15,7 +15,7 @@ from .._errors import (
 from .._failures.failure import failure_of
 from .._failures.groups import layers, peel
 from .._failures.safety import RetrySafety
-from .._log.attachment import call_of
+from .._log.request_log import call_of
 
 if TYPE_CHECKING:
     from .._call.call import Call

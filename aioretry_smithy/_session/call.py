@@ -22,8 +22,8 @@ from .._errors import (
 )
 from .._failures.failure import failure_of, judge
 from .._failures.kept_cause import KeptCause
-from .._log.capture import collecting
 from .._log.notes import annotate
+from .._log.request_log import collecting
 from .._request.arguments import MUTABLE_ARGUMENTS, copy_arguments
 from .._request.request import HttpRequest
 from .._retry.no_retries import retries_are_off

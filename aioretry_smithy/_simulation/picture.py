@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import cycle
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .._log.svg import document, style, text, ticks, width
 from .._log.timeline import COLOURS, OutcomeKind
+from .._log.timeline_svg import document, style, text, ticks, width
 from .result import conditions, rows
 from .settings import time_of_trouble
 

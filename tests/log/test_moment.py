@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aioretry_smithy._log.moment import moment_of, seconds_of
+from aioretry_smithy._log.saved_log import moment_of, seconds_of
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,8 @@ from calls import (
 from svg_elements import SVG, bars, elements, texts
 
 from aioretry_smithy import CircuitBreaker, FailFastError, new_response
-from aioretry_smithy._log.svg import width
 from aioretry_smithy._log.timeline import COLOURS, OutcomeKind
-from aioretry_smithy._log.timeline_svg import STYLE, _line, draw
+from aioretry_smithy._log.timeline_svg import STYLE, _line, draw, width
 
 SECRET = "S3CR3T"
 HUES = {

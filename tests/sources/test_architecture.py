@@ -73,7 +73,7 @@ TOUCH_AIOHTTP = {
     "_endpoints.client",
     "_failures.blame",
     "_failures.frames",
-    "_log.aiohttp_texts",
+    "_log.error_text",
     "_request.arguments",
     "_resuming.download",
     "_resuming.download_connection",
