@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from aioretry_smithy._resuming.resumed_body import _NoConnection
+from aioretry_smithy._resuming.client import _NoConnection
 
 
 async def test_stream_of_parts_pauses_no_connection():
