@@ -22,11 +22,8 @@ except ModuleNotFoundError as _cause:
 from ._limits.errors import RateLimitError
 from ._limits.rate_limit import Admission, RateLimit, check_function, cost_of
 from ._lru import BoundedMap
-from ._shared.made_storage import storage_of
-from ._shared.storage_probe import StorageProbe
-from ._shared.stored_counter import StoredCounter
-from ._shared.stored_rate import StoredRate
-from ._shared.turns import Turns
+from ._shared.storage import StorageProbe, Turns
+from ._shared.stored_rates import StoredCounter, StoredRate, storage_of
 from ._text import encodable, name_of
 
 if TYPE_CHECKING:

@@ -15,14 +15,14 @@ from .._retry.budget import RetryBudget, count_failure, prices_of
 from .._retry.limiter import RetryLimiter
 from .._text import encodable
 from ..smithy.shared import Shared
-from .storage_probe import StorageProbe, check_client, no_client
+from .storage import StorageProbe, check_client, no_client
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .._context.context import ClientRequestContext
     from .._retry.budget import RetryBudgetListener
-    from .storage_probe import RedisClient
+    from .storage import RedisClient
 
 _REPORT_AFTER = 1.0
 """Seconds after which outcomes are reported, unless a retry reports them before."""

@@ -23,20 +23,13 @@ from .._clock import loop_time
 from .._errors import bad_argument, is_plain_function
 from .._text import encodable
 from ..smithy.shared import Shared
-from .storage_probe import (
-    PATIENCE,
-    PAUSE,
-    StorageProbe,
-    cancellable,
-    check_client,
-    no_client,
-)
+from .storage import PATIENCE, PAUSE, StorageProbe, cancellable, check_client, no_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._breaker.window import EventCount
-    from .storage_probe import RedisClient
+    from .storage import RedisClient
 
 _QUIET = 30.0
 """Seconds without a message after which the connection is tried."""

@@ -24,7 +24,7 @@ from aioretry_smithy import (
     SessionBuilder,
     unwrap,
 )
-from aioretry_smithy._shared.stored_rate import StoredRate
+from aioretry_smithy._shared.stored_rates import StoredRate
 from aioretry_smithy.limits import SharedRateLimit
 
 limiting = RateLimitingClient.new_decorator

@@ -102,7 +102,7 @@ PUBLIC_AIOHTTP = {"abc", "payload", "test_utils", "typedefs", "web"}
 
 ASK_OUTSIDE = {
     "_call.call": {"time.time"},  # the time of day, for people
-    "_shared.stored_rate": {"time.time"},  # by which storages count
+    "_shared.stored_rates": {"time.time"},  # by which storages count
     "_chance": {"random.random"},  # what is used unless other dice are given
     # What is used outside of any event loop, and the time of day.
     "_clock": {"time.monotonic", "time.time"},
