@@ -10,8 +10,7 @@ from .._call.deadline_cut import until_deadline
 from .._errors import bad_argument, is_finite
 from ..smithy import sync
 from ..smithy.interfaces import METHODS
-from ..smithy.strategies import StandardRetryStrategy
-from ..smithy.token_rules import AdaptiveMode, StandardMode
+from ..smithy.strategies import AdaptiveMode, StandardMode, StandardRetryStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,7 +22,7 @@ from ..smithy.errors import (
     CapacityNotAvailableError,
     refusals,
 )
-from ..smithy.tokens import own_delay_of
+from ..smithy.strategies import own_delay_of
 from .classify import Failure, classify
 from .elsewhere import overrules, without_wait
 from .error_code import read_error_code

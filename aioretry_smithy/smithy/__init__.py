@@ -22,7 +22,6 @@ if _typing.TYPE_CHECKING:
     from .._retry.sdk_headers import sdk_headers
     from .._retry.smithy_backoff import from_backoff, to_backoff
     from .backoff import ExponentialBackoffJitterType, ExponentialRetryBackoffStrategy
-    from .environment import strategy_from_env
     from .errors import (
         BackoffExhaustedError,
         CallError,
@@ -44,15 +43,17 @@ if _typing.TYPE_CHECKING:
         RetryStrategyResolver,
         RetryStrategyType,
         new_strategy,
+        strategy_from_env,
     )
     from .quota import RetryProfile, StandardRetryQuota
     from .rate_limiter import ClientRateLimiter
     from .strategies import (
         AdaptiveRetryStrategy,
         SimpleRetryStrategy,
+        SimpleRetryToken,
         StandardRetryStrategy,
+        StandardRetryToken,
     )
-    from .tokens import SimpleRetryToken, StandardRetryToken
 else:
     from .._facade import facade_of as _facade_of
 

@@ -22,19 +22,19 @@ from .._errors import bad_argument
 from .._facade import publish
 from . import interfaces
 from .rate_limiter import ClientRateLimiter
-from .token_rules import (
+from .strategies import (
     AdaptiveMode,
     AdaptiveSettings,
+    PerScope,
     SimpleMode,
     StandardMode,
     StandardSettings,
 )
-from .tokens import PerScope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from .tokens import SimpleRetryToken, StandardRetryToken
+    from .strategies import SimpleRetryToken, StandardRetryToken
 
 _T = TypeVar("_T")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from chains import raises_exactly
 
-from aioretry_smithy.smithy.environment import read_profile
+from aioretry_smithy.smithy.mode import read_profile
 
 
 def written(folder: Path, text: str | bytes) -> Path:

@@ -10,7 +10,7 @@ import pytest
 from chains import bad_argument
 from needs_posix import needs_posix
 
-from aioretry_smithy.smithy.environment import strategy_from_env
+from aioretry_smithy.smithy.mode import strategy_from_env
 from aioretry_smithy.smithy.strategies import (
     AdaptiveRetryStrategy,
     SimpleRetryStrategy,

@@ -4,7 +4,7 @@ import pytest
 from chains import bad_argument, in_threads
 
 from aioretry_smithy.smithy.quota import StandardRetryQuota
-from aioretry_smithy.smithy.tokens import PerScope
+from aioretry_smithy.smithy.strategies import PerScope
 
 
 @pytest.fixture

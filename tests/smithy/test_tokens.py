@@ -12,9 +12,10 @@ from token_strategies import acquire, refresh
 
 from aioretry_smithy.smithy.errors import RetryError
 from aioretry_smithy.smithy.quota import StandardRetryQuota
-from aioretry_smithy.smithy.strategies import SimpleRetryStrategy, StandardRetryStrategy
-from aioretry_smithy.smithy.tokens import (
+from aioretry_smithy.smithy.strategies import (
+    SimpleRetryStrategy,
     SimpleRetryToken,
+    StandardRetryStrategy,
     StandardRetryToken,
     use_token,
 )
