@@ -28,6 +28,7 @@ NAMES_ELSEWHERE: Final = {
     "retries": "max_total_attempts",
     "total": "max_total_attempts",
     "tries": "max_total_attempts",
+    "max_time": "stop_after_delay",
     "per_try_timeout": "attempt_timeout",
     "timeout": "attempt_timeout",
     "backoff": "strategy",

@@ -17,6 +17,9 @@ class RetryStopReason(StrEnum):
     BACKOFF_EXHAUSTED = "backoff_exhausted"
     """The backoff had no further delay."""
 
+    STOP_AFTER_DELAY = "stop_after_delay"
+    """The next attempt would have begun too long after the first one."""
+
     DEADLINE = "deadline"
     """The deadline passed, or the next attempt would have begun after it."""
 

@@ -42,6 +42,7 @@ class SharedSettings(TypedDict, total=False):
     listeners: Sequence[RetryListener]
     use_retry_after: bool
     max_retry_after: float | None
+    stop_after_delay: float | None
     classifiers: Sequence[Classifier]
     raise_retry_error: bool
     token_scope: TokenScope
@@ -107,6 +108,9 @@ class RetryConfig:
             added.
         max_retry_after: Seconds, >= 0. If the server asks for a longer wait, the call
             ends with its last outcome. None: only the deadline limits it.
+        stop_after_delay: Seconds, > 0. No attempt begins later than that after the
+            first one; an attempt under way is not cut, other than by the deadline. The
+            call ends with its last outcome. None: no such limit.
         buffer_response: Whether the body of each response is read inside its attempt,
             to its end and into memory, before decorators further in see it. A body that
             breaks off or stalls is then a failed attempt, for circuit breakers and
@@ -141,6 +145,7 @@ class RetryConfig:
     listeners: Sequence[RetryListener] = field(default=(), kw_only=True, repr=False)
     use_retry_after: bool = field(default=True, kw_only=True)
     max_retry_after: float | None = field(default=60.0, kw_only=True)
+    stop_after_delay: float | None = field(default=None, kw_only=True)
     buffer_response: bool = field(default=False, kw_only=True)
     retry_count_header: str | None = field(default=RETRY_COUNT_HEADER, kw_only=True)
     classifiers: Sequence[Classifier] = field(
@@ -246,6 +251,7 @@ _EXPECTED = {
     "max_total_attempts": (_is_count, "an integer >= 1"),
     "attempt_timeout": (_is_timeout, "finite and > 0, or None"),
     "max_retry_after": (_is_wait, "finite and >= 0, or None"),
+    "stop_after_delay": (_is_timeout, "finite and > 0, or None"),
     "retry_count_header": (_is_header_name, "a header name, or None"),
     "limiter": (_is_limiter, "a RetryLimiter or None"),
     "use_retry_after": (_is_bool, "True or False"),

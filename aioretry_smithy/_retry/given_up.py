@@ -30,6 +30,7 @@ _GIVEN_UP: Final = frozenset(
         RetryStopReason.LIMITER,
         RetryStopReason.MAX_TOTAL_ATTEMPTS,
         RetryStopReason.RETRY_AFTER_TOO_LONG,
+        RetryStopReason.STOP_AFTER_DELAY,
     }
 )
 
@@ -110,6 +111,7 @@ _GIVES_WAY: Final = frozenset(
         RetryStopReason.MAX_TOTAL_ATTEMPTS,
         RetryStopReason.NO_RETRY,
         RetryStopReason.RETRY_AFTER_TOO_LONG,
+        RetryStopReason.STOP_AFTER_DELAY,
     }
 )
 """Reasons that say less than that the last attempt was refused."""

@@ -14,6 +14,7 @@ from .._call.pause import pause
 from .._call.recorder import record_failure
 from .._call.stop_reason import RetryStopReason
 from .._call.time_limits import tick_of, time_left
+from .._clock import NEAR
 from .._context.context import AttemptContext
 from .._failures.failure import failure_of
 from .._failures.kept_cause import drop_frames
@@ -25,6 +26,7 @@ from .replaced_outcome import ReplacedOutcome, is_refused_body
 from .wait import (
     AT_ONCE,
     NOT_REPLAYABLE,
+    STOPPED_AFTER_DELAY,
     SUCCEEDED,
     TOO_LATE,
     Stop,
@@ -195,7 +197,12 @@ class Retries:
         if record.route is not None:
             wait, asked = without_wait(call, record, self.cause, wait, asked)
         tick = tick_of(call.loop) if asked else 0.0
-        return plan_wait(wait, asked, self.time_left(), config, tick)
+        planned = plan_wait(wait, asked, self.time_left(), config, tick)
+        if config.stop_after_delay is None or planned.stops:
+            return planned
+        passed = call.loop.time() - call.first.attempt_started
+        is_late = passed + planned.delay > config.stop_after_delay + NEAR
+        return STOPPED_AFTER_DELAY if is_late else planned
 
     def time_left(self) -> float:
         """Return the seconds before it is too late to begin another attempt."""

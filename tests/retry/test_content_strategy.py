@@ -281,7 +281,7 @@ def test_description_names_the_settings():
     assert (
         "RetryingClient(strategy=RetryStrategy.never(), max_total_attempts=2, "
         "attempt_timeout=None, limiter=None, use_retry_after=True, "
-        "max_retry_after=60.0, buffer_response=True, "
+        "max_retry_after=60.0, stop_after_delay=None, buffer_response=True, "
         "retry_count_header='armeria-retry-count')"
     ) == decorator(None).describe()
 

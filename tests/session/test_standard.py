@@ -55,7 +55,8 @@ def test_description_says_it_all():
             "Backoff.exponential(0.1, 20.0, 2.0).with_jitter(-1.0, 0.0)), "
             "max_total_attempts=3, attempt_timeout=10.0, "
             "limiter=RetryBudget.per_host(deposit=0.1, capacity=10.0, brake_after=3), "
-            "use_retry_after=True, max_retry_after=60.0, buffer_response=False, "
+            "use_retry_after=True, max_retry_after=60.0, stop_after_delay=None, "
+            "buffer_response=False, "
             "retry_count_header='armeria-retry-count')"
         ),
         (
