@@ -8,47 +8,44 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener
-from ._endpoints.state import EndpointGroupListener
 from ._extras import missing_extra
-from ._facade import publish
-from ._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
-from ._retry.budget import RetryBudget, RetryBudgetListener
 
 try:
-    from ._telemetry.endpoint_instruments import EndpointGroupInstruments
-    from ._telemetry.instruments import (
-        CircuitBreakerInstruments,
-        ConcurrencyLimitInstruments,
-        RetryBudgetInstruments,
-        http_instruments,
-        rpc_instruments,
-    )
+    from ._telemetry.instruments import http_instruments, rpc_instruments
 except ModuleNotFoundError as _cause:
     raise missing_extra("opentelemetry", _cause) from _cause
 
 from ._context.client import HttpClient, RpcClient
-from ._telemetry.instruments import check_has, instruments_from, tracer_from
-from ._telemetry.labels import http_subject, rpc_subject
+from ._telemetry.client import http_subject, rpc_subject
+from ._telemetry.instruments import (
+    check_has,
+    instruments_from,
+    things_from,
+    tracer_from,
+)
+from ._telemetry.series import (
+    BREAKERS,
+    BUDGETS,
+    GROUPS,
+    LIMITS,
+    BreakerTelling,
+    BudgetTelling,
+    GroupTelling,
+    LimitTelling,
+)
 from ._telemetry.spans import Telemetry
 from ._telemetry.traced import TracedAttempt, TracedClient, TracedRpcAttempt
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.propagators.textmap import TextMapPropagator
     from opentelemetry.trace import TracerProvider
 
-    from ._breaker.state import CircuitState
-    from ._breaker.window import EventCount
     from ._context.client import Decorator, RpcDecorator
     from ._context.context import ClientRequestContext
-    from ._endpoints.state import Group
-    from ._request.endpoint import Endpoint
     from ._request.request import HttpRequest, RpcRequest
+    from ._telemetry.client import Subject
     from ._telemetry.instruments import TrafficInstruments
-    from ._telemetry.labels import Subject
 
 __all__ = [
     "CircuitBreakerMetrics",
@@ -173,7 +170,7 @@ class TracingRpcClient(TracedClient[RpcClient]):
         return rpc_subject(name, instruments.names[name] if instruments else name)
 
 
-class CircuitBreakerMetrics(CircuitBreakerListener):
+class CircuitBreakerMetrics(BreakerTelling):
     """Measures circuit breakers: their states, changes of state, rejections.
 
     One listener may serve any number of circuit breakers. Names tell them apart, so
@@ -194,32 +191,10 @@ class CircuitBreakerMetrics(CircuitBreakerListener):
     """
 
     def __init__(self, meter_provider: MeterProvider | None = None) -> None:
-        self._instruments = instruments_from(meter_provider, CircuitBreakerInstruments)
-
-    def on_state_changed(
-        self, circuit_breaker: CircuitBreaker, state: CircuitState
-    ) -> None:
-        """Count the change, and show the new state."""
-        if (instruments := self._instruments.get()) is not None:
-            instruments.add(circuit_breaker)
-            attributes = instruments.attributes_in(circuit_breaker, state)
-            instruments.transitions.add(1, attributes)
-
-    def on_event_count_updated(
-        self, circuit_breaker: CircuitBreaker, event_count: EventCount
-    ) -> None:
-        """Show the state."""
-        if (instruments := self._instruments.get()) is not None:
-            instruments.add(circuit_breaker)
-
-    def on_request_rejected(self, circuit_breaker: CircuitBreaker) -> None:
-        """Count the rejection, and show the state."""
-        if (instruments := self._instruments.get()) is not None:
-            instruments.add(circuit_breaker)
-            instruments.rejections.add(1, instruments.attributes(circuit_breaker))
+        self._backend = things_from(meter_provider, BREAKERS).get
 
 
-class RetryBudgetMetrics(RetryBudgetListener):
+class RetryBudgetMetrics(BudgetTelling):
     """Measures retry budgets: their tokens, and the retries refused.
 
     One listener may serve any number of budgets. Names tell them apart: of several with
@@ -236,21 +211,10 @@ class RetryBudgetMetrics(RetryBudgetListener):
     """
 
     def __init__(self, meter_provider: MeterProvider | None = None) -> None:
-        self._instruments = instruments_from(meter_provider, RetryBudgetInstruments)
-
-    def on_retry_refused(self, budget: RetryBudget, ctx: ClientRequestContext) -> None:
-        """Count the refusal, and show the tokens."""
-        if (instruments := self._instruments.get()) is not None:
-            instruments.add(budget)
-            instruments.refusals.add(1, instruments.attributes(budget))
-
-    def on_tokens_changed(self, budget: RetryBudget) -> None:
-        """Show the tokens."""
-        if (instruments := self._instruments.get()) is not None:
-            instruments.add(budget)
+        self._backend = things_from(meter_provider, BUDGETS).get
 
 
-class EndpointGroupMetrics(EndpointGroupListener):
+class EndpointGroupMetrics(GroupTelling):
     """Measures endpoint groups: how many endpoints are well, how often they were out.
 
     One listener may serve any number of groups. Names tell them apart: of several with
@@ -273,27 +237,11 @@ class EndpointGroupMetrics(EndpointGroupListener):
     def __init__(
         self, meter_provider: MeterProvider | None = None, *, by_endpoint: bool = False
     ) -> None:
-        self._instruments = instruments_from(meter_provider, EndpointGroupInstruments)
+        self._backend = things_from(meter_provider, GROUPS).get
         self._by_endpoint = by_endpoint
 
-    def on_endpoints_changed(self, group: Group, endpoints: Sequence[Endpoint]) -> None:
-        """Show the group."""
-        if (instruments := self._instruments.get()) is not None:
-            instruments.show(group, by_endpoint=self._by_endpoint)
 
-    def on_ejected(
-        self, group: Group, endpoint: Endpoint, reason: str, until: float
-    ) -> None:
-        """Count that an endpoint is out, and show the group."""
-        if (instruments := self._instruments.get()) is not None:
-            instruments.show(group, by_endpoint=self._by_endpoint)
-            shown = str(endpoint) if self._by_endpoint else None
-            attributes = instruments.attributes(group, shown)
-            attributes["aioretry_smithy.ejection.reason"] = reason
-            instruments.ejections.add(1, attributes)
-
-
-class ConcurrencyLimitMetrics(ConcurrencyLimitListener):
+class ConcurrencyLimitMetrics(LimitTelling):
     """Measures concurrency limits: their limit, requests in flight, pending, refused.
 
     One listener may serve any number of limits. Names tell them apart: of several with
@@ -314,19 +262,4 @@ class ConcurrencyLimitMetrics(ConcurrencyLimitListener):
     """
 
     def __init__(self, meter_provider: MeterProvider | None = None) -> None:
-        kind = ConcurrencyLimitInstruments
-        self._instruments = instruments_from(meter_provider, kind)
-
-    def on_limit_changed(self, limit: ConcurrencyLimit) -> None:
-        """Show the limit."""
-        if (instruments := self._instruments.get()) is not None:
-            instruments.add(limit)
-
-    def on_refused(self, limit: ConcurrencyLimit, ctx: ClientRequestContext) -> None:
-        """Count the refusal, and show the limit."""
-        if (instruments := self._instruments.get()) is not None:
-            instruments.add(limit)
-            instruments.refusals.add(1, instruments.attributes(limit))
-
-
-publish()
+        self._backend = things_from(meter_provider, LIMITS).get

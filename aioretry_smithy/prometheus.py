@@ -9,40 +9,36 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ._extras import missing_extra
-from ._facade import publish
 
 try:
     from prometheus_client import REGISTRY, CollectorRegistry
 except ModuleNotFoundError as _cause:
     raise missing_extra("prometheus", _cause) from _cause
 
-from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener
 from ._context.client import HttpClient, RpcClient
-from ._endpoints.state import EndpointGroupListener
-from ._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
 from ._request.keys import service_key
-from ._retry.budget import RetryBudget, RetryBudgetListener
-from ._telemetry.endpoint_metrics import endpoint_metrics, metrics_of_each_endpoint
-from ._telemetry.labels import known_method
+from ._telemetry.client import known_method
 from ._telemetry.prometheus_metrics import (
-    BreakerMetrics,
-    BudgetMetrics,
-    LimitMetrics,
     MeteredClient,
     http_metrics,
     metrics_in,
     rpc_metrics,
+    things_in,
+)
+from ._telemetry.series import (
+    BREAKERS,
+    BUDGETS,
+    GROUPS,
+    LIMITS,
+    BreakerTelling,
+    BudgetTelling,
+    GroupTelling,
+    LimitTelling,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ._breaker.state import CircuitState
-    from ._breaker.window import EventCount
     from ._context.client import Decorator, RpcDecorator
     from ._context.context import ClientRequestContext
-    from ._endpoints.state import Group
-    from ._request.endpoint import Endpoint
     from ._request.request import HttpRequest, RpcRequest
     from ._telemetry.prometheus_metrics import Labels
 
@@ -154,7 +150,7 @@ class MetricsRpcClient(MeteredClient[RpcClient]):
         return (self._metrics.names[ctx.log.mask.text(request.name)],)
 
 
-class CircuitBreakerMetrics(CircuitBreakerListener):
+class CircuitBreakerMetrics(BreakerTelling):
     """Counts what happens to circuit breakers; a listener for any number of them.
 
     The series are ``aioretry_smithy_circuit_breaker_state`` and ``_transitions_total``,
@@ -183,32 +179,11 @@ class CircuitBreakerMetrics(CircuitBreakerListener):
     """
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
-        self._metrics = metrics_in(registry, BreakerMetrics)
-
-    def on_state_changed(
-        self, circuit_breaker: CircuitBreaker, state: CircuitState
-    ) -> None:
-        """Show the new state, and count the transition."""
-        name = self._metrics.names[circuit_breaker.name]
-        self._metrics.show(name, state)
-        self._metrics.transitions.labels(name, state.value).inc()
-
-    def on_event_count_updated(
-        self, circuit_breaker: CircuitBreaker, event_count: EventCount
-    ) -> None:
-        """Show a new circuit breaker, even one with a known name."""
-        metrics = self._metrics
-        if circuit_breaker not in metrics.shown:
-            metrics.shown.add(circuit_breaker)
-            metrics.show(metrics.names[circuit_breaker.name], circuit_breaker.state)
-
-    def on_request_rejected(self, circuit_breaker: CircuitBreaker) -> None:
-        """Count the refusal."""
-        name = self._metrics.names[circuit_breaker.name]
-        self._metrics.rejections.labels(name).inc()
+        metrics = things_in(registry, BREAKERS)
+        self._backend = lambda: metrics
 
 
-class RetryBudgetMetrics(RetryBudgetListener):
+class RetryBudgetMetrics(BudgetTelling):
     """Counts what happens to retry budgets; a listener for any number of them.
 
     The series are ``aioretry_smithy_retry_budget_tokens`` and ``_refusals_total``, by
@@ -230,18 +205,11 @@ class RetryBudgetMetrics(RetryBudgetListener):
     """
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
-        self._metrics = metrics_in(registry, BudgetMetrics)
-
-    def on_tokens_changed(self, budget: RetryBudget) -> None:
-        """Show the tokens."""
-        self._metrics.show(budget)
-
-    def on_retry_refused(self, budget: RetryBudget, ctx: ClientRequestContext) -> None:
-        """Count the refusal."""
-        self._metrics.refusals.labels(self._metrics.show(budget)).inc()
+        metrics = things_in(registry, BUDGETS)
+        self._backend = lambda: metrics
 
 
-class EndpointGroupMetrics(EndpointGroupListener):
+class EndpointGroupMetrics(GroupTelling):
     """Counts what happens to endpoint groups; a listener for any number of them.
 
     The series are ``aioretry_smithy_endpoints``, by ``group`` and ``state``, and
@@ -267,21 +235,12 @@ class EndpointGroupMetrics(EndpointGroupListener):
     def __init__(
         self, registry: CollectorRegistry = REGISTRY, *, by_endpoint: bool = False
     ) -> None:
-        kind = metrics_of_each_endpoint if by_endpoint else endpoint_metrics
-        self._metrics = metrics_in(registry, kind)
-
-    def on_endpoints_changed(self, group: Group, endpoints: Sequence[Endpoint]) -> None:
-        """Show the group."""
-        self._metrics.show(group)
-
-    def on_ejected(
-        self, group: Group, endpoint: Endpoint, reason: str, until: float
-    ) -> None:
-        """Count that an endpoint is out."""
-        self._metrics.count(group, endpoint, reason)
+        metrics = things_in(registry, GROUPS, detailed=by_endpoint)
+        self._backend = lambda: metrics
+        self._by_endpoint = by_endpoint
 
 
-class ConcurrencyLimitMetrics(ConcurrencyLimitListener):
+class ConcurrencyLimitMetrics(LimitTelling):
     """Counts what happens to concurrency limits; a listener for any number of them.
 
     The series are ``aioretry_smithy_concurrency_limit_limit``, ``_in_flight``,
@@ -306,15 +265,5 @@ class ConcurrencyLimitMetrics(ConcurrencyLimitListener):
     """
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
-        self._metrics = metrics_in(registry, LimitMetrics)
-
-    def on_limit_changed(self, limit: ConcurrencyLimit) -> None:
-        """Show the limit."""
-        self._metrics.show(limit)
-
-    def on_refused(self, limit: ConcurrencyLimit, ctx: ClientRequestContext) -> None:
-        """Count the refusal, and show the limit."""
-        self._metrics.refusals.labels(self._metrics.show(limit)).inc()
-
-
-publish()
+        metrics = things_in(registry, LIMITS)
+        self._backend = lambda: metrics

@@ -3,165 +3,128 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from opentelemetry import metrics, trace
-from opentelemetry.metrics import CallbackOptions, Histogram, Meter, Observation
+from opentelemetry.metrics import (
+    CallbackOptions,
+    Counter,
+    Histogram,
+    Meter,
+    Observation,
+)
 
 from .. import __version__
-from .._breaker.breaker import CircuitBreaker
-from .._breaker.state import CircuitState
 from .._errors import bad_argument
-from .._limits.concurrency_limit import ConcurrencyLimit
-from .._retry.budget import RetryBudget
 from .._text import encodable
-from .labels import DURATION_BUCKETS, HEDGES, Names
-from .registry import LIMIT_GAUGES, T, WeakRegistry, one_per_registry
+from .client import DURATION_BUCKETS, HEDGES, Names
+from .series import SERIES, ThingT, WeakRegistry, one_per_registry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
+
+    from .series import Series, ThingKind
+
+_NAMES: Final = {
+    "attempt_duration_seconds": "http.client.request.duration",
+    "connection_wait_seconds": "aioretry_smithy.connection.wait_time",
+}
+"""The names that the conventions for HTTP have."""
 
 
 class TrafficInstruments:
     """The instruments for attempts and calls, of HTTP or of functions."""
 
-    def __init__(
-        self, meter: Meter, prefix: str, attempt: tuple[str, str], *, is_http: bool
-    ) -> None:
-        histogram = partial(
-            meter.create_histogram,
-            unit="s",
-            explicit_bucket_boundaries_advisory=DURATION_BUCKETS,
-        )
-        name, description = attempt
+    def __init__(self, meter: Meter, prefix: str, *, is_http: bool) -> None:
+        def histogram(name: str) -> Histogram:
+            series = SERIES[f"{prefix}{name}"]
+            return meter.create_histogram(
+                _NAMES.get(series.name, series.instrument),
+                series.unit,
+                series.text,
+                explicit_bucket_boundaries_advisory=DURATION_BUCKETS,
+            )
+
+        def counter(name: str) -> Counter:
+            return _counter(meter, f"{prefix}{name}")
+
         self.names = Names()
-        self.attempt_duration = histogram(name, description=description)
-        self.call_duration = histogram(
-            f"{prefix}.call.duration",
-            description="Duration of calls, with all their attempts and waits.",
-        )
-        self.attempts = meter.create_counter(
-            f"{prefix}.attempts", "{attempt}", "Attempts of calls."
-        )
-        self.retries = meter.create_counter(
-            f"{prefix}.retries", "{attempt}", "Attempts after the first of a call."
-        )
+        self.attempt_duration = histogram("attempt_duration_seconds")
+        self.call_duration = histogram("call_duration_seconds")
+        self.attempts = counter("attempts")
+        self.retries = counter("retries")
         self.connection_wait: Histogram | None = None
+        self.hedges: dict[str, Counter] = {}
         if is_http:
-            self.connection_wait = histogram(
-                f"{prefix}.connection.wait_time",
-                description="Time that an attempt waited for its connection.",
-            )
-        kinds = HEDGES if is_http else {}
-        self.hedges = {
-            kind: meter.create_counter(
-                f"{prefix}.hedges" if kind == "sent" else f"{prefix}.hedges.{kind}",
-                "{request}",
-                words,
-            )
-            for kind, words in kinds.items()
-        }
+            self.connection_wait = histogram("connection_wait_seconds")
+            names = {kind: f"hedges_{kind}" for kind in HEDGES} | {"sent": "hedges"}
+            self.hedges = {kind: counter(name) for kind, name in names.items()}
 
 
 def http_instruments(meter: Meter) -> TrafficInstruments:
     """Make the instruments for HTTP calls."""
-    attempt = "http.client.request.duration", "Duration of HTTP client requests."
-    return TrafficInstruments(meter, "aioretry_smithy", attempt, is_http=True)
+    return TrafficInstruments(meter, "", is_http=True)
 
 
 def rpc_instruments(meter: Meter) -> TrafficInstruments:
     """Make the instruments for calls of functions."""
-    attempt = "aioretry_smithy.rpc.attempt.duration", "Duration of attempts."
-    return TrafficInstruments(meter, "aioretry_smithy.rpc", attempt, is_http=False)
+    return TrafficInstruments(meter, "rpc_", is_http=False)
 
 
-class _Instruments(WeakRegistry[T]):
-    """The instruments for objects of a kind, and those objects, which gauges show."""
-
-    prefix: ClassVar[str]
-
-    def attributes(self, thing: T) -> dict[str, str]:
-        """Say which object is meant."""
-        return {f"{self.prefix}.name": encodable(thing.name)}
+def _counter(meter: Meter, name: str) -> Counter:
+    series = SERIES[name]
+    return meter.create_counter(series.instrument, series.unit, series.text)
 
 
-class CircuitBreakerInstruments(_Instruments[CircuitBreaker]):
-    """The instruments for circuit breakers."""
+class ThingInstruments(Generic[ThingT]):
+    """The instruments for things of a kind, and those things, which gauges show.
 
-    prefix = "aioretry_smithy.circuit_breaker"
-    _state: Final = f"{prefix}.state"
+    Those of a meter are the same for all that tell of the kind, in detail or not.
+    """
 
-    def __init__(self, meter: Meter) -> None:
-        super().__init__()
-        self.transitions = meter.create_counter(
-            f"{self.prefix}.transitions", "{transition}", "Changes of state."
-        )
-        self.rejections = meter.create_counter(
-            f"{self.prefix}.rejections", "{request}", "Requests that were refused."
-        )
-        meter.create_observable_gauge(
-            self._state,
-            [self._states],
-            "1",
-            "1 for the state that a circuit breaker is in, 0 for the others.",
-        )
+    def __init__(self, kind: ThingKind[ThingT], meter: Meter) -> None:
+        self._kind = kind
+        self._names = Names()
+        self._things: WeakRegistry[ThingT] = WeakRegistry()
+        self._detailed: WeakRegistry[ThingT] = WeakRegistry()
+        self._counters = {name: _counter(meter, name) for name in kind.counters}
+        create: Callable[..., object] = meter.create_observable_gauge
+        if kind.is_additive:
+            create = meter.create_observable_up_down_counter
+        for name in kind.gauges:
+            series = SERIES[name]
+            observe = [partial(self._observe, series)]
+            create(series.instrument, observe, series.unit, series.text)
 
-    def attributes_in(
-        self, circuit_breaker: CircuitBreaker, state: CircuitState
+    def show(self, thing: ThingT, /, *, detailed: bool) -> None:
+        """Show a thing as it is whenever it is asked for, perhaps in detail."""
+        self._things.add(thing)
+        if detailed:
+            self._detailed.add(thing)
+
+    note = show
+
+    def count(self, name: str, thing: ThingT, /, *labels: str) -> None:
+        """Count an event under the labels that follow the name of the thing."""
+        attributes = self._attributes(SERIES[name], thing, labels)
+        self._counters[name].add(1, attributes)
+
+    def _attributes(
+        self, series: Series, thing: ThingT, labels: tuple[str, ...]
     ) -> dict[str, str]:
-        """Say which circuit breaker is meant, in which state."""
-        return {**self.attributes(circuit_breaker), self._state: str(state)}
-
-    def _states(self, options: CallbackOptions) -> Iterator[Observation]:
-        for circuit_breaker in self.all():
-            present = circuit_breaker.state
-            for state in CircuitState:
-                yield Observation(
-                    int(state is present), self.attributes_in(circuit_breaker, state)
-                )
-
-
-class RetryBudgetInstruments(_Instruments[RetryBudget]):
-    """The instruments for retry budgets."""
-
-    prefix = "aioretry_smithy.retry_budget"
-
-    def __init__(self, meter: Meter) -> None:
-        super().__init__()
-        self.refusals = meter.create_counter(
-            f"{self.prefix}.refusals", "{attempt}", "Retries that were refused."
-        )
-        name, text = f"{self.prefix}.tokens", "Tokens that are there now."
-        meter.create_observable_gauge(name, [self._tokens], "{token}", text)
-
-    def _tokens(self, options: CallbackOptions) -> Iterator[Observation]:
-        for budget in self.all():
-            yield Observation(budget.tokens, self.attributes(budget))
-
-
-class ConcurrencyLimitInstruments(_Instruments[ConcurrencyLimit]):
-    """The instruments for concurrency limits."""
-
-    prefix = "aioretry_smithy.concurrency_limit"
-
-    def __init__(self, meter: Meter) -> None:
-        super().__init__()
-        self.refusals = meter.create_counter(
-            f"{self.prefix}.refusals",
-            "{request}",
-            "Requests that got no place in time.",
-        )
-        for name, value, text in LIMIT_GAUGES:
-            meter.create_observable_up_down_counter(
-                f"{self.prefix}.{name}", [self._observe(value)], "{request}", text
-            )
+        if len(labels) == len(series.labels):
+            # The first one is an endpoint.
+            labels = self._names[labels[0]], *labels[1:]
+        return series.attributes_of((encodable(thing.name), *labels))
 
     def _observe(
-        self, value: Callable[[ConcurrencyLimit], int]
-    ) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        return lambda options: [
-            Observation(value(limit), self.attributes(limit)) for limit in self.all()
-        ]
+        self, series: Series, options: CallbackOptions
+    ) -> Iterator[Observation]:
+        detailed = {id(thing) for thing in self._detailed.all()}
+        read = self._kind.gauges[series.name]
+        for thing in self._things.all():
+            for labels, value in read(thing, id(thing) in detailed):
+                yield Observation(value, self._attributes(series, thing, labels))
 
 
 # Of the scope: its name, its version, and the first stable conventions for HTTP.
@@ -229,14 +192,28 @@ def instruments_from(
     provider: metrics.MeterProvider | None, kind: Callable[[metrics.Meter], V]
 ) -> FromProvider[metrics.MeterProvider, V]:
     """Return a finder of the instruments of a kind; of the global provider for None."""
+    return _made_from(provider, kind, kind)
 
+
+def things_from(
+    provider: metrics.MeterProvider | None, kind: ThingKind[ThingT]
+) -> FromProvider[metrics.MeterProvider, ThingInstruments[ThingT]]:
+    """Return a finder of the instruments for the things of a kind."""
+    return _made_from(provider, kind, partial(ThingInstruments, kind))
+
+
+def _made_from(
+    provider: metrics.MeterProvider | None,
+    key: object,
+    new: Callable[[metrics.Meter], V],
+) -> FromProvider[metrics.MeterProvider, V]:
     def make(provider: metrics.MeterProvider) -> V | None:
         meter = provider.get_meter(*_SCOPE)
         # An SDK keeps the first instrument of a name, and does not collect from later
         # ones.
         if _is_mute(meter):
             return None
-        return one_per_registry(provider, kind, lambda: kind(meter))
+        return one_per_registry(provider, key, lambda: new(meter))
 
     current = metrics.get_meter_provider
     return FromProvider("meter_provider", provider, "get_meter", current, make)

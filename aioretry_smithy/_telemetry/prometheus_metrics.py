@@ -5,110 +5,78 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 from weakref import WeakSet
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from .._breaker.state import CircuitState
 from .._context.client import ClientT
 from .._errors import bad_argument
-from .._text import encodable
-from .client import Observation, TelemetryClient
-from .labels import (
+from .client import (
     ANOTHER_NAME,
     DURATION_BUCKETS,
     HEDGES,
     HedgeCount,
     Names,
+    Observation,
+    TelemetryClient,
     connection_waits,
     has_succeeded,
     status_class,
 )
-from .registry import LIMIT_GAUGES, WeakRegistry, one_per_registry
-from .series import PREFIX, SERIES
+from .series import PREFIX, SERIES, ThingT, WeakRegistry, one_per_registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .._breaker.breaker import CircuitBreaker
     from .._context.context import ClientRequestContext
-    from .._limits.concurrency_limit import ConcurrencyLimit
-    from .._retry.budget import RetryBudget
-    from .series import Series
+    from .series import ThingKind
 
 Labels: TypeAlias = tuple[str, ...]
 
 
-class RegisteredMetrics:
-    """Metrics that are registered together, as the table of series has them.
-
-    Args:
-        prefix: What the names of the metrics begin with.
-    """
-
-    def __init__(self, prefix: str = "") -> None:
-        self.prefix: str = prefix
-        self.collectors: list[Collector] = []
-        self.names: Names = Names()
-
-    def counter(self, name: str, labels: Labels | None = None) -> Counter:
-        """Make a counter, perhaps with other *labels* than those of the table."""
-        series = SERIES[f"{self.prefix}{name}"]
-        labels = series.labels if labels is None else labels
-        counter = Counter(f"{PREFIX}{series.name}", series.text, labels, registry=None)
-        self.collectors.append(counter)
-        return counter
-
-    def gauge(self, name: str, mode: Literal["livemin", "livesum"]) -> Gauge:
-        """Make a gauge; the *mode* says what several processes show together."""
-        series = SERIES[f"{self.prefix}{name}"]
-        gauge = Gauge(
-            f"{PREFIX}{series.name}",
-            series.text,
-            series.labels,
-            multiprocess_mode=mode,
-            registry=None,
-        )
-        self.collectors.append(gauge)
-        return gauge
-
-    def histogram(self, name: str) -> Histogram:
-        """Make a histogram of seconds."""
-        series = SERIES[f"{self.prefix}{name}"]
-        histogram = Histogram(
-            f"{PREFIX}{series.name}",
-            series.text,
-            series.labels,
-            buckets=DURATION_BUCKETS,
-            registry=None,
-        )
-        self.collectors.append(histogram)
-        return histogram
-
-
-class TrafficMetrics(RegisteredMetrics):
+class TrafficMetrics:
     """The counters and histograms of a metrics client.
 
     Args:
-        prefix: What the names of the metrics begin with.
+        prefix: The beginning of their names in the table of series.
         is_http: Whether there may be connections and hedges.
     """
 
     def __init__(self, prefix: str, *, is_http: bool) -> None:
-        super().__init__(prefix)
-        self.attempts: Counter = self.counter("attempts")
-        self.retries: Counter = self.counter("retries")
-        self.attempt_duration: Histogram = self.histogram("attempt_duration_seconds")
-        self.call_duration: Histogram = self.histogram("call_duration_seconds")
+        self.names: Names = Names()
+        self.collectors: list[Collector] = []
+
+        def counter(name: str) -> Counter:
+            made = _counter(f"{prefix}{name}")
+            self.collectors.append(made)
+            return made
+
+        def histogram(name: str) -> Histogram:
+            series = SERIES[f"{prefix}{name}"]
+            made = Histogram(
+                f"{PREFIX}{series.name}",
+                series.text,
+                series.labels,
+                buckets=DURATION_BUCKETS,
+                registry=None,
+            )
+            self.collectors.append(made)
+            return made
+
+        self.attempts: Counter = counter("attempts")
+        self.retries: Counter = counter("retries")
+        self.attempt_duration: Histogram = histogram("attempt_duration_seconds")
+        self.call_duration: Histogram = histogram("call_duration_seconds")
         # There without timings too, so that a dashboard can ask for it.
         self.connection_wait: Histogram | None = (
-            self.histogram("connection_wait_seconds") if is_http else None
+            histogram("connection_wait_seconds") if is_http else None
         )
         self.hedges: dict[str, Counter] = {
-            kind: self.counter("hedges" if kind == "sent" else f"hedges_{kind}")
+            kind: counter("hedges" if kind == "sent" else f"hedges_{kind}")
             for kind in (HEDGES if is_http else ())
         }
 
@@ -123,100 +91,120 @@ def rpc_metrics() -> TrafficMetrics:
     return TrafficMetrics("rpc_", is_http=False)
 
 
-class BreakerMetrics(RegisteredMetrics):
-    """The counters and gauges of circuit breakers."""
+class ThingMetrics(Collector, Generic[ThingT]):
+    """The counters and gauges of the things of a kind.
 
-    def __init__(self) -> None:
-        super().__init__("circuit_breaker_")
-        self.state: Gauge = self.gauge("state", "livesum")
-        self.transitions: Counter = self.counter("transitions")
-        self.rejections: Counter = self.counter("rejections")
+    Args:
+        kind: The kind.
+        detailed: Whether a label tells the endpoints of a group from one another.
+    """
+
+    def __init__(self, kind: ThingKind[ThingT], *, detailed: bool) -> None:
+        self._kind, self._detailed = kind, detailed
+        self._names, self._endpoints = Names(), Names()
+        self._things: WeakRegistry[ThingT] = WeakRegistry()
         # Not their names: a new one may have the name of one that is gone.
-        self.shown: WeakSet[CircuitBreaker] = WeakSet()
+        self._noted: WeakSet[ThingT] = WeakSet()
+        self._counters = {
+            name: _counter(name, detailed=detailed) for name in kind.counters
+        }
+        self._gauges: dict[str, Gauge] = {}
+        self.collectors: list[Collector] = [*self._counters.values()]
+        if kind.mode is None:
+            self.collectors.append(self)
+            return
+        for name in kind.gauges:
+            series = SERIES[name]
+            self._gauges[name] = Gauge(
+                f"{PREFIX}{series.name}",
+                series.text,
+                series.labels,
+                multiprocess_mode=kind.mode,
+                registry=None,
+            )
+        self.collectors.extend(self._gauges.values())
 
-    def show(self, name: str, present: CircuitState) -> None:
-        """Show the state of a circuit breaker."""
-        # Counters begin at 0, so that rate() sees the first event too.
-        self.rejections.labels(name)
-        for state in CircuitState:
-            self.transitions.labels(name, state.value)
-            if name != ANOTHER_NAME:
-                self.state.labels(name, state.value).set(state is present)
+    def show(self, thing: ThingT, /, *, detailed: bool) -> None:
+        """Show a thing as it is now."""
+        self._noted.add(thing)
+        name = self._names[thing.name]
+        if not detailed:
+            # Counters begin at 0, so that rate() sees the first event too.
+            for counter, begun in self._kind.counters.items():
+                for labels in begun:
+                    self._counters[counter].labels(name, *labels)
+        if name == ANOTHER_NAME:
+            return
+        self._things.add(thing)
+        for key, gauge in self._gauges.items():
+            for labels, value in self._kind.gauges[key](thing, False):
+                gauge.labels(name, *labels).set(value)
 
+    def note(self, thing: ThingT, /, *, detailed: bool) -> None:
+        """Show a thing that is new."""
+        if thing not in self._noted:
+            self.show(thing, detailed=detailed)
 
-class BudgetMetrics(RegisteredMetrics):
-    """The counters and gauges of retry budgets."""
-
-    def __init__(self) -> None:
-        super().__init__("retry_budget_")
-        self.tokens: Gauge = self.gauge("tokens", "livemin")
-        self.refusals: Counter = self.counter("refusals")
-
-    def show(self, budget: RetryBudget) -> str:
-        """Show the tokens of a budget, and return its label."""
-        name = self.names[budget.name]
-        self.refusals.labels(name)
-        if name != ANOTHER_NAME:
-            self.tokens.labels(name).set(budget.tokens)
-        return name
-
-
-class LimitMetrics(RegisteredMetrics):
-    """The counters and gauges of concurrency limits."""
-
-    def __init__(self) -> None:
-        super().__init__("concurrency_limit_")
-        self.refusals: Counter = self.counter("refusals")
-        self.gauges: LimitGauges = LimitGauges(self.prefix)
-        self.collectors.append(self.gauges)
-
-    def show(self, limit: ConcurrencyLimit) -> str:
-        """Show a limit, and return its label."""
-        name = self.names[limit.name]
-        # Counters begin at 0, so that rate() sees the first event too.
-        self.refusals.labels(name)
-        if name != ANOTHER_NAME:
-            self.gauges.limits.add(limit)
-        return name
-
-
-class LimitGauges(Collector):
-    """Reads limits when Prometheus asks: they change with each request."""
-
-    def __init__(self, prefix: str) -> None:
-        self._prefix = prefix
-        self.limits: WeakRegistry[ConcurrencyLimit] = WeakRegistry()
+    def count(self, name: str, thing: ThingT, /, *labels: str) -> None:
+        """Count an event under the labels that follow the name of the thing."""
+        if self._detailed:
+            labels = self._endpoints[labels[0]], *labels[1:]
+        self._counters[name].labels(self._names[thing.name], *labels).inc()
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the gauges of all limits that are alive."""
-        shown = self.limits.all()
-        for name, value, _ in LIMIT_GAUGES:
-            family = family_of(SERIES[f"{self._prefix}{name}"])
-            for limit in shown:
-                family.add_metric([encodable(limit.name)], value(limit))
+        """Read the things that are alive: they change by time alone, too."""
+        things = self._things.all()
+        for name, read in self._kind.gauges.items():
+            series = SERIES[name]
+            family = GaugeMetricFamily(
+                f"{PREFIX}{series.name}",
+                series.text,
+                labels=series.labels_of(detailed=self._detailed),
+            )
+            for thing in things:
+                for labels, value in read(thing, self._detailed):
+                    family.add_metric((self._names[thing.name], *labels), value)
             yield family
 
     describe = collect
 
 
-def family_of(series: Series, labels: Labels | None = None) -> GaugeMetricFamily:
-    """Make a gauge that is filled when Prometheus asks."""
-    labels = series.labels if labels is None else labels
-    return GaugeMetricFamily(f"{PREFIX}{series.name}", series.text, labels=labels)
+def _counter(name: str, *, detailed: bool = False) -> Counter:
+    series = SERIES[name]
+    labels = series.labels_of(detailed=detailed)
+    return Counter(f"{PREFIX}{series.name}", series.text, labels, registry=None)
 
 
-_M = TypeVar("_M", bound=RegisteredMetrics)
+_M = TypeVar("_M", "TrafficMetrics", "ThingMetrics[Any]")
 
 
-def metrics_in(registry: CollectorRegistry, kind: Callable[[], _M]) -> _M:
-    """Return the metrics of a kind in a registry, which takes each name once.
+def metrics_in(
+    registry: CollectorRegistry, new: Callable[[], TrafficMetrics]
+) -> TrafficMetrics:
+    """Return the metrics of a kind of calls in a registry.
 
     Raises:
         ValueError: *registry* is none, or has a metric of that name that is not ours.
     """
+    return _made_in(registry, new, new)
+
+
+def things_in(
+    registry: CollectorRegistry, kind: ThingKind[ThingT], *, detailed: bool = False
+) -> ThingMetrics[ThingT]:
+    """Return the metrics for the things of a kind in a registry.
+
+    Raises:
+        ValueError: *registry* is none, or has a metric of that name that is not ours.
+    """
+    new = partial(ThingMetrics, kind, detailed=detailed)
+    return _made_in(registry, (kind, detailed), new)
+
+
+def _made_in(registry: CollectorRegistry, key: object, new: Callable[[], _M]) -> _M:
     if not isinstance(registry, CollectorRegistry):
         raise bad_argument("registry", registry, "a prometheus_client registry")
-    return one_per_registry(registry, kind, lambda: _registered(registry, kind()))
+    return one_per_registry(registry, key, lambda: _registered(registry, new()))
 
 
 def _registered(registry: CollectorRegistry, metrics: _M) -> _M:

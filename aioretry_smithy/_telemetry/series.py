@@ -1,18 +1,57 @@
-"""The one table of what Prometheus reads, for the code, the page and the dashboard."""
+"""The one table of what is measured, and the listeners that both back ends share."""
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from threading import Lock
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Generic,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+)
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from .labels import HEDGES
-from .registry import LIMIT_GAUGES
+from .._breaker.breaker import CircuitBreaker, CircuitBreakerListener
+from .._breaker.state import CircuitState
+from .._endpoints.state import EndpointGroupListener, Group
+from .._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
+from .._retry.budget import RetryBudget, RetryBudgetListener
+from .client import HEDGES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from .._breaker.window import EventCount
+    from .._context.context import ClientRequestContext
+    from .._endpoints.state import Known
+    from .._request.endpoint import Endpoint
+
 
 PREFIX: Final = "aioretry_smithy_"
-"""What all names begin with."""
+"""The beginning of all names for Prometheus."""
+
+OTEL_PREFIX: Final = "aioretry_smithy."
+"""That of all names for OpenTelemetry, but for those of its conventions."""
+
+
+_OTEL_NAMES: Final = {
+    "circuit_breaker": "circuit_breaker.name",
+    "concurrency_limit": "concurrency_limit.name",
+    "group": "endpoint_group.name",
+    "group.endpoint": "endpoint",
+    "group.reason": "ejection.reason",
+    "group.state": "endpoint.state",
+    "retry_budget": "retry_budget.name",
+}
+"""The attributes that are not named as the labels are."""
 
 
 class Series(NamedTuple):
@@ -30,6 +69,9 @@ class Series(NamedTuple):
     text: str
     """What it counts or measures."""
 
+    unit: str
+    """The unit, as OpenTelemetry writes it."""
+
     is_by_endpoint: bool = False
     """Whether a label ``endpoint`` may come after the first one, on request."""
 
@@ -38,69 +80,315 @@ class Series(NamedTuple):
         """The name that Prometheus shows, without the prefix."""
         return f"{self.name}_total" if self.kind == "counter" else self.name
 
+    @property
+    def instrument(self) -> str:
+        """The name for OpenTelemetry."""
+        thing, name = self.labels[0], self.name.removesuffix("_seconds")
+        rest = name.removeprefix(f"{thing}_")
+        name = name.replace("_", ".") if rest == name else f"{thing}.{rest}"
+        return f"{OTEL_PREFIX}{name}"
+
+    def labels_of(self, *, detailed: bool) -> tuple[str, ...]:
+        """Return the names of the labels, perhaps with that of the endpoint."""
+        first, *others = self.labels
+        return (first, "endpoint", *others) if detailed else self.labels
+
+    def attributes_of(self, values: Sequence[str]) -> dict[str, str]:
+        """Return the attributes for the values of labels, perhaps of an endpoint."""
+        first, *others = self.labels_of(detailed=len(values) > len(self.labels))
+        keys = first, *(f"{first}.{label}" for label in others)
+        names = (OTEL_PREFIX + _OTEL_NAMES.get(key, key) for key in keys)
+        return dict(zip(names, values, strict=True))
+
 
 _counter = partial(Series, "counter")
 _gauge = partial(Series, "gauge")
-_histogram = partial(Series, "histogram")
+_histogram = partial(Series, "histogram", unit="s")
 
-_HTTP: Final = "host", "method"
-_RPC: Final = ("name",)
+_STATUS: Final = "host", "method", "status_class"
+_STOP: Final = "host", "method", "stop_reason"
+_HEDGES: Final = "host", "method"
+_RPC: Final = "name", "outcome"
 _BREAKER: Final = ("circuit_breaker",)
+_STATE: Final = "circuit_breaker", "state"
 _BUDGET: Final = ("retry_budget",)
 _LIMIT: Final = ("concurrency_limit",)
-_GROUP: Final = ("group",)
 
-_ATTEMPTS: Final = "Attempts."
-_RETRIES: Final = "Attempts after the first of a call."
+_ATTEMPTS: Final = "Attempts.", "{attempt}"
+_RETRIES: Final = "Attempts after the first of a call.", "{attempt}"
 _ATTEMPT_TIME: Final = "Seconds from an attempt's start to its {}."
 _CALL_TIME: Final = "Seconds from a call's start to its {}."
-_CONNECTION_TIME: Final = "Seconds that an attempt waited for its connection, if timed."
-_HEADERS: Final = "headers or its failure"
-_STATE: Final = "1 for the state that a circuit breaker is in."
-_TRANSITIONS: Final = "How often a circuit breaker went into a state."
-_REJECTIONS: Final = "Requests that a circuit breaker refused."
-_TOKENS: Final = "Tokens that a retry budget holds."
-_REFUSALS: Final = "Retries that a retry budget refused."
+_WAIT: Final = "Seconds that an attempt waited for its connection, if timed."
+_IN_STATE: Final = "1 for the state that a circuit breaker is in."
+_CHANGES: Final = "How often a circuit breaker went into a state.", "{transition}"
+_REJECTED: Final = "Requests that a circuit breaker refused.", "{request}"
+_LIMITED: Final = "Requests that may be in flight at once.", "{request}"
 _NO_PLACE: Final = "Requests that got no place in time, or none in the queue."
-_ENDPOINTS: Final = "Endpoints of a group."
-_EJECTIONS: Final = "How often endpoints of a group were out."
+_OUT: Final = "How often endpoints of a group were out."
+_HEADERS: Final = "headers or its failure"
 
 _ROWS: Final = (
-    _counter("attempts", (*_HTTP, "status_class"), _ATTEMPTS),
-    _counter("retries", (*_HTTP, "status_class"), _RETRIES),
+    _counter("attempts", _STATUS, *_ATTEMPTS),
+    _counter("retries", _STATUS, *_RETRIES),
+    _histogram("attempt_duration_seconds", _STATUS, _ATTEMPT_TIME.format(_HEADERS)),
+    _histogram("call_duration_seconds", _STOP, _CALL_TIME.format(_HEADERS)),
+    _histogram("connection_wait_seconds", ("host", "part"), _WAIT),
+    _counter("hedges", _HEDGES, HEDGES["sent"], "{request}"),
+    _counter("hedges_won", _HEDGES, HEDGES["won"], "{request}"),
+    _counter("hedges_refused", _HEDGES, HEDGES["refused"], "{request}"),
+    _counter("rpc_attempts", _RPC, *_ATTEMPTS),
+    _counter("rpc_retries", _RPC, *_RETRIES),
+    _histogram("rpc_attempt_duration_seconds", _RPC, _ATTEMPT_TIME.format("end")),
     _histogram(
-        "attempt_duration_seconds",
-        (*_HTTP, "status_class"),
-        _ATTEMPT_TIME.format(_HEADERS),
+        "rpc_call_duration_seconds", ("name", "stop_reason"), _CALL_TIME.format("end")
     ),
-    _histogram(
-        "call_duration_seconds", (*_HTTP, "stop_reason"), _CALL_TIME.format(_HEADERS)
+    _gauge("circuit_breaker_state", _STATE, _IN_STATE, "1"),
+    _counter("circuit_breaker_transitions", _STATE, *_CHANGES),
+    _counter("circuit_breaker_rejections", _BREAKER, *_REJECTED),
+    _gauge(
+        "retry_budget_tokens", _BUDGET, "Tokens that a retry budget holds.", "{token}"
     ),
-    _histogram("connection_wait_seconds", ("host", "part"), _CONNECTION_TIME),
-    _counter("hedges", _HTTP, HEDGES["sent"]),
-    _counter("hedges_won", _HTTP, HEDGES["won"]),
-    _counter("hedges_refused", _HTTP, HEDGES["refused"]),
-    _counter("rpc_attempts", (*_RPC, "outcome"), _ATTEMPTS),
-    _counter("rpc_retries", (*_RPC, "outcome"), _RETRIES),
-    _histogram(
-        "rpc_attempt_duration_seconds", (*_RPC, "outcome"), _ATTEMPT_TIME.format("end")
+    _counter(
+        "retry_budget_refusals",
+        _BUDGET,
+        "Retries that a retry budget refused.",
+        "{attempt}",
     ),
-    _histogram(
-        "rpc_call_duration_seconds", (*_RPC, "stop_reason"), _CALL_TIME.format("end")
+    _gauge("concurrency_limit_limit", _LIMIT, *_LIMITED),
+    _gauge("concurrency_limit_in_flight", _LIMIT, "Requests in flight.", "{request}"),
+    _gauge(
+        "concurrency_limit_pending",
+        _LIMIT,
+        "Requests that wait for a place.",
+        "{request}",
     ),
-    _gauge("circuit_breaker_state", (*_BREAKER, "state"), _STATE),
-    _counter("circuit_breaker_transitions", (*_BREAKER, "state"), _TRANSITIONS),
-    _counter("circuit_breaker_rejections", _BREAKER, _REJECTIONS),
-    _gauge("retry_budget_tokens", _BUDGET, _TOKENS),
-    _counter("retry_budget_refusals", _BUDGET, _REFUSALS),
-    *(
-        _gauge(f"concurrency_limit_{name}", _LIMIT, text)
-        for name, _, text in LIMIT_GAUGES
+    _counter("concurrency_limit_refusals", _LIMIT, _NO_PLACE, "{request}"),
+    _gauge(
+        "endpoints", ("group", "state"), "Endpoints of a group.", "{endpoint}", True
     ),
-    _counter("concurrency_limit_refusals", _LIMIT, _NO_PLACE),
-    _gauge("endpoints", (*_GROUP, "state"), _ENDPOINTS, is_by_endpoint=True),
-    _counter("ejections", (*_GROUP, "reason"), _EJECTIONS, is_by_endpoint=True),
+    _counter("ejections", ("group", "reason"), _OUT, "{ejection}", True),
 )
 
 SERIES: Final[Mapping[str, Series]] = {series.name: series for series in _ROWS}
 """All series by the names that they are registered by."""
+
+ThingT = TypeVar(
+    "ThingT", bound="CircuitBreaker | ConcurrencyLimit | Group | RetryBudget"
+)
+
+ShownT_contra = TypeVar(
+    "ShownT_contra",
+    bound="CircuitBreaker | ConcurrencyLimit | Group | RetryBudget",
+    contravariant=True,
+)
+
+Reading: TypeAlias = "Callable[[ThingT, bool], Iterable[tuple[tuple[str, ...], float]]]"
+"""Yields the labels that follow the name, and the value; in detail or not."""
+
+
+@dataclass(frozen=True, eq=False)
+class ThingKind(Generic[ThingT]):
+    """The series of things that have names, and how to read their gauges."""
+
+    counters: Mapping[str, tuple[tuple[str, ...], ...]]
+    """The names of counters, with the labels after the first that begin at 0."""
+
+    gauges: Mapping[str, Reading[ThingT]]
+
+    mode: Literal["livemin", "livesum"] | None = None
+    """What several processes show together to Prometheus; None for nothing."""
+
+    is_additive: bool = True
+    """Whether the gauges can be added up."""
+
+
+def _states(
+    circuit_breaker: CircuitBreaker, detailed: bool
+) -> Iterator[tuple[tuple[str, ...], float]]:
+    present = circuit_breaker.state
+    for state in CircuitState:
+        yield (state.value,), int(state is present)
+
+
+ENDPOINT_STATES: Final = "ready", "ejected", "unhealthy"
+"""How an endpoint may be."""
+
+REASONS: Final = (
+    *("connect_failures", "consecutive_failures", "failure_rate", "trial_failed"),
+    *("retry_after", "circuit_open", "unhealthy"),
+)
+"""Why an endpoint may be out."""
+
+
+def _endpoints(group: Group, detailed: bool) -> Iterator[tuple[tuple[str, ...], float]]:
+    """Count the endpoints of a group by their states, or each by itself."""
+    found = [(str(each), _state(known)) for each, known in group.states.items()]
+    # Two paths at one address have one text, and Prometheus takes each series once.
+    pairs = [(name if detailed else "", state) for name, state in found]
+    numbers = Counter(pairs)
+    for name in dict.fromkeys(name for name, _ in pairs) if detailed else ("",):
+        for state in ENDPOINT_STATES:
+            yield ((name, state) if detailed else (state,)), numbers[name, state]
+
+
+def _state(endpoint: Known) -> str:
+    if endpoint.reason == "unhealthy":
+        return "unhealthy"
+    return "ready" if endpoint.ejected_until is None else "ejected"
+
+
+BREAKERS: Final = ThingKind["CircuitBreaker"](
+    {
+        "circuit_breaker_transitions": tuple((state.value,) for state in CircuitState),
+        "circuit_breaker_rejections": ((),),
+    },
+    {"circuit_breaker_state": _states},
+    "livesum",
+    is_additive=False,
+)
+BUDGETS: Final = ThingKind["RetryBudget"](
+    {"retry_budget_refusals": ((),)},
+    {"retry_budget_tokens": lambda budget, _: [((), budget.tokens)]},
+    "livemin",
+    is_additive=False,
+)
+LIMITS: Final = ThingKind["ConcurrencyLimit"](
+    {"concurrency_limit_refusals": ((),)},
+    {
+        # As it was when it was looked at last: gauges are read in another thread, where
+        # a function of the user's is not to be called.
+        "concurrency_limit_limit": lambda limit, _: [((), limit._seen or 0)],
+        "concurrency_limit_in_flight": lambda limit, _: [((), limit.in_flight)],
+        "concurrency_limit_pending": lambda limit, _: [((), limit.pending)],
+    },
+)
+GROUPS: Final = ThingKind["Group"](
+    {"ejections": tuple((reason,) for reason in REASONS)}, {"endpoints": _endpoints}
+)
+
+
+M = TypeVar("M")
+
+_made: WeakKeyDictionary[object, dict[object, Any]] = WeakKeyDictionary()
+_lock = Lock()
+
+
+def one_per_registry(owner: object, kind: object, make: Callable[[], M]) -> M:
+    """Return the one object of a kind for an owner; make it if there is none."""
+    with _lock:
+        found = _made.setdefault(owner, {})
+        if kind not in found:
+            found[kind] = make()
+        thing: M = found[kind]
+        return thing
+
+
+class WeakRegistry(Generic[ThingT]):
+    """Keeps the things that a gauge shows, weakly, and one of each name.
+
+    Another thread may ask for them.
+    """
+
+    def __init__(self) -> None:
+        self._things: WeakValueDictionary[str, ThingT] = WeakValueDictionary()
+
+    def add(self, thing: ThingT) -> None:
+        """Show *thing* from now on, and no other one of its name."""
+        self._things[thing.name] = thing
+
+    def all(self) -> list[ThingT]:
+        """Return the things that are alive."""
+        # In one piece, unlike values(), which another thread may disturb.
+        references = self._things.valuerefs()
+        return [thing for found in references if (thing := found()) is not None]
+
+
+class Backend(Protocol[ShownT_contra]):
+    """Shows and counts things of one kind."""
+
+    def show(self, thing: ShownT_contra, /, *, detailed: bool) -> None:
+        """Show a thing as it is now, and no other one of its name."""
+
+    def note(self, thing: ShownT_contra, /, *, detailed: bool) -> None:
+        """Show a thing that is new."""
+
+    def count(self, name: str, thing: ShownT_contra, /, *labels: str) -> None:
+        """Count an event under the labels that follow the name of the thing."""
+
+
+class _Telling(Generic[ThingT]):
+    """Base of the listeners: what they tell of an event, if anybody listens."""
+
+    _backend: Callable[[], Backend[ThingT] | None]
+    _by_endpoint = False
+
+    def _show(self, thing: ThingT) -> None:
+        if (backend := self._backend()) is not None:
+            backend.show(thing, detailed=self._by_endpoint)
+
+    def _count(self, name: str, thing: ThingT, *labels: str) -> None:
+        if (backend := self._backend()) is not None:
+            backend.show(thing, detailed=self._by_endpoint)
+            backend.count(name, thing, *labels)
+
+
+class BreakerTelling(_Telling[CircuitBreaker], CircuitBreakerListener):
+    """Tells of circuit breakers."""
+
+    def on_state_changed(
+        self, circuit_breaker: CircuitBreaker, state: CircuitState
+    ) -> None:
+        """Count the change, and show the new state."""
+        self._count("circuit_breaker_transitions", circuit_breaker, state.value)
+
+    def on_event_count_updated(
+        self, circuit_breaker: CircuitBreaker, event_count: EventCount
+    ) -> None:
+        """Show a new circuit breaker, even one with a known name."""
+        if (backend := self._backend()) is not None:
+            backend.note(circuit_breaker, detailed=False)
+
+    def on_request_rejected(self, circuit_breaker: CircuitBreaker) -> None:
+        """Count the rejection."""
+        if (backend := self._backend()) is not None:
+            backend.note(circuit_breaker, detailed=False)
+            backend.count("circuit_breaker_rejections", circuit_breaker)
+
+
+class BudgetTelling(_Telling[RetryBudget], RetryBudgetListener):
+    """Tells of retry budgets."""
+
+    def on_tokens_changed(self, budget: RetryBudget) -> None:
+        """Show the tokens."""
+        self._show(budget)
+
+    def on_retry_refused(self, budget: RetryBudget, ctx: ClientRequestContext) -> None:
+        """Count the refusal, and show the tokens."""
+        self._count("retry_budget_refusals", budget)
+
+
+class LimitTelling(_Telling[ConcurrencyLimit], ConcurrencyLimitListener):
+    """Tells of concurrency limits."""
+
+    def on_limit_changed(self, limit: ConcurrencyLimit) -> None:
+        """Show the limit."""
+        self._show(limit)
+
+    def on_refused(self, limit: ConcurrencyLimit, ctx: ClientRequestContext) -> None:
+        """Count the refusal, and show the limit."""
+        self._count("concurrency_limit_refusals", limit)
+
+
+class GroupTelling(_Telling[Group], EndpointGroupListener):
+    """Tells of groups of endpoints, and perhaps of each endpoint."""
+
+    def on_endpoints_changed(self, group: Group, endpoints: Sequence[Endpoint]) -> None:
+        """Show the group."""
+        self._show(group)
+
+    def on_ejected(
+        self, group: Group, endpoint: Endpoint, reason: str, until: float
+    ) -> None:
+        """Count that an endpoint is out, and show the group."""
+        more = (str(endpoint),) if self._by_endpoint else ()
+        self._count("ejections", group, *more, reason)

@@ -24,8 +24,15 @@ from opentelemetry.trace import (
 
 from .._log.error_text import describe_error
 from .._request.request import HttpRequest
-from .client import Observation, TelemetryClient, log_error
-from .labels import CALL_ID, Attributes, Subject, error_type
+from .client import (
+    CALL_ID,
+    Attributes,
+    Observation,
+    Subject,
+    TelemetryClient,
+    error_type,
+    log_error,
+)
 
 if TYPE_CHECKING:
     from contextvars import Token

@@ -14,16 +14,18 @@ from .._log.request_log import log_of
 from .._log.timeline import until_next
 from .._masking.mask import HIDDEN
 from .._text import encodable
-from .client import Observation, TelemetryClient, log_error
-from .endpoints import peer_attributes
-from .labels import (
+from .client import (
     ANOTHER_METHOD,
     CALL_ID,
     Attributes,
     HedgeCount,
+    Observation,
+    TelemetryClient,
     call_error_type,
     class_name,
     connection_waits,
+    log_error,
+    peer_attributes,
 )
 from .spans import Telemetry, Traced, is_suppressed, nanoseconds, show_failure
 
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.record import Record
     from .._context.context import ClientRequestContext
+    from .client import Subject
     from .instruments import TrafficInstruments
-    from .labels import Subject
 
 _SENDS: Final = "aioretry_smithy.opentelemetry.sends"
 _CONNECTION: Final = "aioretry_smithy.connection"

@@ -136,7 +136,7 @@ PRIVATE_OF_OTHERS = {
     ("_shared.circuits", "_state"),
     ("_simulation.process", "_base_url"),
     ("_simulation.process", "_group"),
-    ("_telemetry.registry", "_seen"),
+    ("_telemetry.series", "_seen"),
 }
 """Private attributes of another room's objects. Nothing is added here."""
 

@@ -10,7 +10,7 @@ from calls import begin, end
 from yarl import URL
 
 from aioretry_smithy import HttpRequest
-from aioretry_smithy._telemetry.labels import (
+from aioretry_smithy._telemetry.client import (
     DURATION_BUCKETS,
     error_type,
     known_method,

@@ -24,7 +24,7 @@ from aioretry_smithy import (
     RetryBudget,
 )
 from aioretry_smithy._telemetry.instruments import tracer_from
-from aioretry_smithy._telemetry.registry import WeakRegistry
+from aioretry_smithy._telemetry.series import WeakRegistry
 from aioretry_smithy.opentelemetry import (
     CircuitBreakerMetrics,
     ConcurrencyLimitMetrics,

@@ -6,7 +6,7 @@ import aiohttp
 from chains import after
 from semantic_conventions import Row, check, get, seconds, traced
 
-from aioretry_smithy._telemetry.labels import DURATION_BUCKETS
+from aioretry_smithy._telemetry.client import DURATION_BUCKETS
 
 HTTP_CLIENT_DURATION = {
     "http.request.method": Row(str, "required"),
