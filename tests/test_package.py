@@ -183,16 +183,6 @@ def test_readme_links_to_pages_that_exist():
     assert linked == [f"docs/{page}.rst" for page in pages]
 
 
-def test_picture_of_the_readme_has_a_name_of_its_own():
-    """Of two pictures of one name, Sphinx gives the second one another name."""
-    (picture,) = re.findall(r"^\.\. image:: (.+)", README, re.MULTILINE)
-    _, *folders, name = Path(picture).parts
-
-    assert [Path("docs", *folders, name)] == [
-        path.relative_to(ROOT) for path in (ROOT / "docs").rglob(name)
-    ]
-
-
 def test_pages_are_published_from_what_tox_builds_them_with():
     """The host of the pages installs the same extras and the same group."""
     host = (ROOT / ".readthedocs.yaml").read_text(encoding="utf-8")

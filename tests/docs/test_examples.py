@@ -12,6 +12,7 @@ import runpy
 import subprocess
 import sys
 import textwrap
+import traceback
 from pathlib import Path
 
 import aiohttp
@@ -246,24 +247,40 @@ def test_tests_of_the_how_tos_pass():
     assert 0 == process.returncode, process.stdout + process.stderr
 
 
-@pytest.mark.usefixtures("_virtual_time")
-def test_readme_shows_what_its_code_prints(monkeypatch, capsys):
-    """On a bad day of the server: a 503, a silence, and an answer."""
-    answers = iter([(503, 0.042), (200, 60.0), (200, 0.042)])
+@pytest.fixture
+def run_readme(monkeypatch, _virtual_time):
+    """A function that runs the README's program on a server's answers."""
 
-    async def request(session, method, url, **options):
-        status, seconds = next(answers)
-        async with asyncio.timeout(options["timeout"].total):
-            await asyncio.sleep(seconds)
-        return new_response(HttpRequest(method, url), status)
+    def run(*answers):
+        script = iter(answers)
 
-    monkeypatch.setattr(aiohttp.ClientSession, "_request", request)
-    (code,) = blocks_of_readme("python")
-    random.seed(7)
+        async def request(session, method, url, **options):
+            status, seconds = next(script)
+            async with asyncio.timeout(options["timeout"].total):
+                await asyncio.sleep(seconds)
+            return new_response(HttpRequest(method, url), status)
 
-    exec(compile(code, "README.rst", "exec"), {"__name__": "__main__"})
+        monkeypatch.setattr(aiohttp.ClientSession, "_request", request)
+        program, _ = blocks_of_readme("python")
+        random.seed(7)
+        exec(compile(program, "README.rst", "exec"), {"__name__": "__main__"})
 
-    assert blocks_of_readme("text") == [capsys.readouterr().out]
+    return run
+
+
+REFUSAL, SILENCE, ANSWER = (503, 0.042), (200, 60.0), (200, 0.042)
+
+
+def test_readme_shows_what_its_code_prints(run_readme, capsys):
+    """First on a bad day of the server, then on a worse one, the end of a traceback."""
+    run_readme(REFUSAL, SILENCE, ANSWER)
+    with pytest.raises(TimeoutError) as failed:
+        run_readme(REFUSAL, *[SILENCE] * 9)
+
+    raised = traceback.format_exception_only(failed.value)
+    output = capsys.readouterr().out + "\n" + "".join(raised)
+    (shown,) = blocks_of_readme("text")
+    assert without_chance(shown) == without_chance(output)
 
 
 def test_readme_fits_on_a_few_screens():

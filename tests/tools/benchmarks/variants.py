@@ -93,7 +93,7 @@ async def standard(*outside: Decorator) -> AsyncIterator[Call]:
 
 @asynccontextmanager
 async def readme() -> AsyncIterator[Call]:
-    """Get through the chain at the top of the README, which here never waits.
+    """Get through the README's chain of one's own, which here never waits.
 
     Nor does its circuit open, so that calls that fail twice can be measured.
     """
