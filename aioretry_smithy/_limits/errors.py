@@ -72,6 +72,7 @@ class RateLimitError(LimitedRequestError):
         retry_in: Seconds until a request may go out, counted from the refusal.
         cost: What the request costs, where that is more than the burst.
         burst: The most that a request may cost, where this one costs more.
+        missed: Until when the turn should have come, in words.
     """
 
     limit: RateLimit
@@ -86,6 +87,10 @@ class RateLimitError(LimitedRequestError):
     burst: float | None
     """The most that a request may cost, where this one costs more; else None."""
 
+    missed: str | None
+    """Until when the turn should have come, in words, such as ``within the timeout of
+    2.0 s``; None where something else refused the request."""
+
     _snapshots = _KEPT_OF_RATE
 
     def __init__(
@@ -95,12 +100,14 @@ class RateLimitError(LimitedRequestError):
         *,
         cost: float | None = None,
         burst: float | None = None,
+        missed: str | None = None,
     ) -> None:
         super().__init__(limit, retry_in)
         self.limit = limit
         self.retry_in = retry_in
         self.cost = cost
         self.burst = burst
+        self.missed = missed
 
     @property
     def retry_after(self) -> float:
@@ -116,7 +123,8 @@ class RateLimitError(LimitedRequestError):
         if self.cost is not None:
             what = f"a cost of {self.cost} is above the burst of {self.burst}"
         else:
-            what = f"no turn in time, next in {self.retry_in:.3f} s"
+            missed = self.missed or "in time"
+            what = f"no turn {missed}; next in {self.retry_in:.3f} s"
         return f"{self.limit!r}: {what}"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import weakref
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -13,7 +12,7 @@ from .._bodies.response_content import whole_body
 from .._call.awaited_body import await_body
 from .._call.kinds import NOTHING
 from .._call.recorder import begin_after_wait
-from .._clock import NEAR, loop_time
+from .._clock import loop_time
 from .._context.client import DecoratingClient, HttpClient
 from .._context.holdings import holdings_of
 from .._context.recording import record_error
@@ -27,6 +26,7 @@ from .._waiting.unless_held import unless_held
 from .errors import RateLimitError, check_timeout
 from .rate_gate import Passage, RateGate, gate_of
 from .rate_limit import keep_charge
+from .turn_time import TurnTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -176,19 +176,15 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
             Exception: A function of the user's has raised it.
         """
         call, started = ctx.call, loop_time()
-        latest = (
-            math.inf if self._longest_wait is None else started + self._longest_wait
-        )
-        # That of the attempt has not begun.
-        deadline = started + call.time_of(call)
+        time = TurnTime.of(call, self._longest_wait)
         if self._dry_run is not None:
-            return await _rehearse(self._dry_run, ctx, request, gate, latest, deadline)
-        waiting = gate.wait(ctx, request, latest, deadline)
+            return await _rehearse(self._dry_run, ctx, request, gate, time)
+        waiting = gate.wait(ctx, request, time)
         try:
             not_held, give_back = gate.not_held(ctx), Passage.give_back
             passage = await unless_held(waiting, ctx, not_held, give_back)
             if passage is NOTHING:
-                passage = await gate.wait(ctx, request, latest, deadline)
+                passage = await gate.wait(ctx, request, time)
                 passage = replace(passage, waited=loop_time() - started)
         except RateLimitError as error:
             note_queue(ctx, started)
@@ -310,23 +306,21 @@ async def _rehearse(
     ctx: ClientRequestContext,
     request: HttpRequest,
     gate: RateGate,
-    latest: float,
-    deadline: float,
+    time: TurnTime,
 ) -> RatePermit:
     """Take a turn that has not come; or none, where it would come too late."""
     try:
-        passage, limit, turn = await gate.rehearse(ctx, request, deadline)
+        passage, limit, turn = await gate.rehearse(ctx, request, time.deadline)
     except Exception as error:
         dry_run.refused(request, error)
         return gate.untaken()
-    seconds = turn - loop_time()
     if limit is None:
         return passage
-    if turn > latest + NEAR or turn >= deadline:
+    if time.is_late(turn):
         passage.give_back()
-        dry_run.refused(request, RateLimitError(limit, seconds))
+        dry_run.refused(request, time.refusal(limit, turn))
         return gate.untaken()
-    dry_run.waited(request, seconds, limit)
+    dry_run.waited(request, turn - loop_time(), limit)
     return passage
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from .._clock import NEAR, loop_time
+from .._clock import loop_time
 from .._context.holdings import is_held
 from .._errors import bad_argument
 from .errors import RateLimitError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .._request.request import HttpRequest
     from .line import Costs, RatePermit, Reply, Turn
     from .rate_limit import SharedTurn
+    from .turn_time import TurnTime
 
     LastTurn: TypeAlias = tuple[RateLimit, SharedTurn]
     """The limit that is asked last, and what waits for its turn."""
@@ -117,13 +118,9 @@ class RateGate:
         return self._only.try_take(now)
 
     async def wait(
-        self,
-        ctx: ClientRequestContext,
-        request: HttpRequest,
-        latest: float,
-        deadline: float,
+        self, ctx: ClientRequestContext, request: HttpRequest, time: TurnTime
     ) -> Passage:
-        """Wait for a turn at each limit, by *latest* and before the deadline.
+        """Wait for a turn at each limit, in the *time* that there is.
 
         Raises:
             RateLimitError: It does not come in time.
@@ -131,10 +128,10 @@ class RateGate:
         """
         prices = self._prices(ctx, request)
         last = self._last_turn(ctx, request)
-        passage = await pass_all(prices, latest, deadline)
+        passage = await pass_all(prices, time)
         if last is None:
             return passage
-        return await _wait_for_last(passage, last, latest, deadline)
+        return await _wait_for_last(passage, last, time)
 
     async def rehearse(
         self, ctx: ClientRequestContext, request: HttpRequest, deadline: float
@@ -194,8 +191,8 @@ class RateGate:
         return shown if len(self.limits) == 1 else f"[{shown}]"
 
 
-async def pass_all(prices: list[Price], latest: float, deadline: float) -> Passage:
-    """Wait for a turn at all limits that comes by *latest* and before the deadline.
+async def pass_all(prices: list[Price], time: TurnTime) -> Passage:
+    """Wait for a turn at all limits that comes in time.
 
     Raises:
         RateLimitError: There is none in time.
@@ -207,11 +204,11 @@ async def pass_all(prices: list[Price], latest: float, deadline: float) -> Passa
     if turns is not None:
         return _passage(prices, turns)
     _, turn = latest_of(prices)
-    if turn <= latest + NEAR and turn < deadline:
-        turns = await wait_in(costs, min(max(latest, turn), deadline))
+    if not time.is_late(turn):
+        turns = await wait_in(costs, min(max(time.latest, turn), time.deadline))
     if turns is None:
         limit, turn = latest_of(prices)
-        raise RateLimitError(limit, turn - loop_time())
+        raise time.refusal(limit, turn)
     return _passage(prices, turns, loop_time() - started)
 
 
@@ -221,9 +218,7 @@ async def _uncounted(turn: SharedTurn, latest: float, deadline: float) -> Admiss
     return Admission(is_given=True, seconds=0.0)
 
 
-async def _wait_for_last(
-    passage: Passage, last: LastTurn, latest: float, deadline: float
-) -> Passage:
+async def _wait_for_last(passage: Passage, last: LastTurn, time: TurnTime) -> Passage:
     """Wait for a turn of a storage too; without one give back all others.
 
     Raises:
@@ -232,12 +227,12 @@ async def _wait_for_last(
     shared, turn = last
     is_given = False
     try:
-        is_given, seconds = await turn(latest, deadline)
+        is_given, seconds = await turn(time.latest, time.deadline)
     finally:
         if not is_given:
             passage.give_back()
     if not is_given:
-        raise RateLimitError(shared, seconds)
+        raise time.refusal(shared, loop_time() + seconds)
     return replace(passage, waited=passage.waited + seconds)
 
 

@@ -73,7 +73,8 @@ async def test_nobody_is_refused_and_who_would_be_takes_nothing(said, beside):
         await ends_of(client, 1, 1, 1, 1)
 
     limit = "RateLimit(1, 1.0, burst=1)"
-    refused = f"would have refused {REQUEST}: {limit}: no turn in time, next in 2.000 s"
+    words = "no turn within the timeout of 1.0 s; next in 2.000 s"
+    refused = f"would have refused {REQUEST}: {limit}: {words}"
     assert [f"would have waited 1.000 s for {limit}: {REQUEST}", refused, refused] == (
         said()
     )

@@ -12,6 +12,7 @@ from chains import now
 from aioretry_smithy import RateLimit, RateLimitError
 from aioretry_smithy._limits.rate_gate import Price, pass_all
 from aioretry_smithy._limits.rate_limit import Bucket
+from aioretry_smithy._limits.turn_time import TurnTime
 
 MANY = 1000
 
@@ -19,7 +20,7 @@ MANY = 1000
 async def turn_of(prices, until=math.inf):
     """Wait for a turn at each limit; return when it was, or the error."""
     try:
-        await pass_all(prices, until, math.inf)
+        await pass_all(prices, TurnTime(until, math.inf))
     except RateLimitError as error:
         return error
     return now()
@@ -61,7 +62,8 @@ async def test_many_refunds_while_many_wait_ask_for_the_first_alone(asked):
     """Whose turn comes sooner by each of them."""
     limit = RateLimit(0.001, burst=2 * MANY)
     passages = [
-        await pass_all([Price(limit, 1.0)], math.inf, math.inf) for _ in range(MANY)
+        await pass_all([Price(limit, 1.0)], TurnTime(math.inf, math.inf))
+        for _ in range(MANY)
     ]
     tasks = [
         asyncio.create_task(turn_of([Price(limit, float(MANY + 1 + n))]))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
 
 import aiohttp
 import pytest
@@ -72,7 +74,9 @@ class TestTurns:
             assert [(0, 200), (1, 201), (2, 202)] == await asyncio.gather(*calls)
 
         error = caught.value
-        assert "RateLimit(1, 1.0): no turn in time, next in 3.000 s" == str(error)
+        words = "no turn within the timeout of 2.0 s; next in 3.000 s"
+        assert f"RateLimit(1, 1.0): {words}" == str(error)
+        assert "within the timeout of 2.0 s" == error.missed
         assert (limit, 3.0, 3.0) == (error.limit, error.retry_in, error.retry_after)
         assert is_unprocessed(error)
         log = RequestLog.of(error)
@@ -116,6 +120,37 @@ class TestTurns:
         log = RequestLog.of(caught.value)
         assert RetryStopReason.REFUSED == log.stop_reason
         assert 1 == log.total_attempts
+
+    @pytest.mark.parametrize(
+        ("longest", "missed"),
+        [
+            (None, "before the deadline of the call (10.0 s)"),
+            (5.0, "within the timeout of 5.0 s"),
+            (7.0, "before the deadline of the call (10.0 s)"),
+            (0.0, "within the timeout of 0.0 s"),
+        ],
+    )
+    async def test_a_refusal_names_the_first_end_that_its_turn_misses(
+        self, longest, missed
+    ):
+        """The call had 4 of its 10 s behind it."""
+
+        @client_decorator
+        async def late(delegate, ctx, request):
+            await asyncio.sleep(4.0)
+            return await delegate.execute(ctx, request)
+
+        limit = RateLimit(1, per=60.0)
+        chain = limiting(limit, timeout=longest), late
+        async with session([200], *chain, timeout=10.0) as client:
+            await end_of(client)
+            with pytest.raises(RateLimitError) as caught:
+                await client.get(URL)
+
+        error = caught.value
+        assert f"{limit!r}: no turn {missed}; next in 56.000 s" == str(error)
+        copies = copy.copy(error), pickle.loads(pickle.dumps(error))
+        assert [missed, missed] == [each.missed for each in copies]
 
     async def test_a_turn_that_moves_away_is_refused_in_the_end(self):
         """Another answer may say that nothing is left for longer."""

@@ -23,6 +23,7 @@ from aioretry_smithy import (
     new_response,
 )
 from aioretry_smithy._limits.rate_gate import Price, latest_of, pass_all
+from aioretry_smithy._limits.turn_time import TurnTime
 
 pytestmark = pytest.mark.slow
 
@@ -272,7 +273,7 @@ async def check_turns(chance):
     async def go(costs):
         prices = [Price(limits[name], cost) for name, cost in costs.items()]
         forecasts.append(latest_of(prices)[1])
-        await pass_all(prices, math.inf, math.inf)
+        await pass_all(prices, TurnTime(math.inf, math.inf))
         return now()
 
     for _ in range(chance.randint(1, 20)):
@@ -305,7 +306,7 @@ async def check_forecast(chance):
 
     async def go(prices, until):
         try:
-            passed.append(await pass_all(prices, until, math.inf))
+            passed.append(await pass_all(prices, TurnTime(until, math.inf)))
         except RateLimitError as error:
             return error.limit, error.retry_in
         return now()

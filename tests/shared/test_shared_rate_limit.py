@@ -169,8 +169,9 @@ async def test_a_refusal_says_when_there_is_more(memory):
 
     assert (limit, 60.0) == (caught.value.limit, round(caught.value.retry_in, 3))
     assert (
-        "SharedRateLimit(MemoryStorage, '1/minute', key='orders'): no turn in time"
-    ) in str(caught.value)
+        "SharedRateLimit(MemoryStorage, '1/minute', key='orders'):"
+        " no turn within the timeout of 5.0 s; next in 60.000 s"
+    ) == str(caught.value)
 
 
 async def test_a_wait_is_in_the_log_and_a_question_is_not(memory):
