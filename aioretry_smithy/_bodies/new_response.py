@@ -114,7 +114,7 @@ class TruncatedBody(aiohttp.StreamReader):
     """
 
     whole: aiohttp.StreamReader
-    """The body as the server sends it."""
+    """The uncut body, as the server sends it."""
 
     def __init__(
         self,

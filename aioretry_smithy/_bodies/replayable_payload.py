@@ -44,13 +44,13 @@ class SentContent:
     """The bytes that went out."""
 
     checksum: int
-    """Their CRC-32."""
+    """The CRC-32 of the bytes."""
 
     is_whole: bool
     """Whether the bytes that went out were the whole body."""
 
     refusal: SpentBodyError | None
-    """The error by which another send was refused, if one was."""
+    """The error that refused a second send, if there was a second send."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -361,7 +361,7 @@ class ReplayablePayload(Payload):
         self._is_lent = True
 
     def take_back(self) -> None:
-        """Note that this payload sends the source itself, and knows what is read."""
+        """Return to sending the source directly, and to counting the bytes read."""
         self._is_lent = False
 
     def body_of(self, data: object) -> ReplayablePayload | None:
@@ -385,7 +385,7 @@ class ReplayablePayload(Payload):
 
     @property
     def autoclose(self) -> bool:
-        """Whether there is nothing to close."""
+        """Whether aiohttp may skip closing the payload."""
         return self._inner.autoclose
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
@@ -396,7 +396,7 @@ class ReplayablePayload(Payload):
         return text
 
     async def as_bytes(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:
-        """Return the body as bytes, for a middleware that signs it.
+        """Return the body as bytes, for a middleware that signs requests.
 
         Raises:
             SpentBodyError: They were sent before, and cannot be read again.

@@ -61,7 +61,7 @@ class MadeBodies:
         return body
 
     def take_none(self) -> None:
-        """Note that it has made none.
+        """Note that the factory has made no body.
 
         Raises:
             SpentBodyError: Something was sent before.
@@ -70,7 +70,7 @@ class MadeBodies:
         self.sent.is_whole = True
 
     async def end(self) -> None:
-        """Close those that aiohttp would have closed."""
+        """Close the bodies that aiohttp would have closed."""
         self.sent.forget_refusal()
         for body in self._bodies:
             await body.end()

@@ -47,7 +47,7 @@ class EndpointGroupError(LimitedRequestError):
     """The name of the group."""
 
     reason: str
-    """What is wrong."""
+    """The reason for the error."""
 
     endpoints: Mapping[str, str]
     """Each endpoint of the group, with why it cannot be chosen."""
@@ -100,7 +100,7 @@ class Choice:
     """The name of the service, for what is kept per service."""
 
     middleware: aiohttp.ClientMiddlewareType | None
-    """Connects to its address; None where its name is looked up."""
+    """Connects to the endpoint's address; None if its host name is resolved."""
 
     permit: Permit
     """What was chosen: an endpoint, or a trial of one."""
@@ -238,7 +238,7 @@ class Group(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the group."""
         ...
 
     def _rosters(
@@ -253,7 +253,7 @@ class Group(Protocol):
 def choose_pinned(
     group: Group, ctx: ClientRequestContext, request: HttpRequest, pin: Endpoint
 ) -> Choice | None:
-    """Return the endpoint that was named, also one that is out.
+    """Return the endpoint named by *pin*, even if it is ejected.
 
     None where there is no list yet. No other one takes its place, so retries go to it.
 
@@ -371,7 +371,7 @@ def _none() -> None:
 
 
 class Fallback:
-    """Several groups, of which one serves while none before it has any that is well.
+    """Groups in order of preference: the first with a healthy endpoint serves.
 
     A mixin of :class:`EndpointGroup`, in place of what that does for a list of its own.
 
@@ -454,7 +454,7 @@ class Fallback:
     async def _wait(
         self, ctx: ClientRequestContext, request: HttpRequest | None
     ) -> Choice:
-        """Choose an endpoint once there is one.
+        """Wait until a group has an endpoint, then choose it.
 
         Raises:
             EndpointGroupError: There is none in time.

@@ -184,7 +184,7 @@ class LoadBalancingClient(DecoratingClient[HttpClient]):
         return self._group._pick(ctx, request)
 
     async def _wait(self, ctx: ClientRequestContext, request: HttpRequest) -> Chosen:
-        """Choose an endpoint once there is one."""
+        """Wait until the group has an endpoint, then choose it."""
         call = ctx.call
         options, started = call.options, call.loop.time()
         chosen: Chosen

@@ -70,7 +70,7 @@ class Answer(NamedTuple):
     """The endpoints; none where the name stands for nothing."""
 
     ttl: float | None = None
-    """The seconds that it holds; None if it does not say."""
+    """Seconds for which the answer is valid; None if unknown."""
 
 
 class Sink(Protocol):
@@ -188,7 +188,7 @@ class Discovery:
         self._settle()
 
     def _be_late(self, task: asyncio.Task[Answer]) -> None:
-        """Count a query as failed that takes too long."""
+        """Count a query as failed at its timeout."""
         if task is not self._task:
             return
         if self._cut:
@@ -200,7 +200,7 @@ class Discovery:
         self._fail(TimeoutError(f"no answer within {QUERY_TIME:g} s"))
 
     def _end(self, timer: asyncio.TimerHandle, task: asyncio.Task[Answer]) -> None:
-        """Take what has come of a query, unless it is one that is forgotten."""
+        """Take the result of a query, unless the query was abandoned."""
         timer.cancel()
         failure = (
             asyncio.CancelledError("the query was cancelled")

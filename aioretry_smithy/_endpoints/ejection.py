@@ -60,7 +60,7 @@ def note_failure(
     *,
     is_connect: bool,
 ) -> None:
-    """Note that a request failed; eject its endpoint where that is one too many.
+    """Count a failed request; eject its endpoint if there are too many failures.
 
     What began before the endpoint was ejected, or came back, says nothing any more.
     """
@@ -167,7 +167,7 @@ def _tell_returned(state: EndpointState) -> None:
 
 
 def end_trial(state: EndpointState, took: float | None) -> None:
-    """Bring an endpoint back that answered a trial after so long; else eject it."""
+    """Bring an endpoint back if its trial was answered, else eject it again."""
     detection = state.roster.detection
     if took is not None or detection is None:
         bring_back(state, took)
@@ -182,7 +182,7 @@ def give_up_trial(state: EndpointState) -> None:
 
 
 def _too_many_out(state: EndpointState, detection: OutlierDetection | None) -> bool:
-    """Say whether so many others are out that this one has to stay.
+    """Say whether the ejection limit of the group is reached, so an endpoint must stay.
 
     Where others follow, none has to; without *detection*, the last one has.
     """
@@ -231,7 +231,7 @@ def _may_be_sent_again(call: Call, request: HttpRequest) -> bool:
 
 
 def _may_retry(call: Call) -> bool:
-    """Say whether there may be another attempt."""
+    """Say whether the settings of a call allow a retry."""
     if call.defaults.no_retries:
         return False
     own = None if call.options is None else call.options.retry
@@ -258,7 +258,7 @@ class Trial:
     """The endpoint."""
 
     is_cut: bool
-    """Whether it was cancelled because it took too long."""
+    """Whether the trial was cancelled at its timeout."""
 
     def __init__(
         self, state: EndpointState, ctx: ClientRequestContext, request: HttpRequest
@@ -304,6 +304,6 @@ class Trial:
             end_trial(self.state, took)
 
     def give_up(self) -> None:
-        """Note that the request has told nothing."""
+        """Release the trial slot: the request ended without a verdict."""
         if self.state.trial is self:
             give_up_trial(self.state)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class EndpointGroup(Shared):
-    """Several servers that do the same, as one thing to call.
+    """A group of interchangeable servers, called like a single server.
 
     Made by :meth:`of`, :meth:`dns` or :meth:`srv`. Give it to a :class:`SessionBuilder`
     in place of the base URL; each request, and each attempt, then goes to one of them.
@@ -193,7 +193,7 @@ class EndpointGroup(Shared):
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """The endpoints that it has now, those too that are out."""
+        """The current endpoints of the group, including ejected endpoints."""
         return tuple(each.endpoint for each in self._states())
 
     @property
@@ -288,7 +288,7 @@ class EndpointGroup(Shared):
         return roster.states
 
     def _parts(self) -> tuple[MutableMapping[Waiting, bool], ...]:
-        """Return what each group that it consists of knows of those it is in."""
+        """Return the ``parents`` mapping of each group that belongs to this group."""
         return (self._above,)
 
     def _rosters(
@@ -340,7 +340,7 @@ class EndpointGroup(Shared):
     async def _wait(
         self, ctx: ClientRequestContext, request: HttpRequest | None
     ) -> Chosen:
-        """Choose an endpoint once there is one.
+        """Wait until the group has an endpoint, then choose it.
 
         Raises:
             EndpointGroupError: There is none in time.
@@ -359,7 +359,7 @@ class EndpointGroup(Shared):
         return self._source.origin() is not None
 
     def _warn_of_proxy(self) -> None:
-        """Warn once that a proxy finds the addresses, so that nothing is chosen."""
+        """Warn once that a proxy resolves the addresses, so no endpoint is chosen."""
         self._warn(
             f"endpoint group {self._name!r}: requests go through a proxy, which finds"
             " the address of the service by itself: nothing is balanced"
@@ -367,7 +367,7 @@ class EndpointGroup(Shared):
 
 
 class _GroupOfGroups(Fallback, EndpointGroup):
-    """Several groups, of which one serves while none before it has any that is well."""
+    """Groups in order of preference: the first with a healthy endpoint serves."""
 
 
 def _checked(ctx: object) -> ClientRequestContext:
@@ -389,7 +389,7 @@ def _tell(group: Callable[[], EndpointGroup | None], event: Event) -> None:
 
 
 def _tell_nobody(event: Event) -> None:
-    """Tell nobody."""
+    """Drop an event: a group without listeners."""
 
 
 class DynamicEndpointGroup(EndpointGroup):

@@ -45,7 +45,7 @@ class Checked(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the group."""
         ...
 
     def _rosters(
@@ -215,7 +215,7 @@ class HealthChecks:
     def _warn_of(
         self, session: aiohttp.ClientSession, answers: list[int | Exception]
     ) -> None:
-        """Warn where nobody can be asked because of what is wrong here."""
+        """Warn if checks fail on this side: a closed session, a wrong certificate."""
         name, kind = self._group.name, aiohttp.ClientConnectorCertificateError
         if session.closed:
             self._warn(f"endpoint group {name!r}: the session of the checks is closed")

@@ -39,7 +39,7 @@ def kind_of(cause: Exception | None) -> str | None:
 
 
 def serving(able: Sequence[EndpointState]) -> Sequence[EndpointState]:
-    """Return those that may serve: the reserve only where no other can be reached.
+    """Return the endpoints that may serve; the reserve only if the rest is unreachable.
 
     An address of IPv6 that cannot be reached from here would draw all requests while
     IPv4 is away.
@@ -141,7 +141,7 @@ class Roster:
     """The endpoints that may be chosen now."""
 
     due: tuple[EndpointState, ...]
-    """Those that are out, and for which a trial is due."""
+    """Ejected endpoints whose trial is due."""
 
     due_at: float
     """When these may change by time alone."""
@@ -153,10 +153,10 @@ class Roster:
     """How far all turns are, where endpoints take turns."""
 
     above: Mapping[Waiting, bool]
-    """The groups that contain this one; true where another group follows it there."""
+    """Groups that contain this group; True if another group follows in the list."""
 
     checker: Callable[[], object] | None
-    """Called when there are endpoints to check; None where nothing checks them."""
+    """Called when there are endpoints to check; None without health checks."""
 
     strategy: CircuitBreakerStrategy
     """The judge of outcomes, as for a circuit breaker."""
@@ -354,7 +354,7 @@ class Roster:
         self.settle()
 
     def _find_due(self, able: Iterable[EndpointState]) -> None:
-        """Find those that are due for a trial, and when anything else is due."""
+        """Find the endpoints due for a trial, and the time of the next change."""
         now, due = self.now(), []
         due_at = math.inf if self.discovery is None else self.discovery.due_at
         for state in able:
@@ -412,7 +412,7 @@ class Roster:
     def choose(
         self, ctx: ClientRequestContext, among: Sequence[EndpointState]
     ) -> EndpointState | None:
-        """Choose one for a request that is sent again; None where it is to stay."""
+        """Choose an endpoint for a retry; None to keep the endpoint."""
         selection = self.selection
         return selection._choose(ctx, among) if selection._moves else None
 
@@ -423,7 +423,7 @@ class Roster:
             await self.queue.wait(min(until, self.asks_at), lambda _: None)
 
     def serve_expired(self) -> None:
-        """Let a list serve that is too old, because there is no other in time."""
+        """Serve from an expired list, because no newer list came in time."""
         if self._is_expired:
             self._serves_expired = True
             self.catch_up()

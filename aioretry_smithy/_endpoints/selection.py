@@ -69,7 +69,7 @@ class EndpointSelectionStrategy:
     def _choose(
         self, ctx: ClientRequestContext, candidates: Sequence[EndpointState]
     ) -> EndpointState:
-        """Ask it; refuse what is no candidate.
+        """Call ``select()``; refuse a result that is not a candidate.
 
         What goes wrong is a mistake of its author's: no retry would mend it.
         """
@@ -241,7 +241,7 @@ class _PeakEwma(_BuiltIn):
 
 
 def _first_to_ask(well: Sequence[EndpointState], now: float) -> EndpointState | None:
-    """Return one that is to get a request before others do, if there is one.
+    """Return an untried endpoint that should get the next request, if there is any.
 
     That is one without history and without a request, or one that failed a while ago.
     """
@@ -420,7 +420,7 @@ class GroupSettings:
 
     @property
     def strategy(self) -> CircuitBreakerStrategy:
-        """Says what a failure is, also where nothing is ejected."""
+        """Defines a failure, even without outlier detection."""
         detection = self.outlier_detection
         return (None if detection is None else detection.strategy) or _USUAL
 

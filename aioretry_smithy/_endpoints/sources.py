@@ -35,7 +35,7 @@ Resolver: TypeAlias = Callable[
 """Takes a host and a port, and returns addresses, each with its time to live."""
 
 _FAMILIES: Final = {"ipv4": socket.AF_INET, "ipv6": socket.AF_INET6}
-"""What to ask for, where it is not both."""
+"""Address families to resolve, if not both."""
 
 _RETURNS: Final = "returns a list of (address, ttl), as an async function"
 
@@ -349,7 +349,7 @@ class Source(Protocol):
     """The name of the service, where that is not the name of the group."""
 
     may_fill: bool
-    """Whether there may be other endpoints later."""
+    """Whether the endpoints may still change."""
 
     has_addresses: bool
     """Whether connections go to addresses, of one endpoint at least."""
@@ -368,7 +368,7 @@ class Source(Protocol):
 
 
 class GivenSource:
-    """Tells the endpoints that it was given.
+    """A source with a fixed list of endpoints.
 
     Args:
         words: How a group with it is made, for descriptions.
@@ -385,7 +385,7 @@ class GivenSource:
         self._listed: list[Listed] = []
 
     def give(self, endpoints: Iterable[StrOrURL | Endpoint]) -> None:
-        """Replace the endpoints; equal ones are one.
+        """Replace the endpoints; duplicates are dropped.
 
         Raises:
             ValueError: Something among them is no endpoint.
@@ -481,7 +481,7 @@ class FoundSource:
         return self._url
 
     def origin(self) -> URL | None:
-        """Return the same."""
+        """Return the origin of all URLs of the service, if shared."""
         return self._url
 
     def fill(self, roster: Roster) -> None:

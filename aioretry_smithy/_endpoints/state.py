@@ -52,7 +52,7 @@ class Warm(Protocol):
     """The growth at the last answer; 0 as long as there was none."""
 
     penalty: float
-    """Seconds that it counts as, at least."""
+    """The least latency, in seconds, that the endpoint is ranked by."""
 
 
 class Scale:
@@ -228,7 +228,7 @@ class Known(Protocol):
     """Shows a listener the state of an endpoint."""
 
     ejected_until: float | None
-    """When it may come back; None where it is not ejected."""
+    """The time until which the endpoint is ejected; None if in use."""
 
     @property
     def reason(self) -> str | None:
@@ -246,7 +246,7 @@ class Group(Protocol):
 
     @property
     def endpoints(self) -> Sequence[Endpoint]:
-        """The endpoints that it has now."""
+        """The current endpoints of the group."""
         ...
 
     @property
@@ -266,12 +266,12 @@ class EndpointGroupListener:
     """
 
     def on_endpoints_changed(self, group: Group, endpoints: Sequence[Endpoint]) -> None:
-        """Hear that the group has other endpoints, from now on these."""
+        """Called with the new endpoints after each change of the group."""
 
     def on_ejected(
         self, group: Group, endpoint: Endpoint, reason: str, until: float
     ) -> None:
-        """Hear that an endpoint is out, each time that it is, for longer too.
+        """Called on every ejection of an endpoint, including extensions.
 
         Args:
             group: The group.
@@ -312,7 +312,7 @@ class AddressMiddleware:
     async def __call__(
         self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        """Send a request; what was changed for that is as before when it ends."""
+        """Send a request to the chosen address; restore changed settings afterwards."""
         url = request.url
         there = self._found.get(url) or self._find(url)
         if there is None or request.proxy is not None:
@@ -375,7 +375,7 @@ class Peers(Protocol):
         ...
 
     def review(self) -> None:
-        """Find those that may be chosen now."""
+        """Determine the endpoints that may be chosen now."""
         ...
 
     def settle(self) -> None:
@@ -389,7 +389,7 @@ class Peers(Protocol):
     def choose(
         self, ctx: ClientRequestContext, among: Sequence[EndpointState]
     ) -> EndpointState | None:
-        """Choose one for a request that is sent again; None where it is to stay."""
+        """Choose an endpoint for a retry; None to keep the endpoint."""
         ...
 
 
@@ -449,7 +449,7 @@ class EndpointState:
     """Why it may come back only then; None while it may be chosen."""
 
     health: bool | None
-    """What the last check of its health said; None where there was none."""
+    """The result of the last health check; None before the first check."""
 
     rank: int
     """It serves only while none of a lower rank can."""
@@ -467,16 +467,16 @@ class EndpointState:
     """How far its share is used up, where endpoints take turns."""
 
     heat: float
-    """Its latency, as :mod:`.latency` keeps it."""
+    """The latency estimate in seconds, times the growth at the last answer."""
 
     grown: float
-    """The growth at its last answer; 0 as long as there was none."""
+    """The growth at the last answer; 0 before the first answer."""
 
     is_guess: bool
-    """Whether it has answered nothing yet but that requests were wrong."""
+    """Whether the latency is a guess: only client errors (4xx) were answered so far."""
 
     penalty: float
-    """Seconds that it counts as, at least, because it has failed; 0 else."""
+    """The least latency, in seconds, after failures; 0 without failures."""
 
     chance_at: float
     """When it gets a request in spite of its penalty."""
@@ -488,7 +488,7 @@ class EndpointState:
     """Its successes and failures of late, where outliers are detected."""
 
     rounds: Rounds
-    """Tells failures of one restart from others."""
+    """Groups the failures of a restart."""
 
     changed_at: float
     """When it was ejected, or came back, last."""
@@ -500,13 +500,13 @@ class EndpointState:
     """Whether it comes back without a trial."""
 
     trial: object
-    """The request that tries it; None without one."""
+    """The trial request under way; None without a trial."""
 
     middleware: aiohttp.ClientMiddlewareType | None
-    """Connects to its address; None where its name is looked up."""
+    """Connects to the endpoint's address; None if its host name is resolved."""
 
     origin: tuple[str, str, int | None]
-    """What all its URLs have in common."""
+    """The scheme, host and port of the endpoint's URLs."""
 
     def __init__(self, roster: Peers, endpoint: Endpoint) -> None:
         self.roster: Peers = roster
@@ -527,7 +527,7 @@ class EndpointState:
         self._urls: dict[URL, URL] = {}
 
     def list_as(self, listed: Listed, place: int) -> None:
-        """Take what the list says of it now, and its place there."""
+        """Update the endpoint from an entry of a new list, and from its position."""
         self.endpoint, self.rank, self.is_reserve = listed
         self.weight, self.place = self.endpoint.weight, place
         if self.weight:
@@ -563,7 +563,7 @@ class EndpointState:
 
     @property
     def state(self) -> EndpointState:
-        """Itself, as :class:`.Trial` has it."""
+        """The endpoint state itself (a :class:`.Trial` has the same attribute)."""
         return self
 
     @property

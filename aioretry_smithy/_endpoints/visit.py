@@ -172,7 +172,7 @@ def _leave_alone(
 
 
 def _slowest(state: EndpointState, growth: float) -> float:
-    """Return the longest estimate of those that have answered; 0 without one."""
+    """Return the longest known latency of the healthy endpoints; 0 without any."""
     known = (seconds_of(each, growth) for each in state.roster.well if each.is_settled)
     return max(known, default=0.0)
 
@@ -193,19 +193,19 @@ class Visit:
     __slots__ = ("about", "chosen", "outer", "route", "sender", "state", "url")
 
     chosen: Permit
-    """What was chosen; once it is sent again, the endpoint where it is."""
+    """The permit of the choice; after a resend, the state of the endpoint."""
 
     route: EndpointState | Choice
-    """The endpoint where it is, with what else might serve it."""
+    """The current endpoint, with the alternatives for a retry."""
 
     state: EndpointState
-    """The endpoint where it is."""
+    """The state of the current endpoint."""
 
     about: tuple[Call, Record] | None
     """The call and the record; None once it is over, or has left by a redirect."""
 
     url: URL
-    """The URL there."""
+    """The URL at the endpoint."""
 
     def __init__(self, chosen: Chosen, asked: URL) -> None:
         self.state = state = chosen.state
@@ -219,7 +219,7 @@ class Visit:
         self.sender: object = None
 
     def begin(self, ctx: ClientRequestContext, request: HttpRequest) -> HttpRequest:
-        """Count a request as under way, and return it as it is to be sent there."""
+        """Count a request as in flight; return the request with the endpoint's URL."""
         record = ctx.record
         self.about = ctx.call, record
         # Calls made for this one have visits of their own.
@@ -267,7 +267,7 @@ class Visit:
             learn(state, call, record, chosen, cause, verdict=verdict)
 
     def break_off(self, ctx: ClientRequestContext, cause: BaseException) -> None:
-        """Count the request as over, because something broke into it.
+        """Count the request as interrupted, without a verdict on the endpoint.
 
         Raises:
             TimeoutError: It was a trial that was cut.

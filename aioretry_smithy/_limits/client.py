@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LateRequest:
-    """A request that goes out, though there was no place for it when it came.
+    """A request of a dry run that goes out over the limit.
 
     Args:
         dry_run: Says what would have become of it.
@@ -377,7 +377,7 @@ def _limit_of(limit: object, name: str | None) -> ConcurrencyLimit:
 
 
 def _dry_run(enforce: bool, owner: str) -> DryRun | None:
-    """Return what says what *owner* would have done, where it is not to act."""
+    """Return the dry run that logs the decisions of *owner*, if *enforce* is false."""
     if not isinstance(enforce, bool):
         raise bad_argument("enforce", enforce, "True or False")
     return None if enforce else DryRun(owner)

@@ -94,7 +94,7 @@ class Permit:
     """When it was given."""
 
     in_flight: int
-    """The number of requests in flight at that time, this one among them."""
+    """Requests in flight at that time, including this request."""
 
     def __init__(self, limit: Limit, begun: float) -> None:
         self.limit = limit
@@ -346,7 +346,7 @@ class ConcurrencyLimit(Shared, ABC):
     """The limit that was found last."""
 
     _learns: bool
-    """Whether it does anything with samples."""
+    """Whether the limit adapts, so that samples are used."""
 
     _changes_alone: bool
     """Whether the limit may change without a sample."""

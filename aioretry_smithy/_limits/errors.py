@@ -16,7 +16,7 @@ _KEPT_OF_RATE: Final = {"limit": ("pending",)}
 
 
 class ConcurrencyLimitError(LimitedRequestError):
-    """Too many requests were in flight for too long; this one was not sent.
+    """Raised instead of sending a request: the concurrency limit stayed full too long.
 
     No circuit breaker and no retry limiter counts it. Any method may be sent again.
 
@@ -36,10 +36,11 @@ class ConcurrencyLimitError(LimitedRequestError):
     """Seconds spent in the queue; 0.0 where there was no place in it either."""
 
     pending: int
-    """Requests in the queue when this one left it."""
+    """Length of the queue when the request left it."""
 
     is_of_endpoint: bool = False
-    """Whether the limit is that of one endpoint, so that another may be asked."""
+    """Whether the limit of a single endpoint refused: a retry may use another endpoint.
+    """
 
     _snapshots = _KEPT_OF_LIMIT
 
@@ -82,10 +83,10 @@ class RateLimitError(LimitedRequestError):
     """Seconds until a request may go out, counted from the refusal."""
 
     cost: float | None
-    """What the request costs, where that is more than the burst; else None."""
+    """The cost of the request, if higher than the burst; else None."""
 
     burst: float | None
-    """The most that a request may cost, where this one costs more; else None."""
+    """The highest cost of a request, if this request costs more; else None."""
 
     missed: str | None
     """Until when the turn should have come, in words, such as ``within the timeout of
@@ -111,7 +112,7 @@ class RateLimitError(LimitedRequestError):
 
     @property
     def retry_after(self) -> float:
-        """The same as ``retry_in``; retrying clients look for this name."""
+        """An alias of ``retry_in``, which retrying clients read."""
         return self.retry_in
 
     @property

@@ -36,7 +36,7 @@ class RatePermit(Protocol):
         """Learn from an answer."""
 
     def lose(self) -> None:
-        """Note that there was no answer."""
+        """Settle the permit of a request without an answer."""
 
 
 class Turn(RatePermit, Protocol):
@@ -60,7 +60,7 @@ class Rule(RatePermit, Protocol):
         ...
 
     def next_turn(self, now: float, waiting: int, patience: float) -> float:
-        """Return when the first of so many goes out that wait, now that it may.
+        """Return when the first of *waiting* requests goes out, once it is admissible.
 
         *patience* are the seconds after which one of them gives up.
         """
@@ -78,7 +78,7 @@ class Rule(RatePermit, Protocol):
         ...
 
     def take_early(self, now: float, cost: float) -> Turn:
-        """Let a request go out before its turn, as one that does not wait for it."""
+        """Take tokens on credit for a request that does not wait."""
         ...
 
     def try_take(self, now: float) -> RatePermit | None:
@@ -90,7 +90,7 @@ _numbers: Final = count()
 
 
 class Line(TimedWaits):
-    """The requests that wait for their turn by one rule.
+    """The queue of the requests that wait for a rate limit.
 
     Args:
         rule: Says when the first of them may go out.
@@ -118,12 +118,12 @@ class Line(TimedWaits):
 
     @property
     def numbers(self) -> Container[int]:
-        """The numbers of those that wait."""
+        """The numbers of the waiting requests."""
         return self._waiting
 
     @property
     def first(self) -> Waiter | None:
-        """The request that has no other before it."""
+        """The request at the head of the queue."""
         return next(iter(self._waiting.values()), None)
 
     def try_take(self, now: float) -> RatePermit | None:
@@ -136,7 +136,7 @@ class Line(TimedWaits):
         return turn if self._is_disturbed else max(turn, self._tail)
 
     def turn(self, now: float, cost: float) -> float:
-        """Return when the first of those that wait goes out, which costs so much."""
+        """Return when the first waiting request, of that cost, goes out."""
         turn = self.rule.turn(now, cost)
         if turn > now + NEAR:
             return turn
@@ -161,7 +161,7 @@ class Line(TimedWaits):
             self.forget_ends()
 
     def forget_lost(self) -> None:
-        """Forget those that wait in an event loop that was closed."""
+        """Drop the requests of closed event loops."""
         first = self.first
         if first is not None and first.is_lost:
             for waiter in [*self._waiting.values()]:
@@ -213,7 +213,7 @@ class Line(TimedWaits):
 
 
 class Waiter:
-    """A request that waits in its lines.
+    """A request in the queues of its rate limits.
 
     Args:
         costs: The lines, and what it costs in each.
@@ -223,7 +223,7 @@ class Waiter:
     __slots__ = ("_timer", "costs", "number", "turns")
 
     turns: asyncio.Future[tuple[Turn, ...] | None]
-    """Its turns, one of each line; None where they did not come in time."""
+    """The tokens taken from each limit; None after the timeout."""
 
     def __init__(self, costs: Costs, until: float) -> None:
         self.costs = costs

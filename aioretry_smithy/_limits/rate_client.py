@@ -93,7 +93,7 @@ class _Asked:
 
 
 def _finder_of(response: object) -> Callable[[], object]:
-    """Return what finds a response, without keeping it where its class allows that."""
+    """Return a weak reference to a response; a strong one if unsupported."""
     try:
         return weakref.ref(response)
     except TypeError:
@@ -308,7 +308,7 @@ async def _rehearse(
     gate: RateGate,
     time: TurnTime,
 ) -> RatePermit:
-    """Take a turn that has not come; or none, where it would come too late."""
+    """Take tokens on credit; no permit if they would come too late."""
     try:
         passage, limit, turn = await gate.rehearse(ctx, request, time.deadline)
     except Exception as error:

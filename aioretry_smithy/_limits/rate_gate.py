@@ -65,7 +65,7 @@ class Passage:
             turn.learn(answer)
 
     def lose(self) -> None:
-        """Note that there was no answer."""
+        """Settle the permits of a request without an answer."""
         for _, turn in self.turns:
             turn.lose()
 
@@ -98,7 +98,7 @@ class RateGate:
     limits: tuple[RateLimit, ...]
 
     in_memory: tuple[RateLimit, ...]
-    """Those with lines in this process."""
+    """The limits with a queue in this process."""
 
     shared: RateLimit | None
     """The one that a storage keeps. It is asked last, since it takes no turn back."""
@@ -249,7 +249,7 @@ def _take_early(prices: list[Price]) -> Rehearsed:
 
 
 async def _ask(rehearsed: Rehearsed, last: LastTurn, deadline: float) -> Rehearsed:
-    """Ask a storage too: for a turn that is now, since nobody waits for one."""
+    """Ask the shared storage whether tokens are there now; a dry run never waits."""
     passage, limit, turn = rehearsed
     shared, ask = last
     is_asked = False

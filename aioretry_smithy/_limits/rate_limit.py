@@ -52,7 +52,7 @@ def check_function(name: str, function: object, arguments: str) -> None:
 def cost_of(
     cost: Cost | None, ctx: ClientRequestContext, request: HttpRequest
 ) -> float:
-    """Return what a request costs: 1 without a function that says so.
+    """Return the cost of a request: 1 without a cost function.
 
     Raises:
         ValueError: It is no number that is finite and >= 0.
@@ -152,7 +152,7 @@ class Bucket:
         return self.forecast(now, cost, 0.0)
 
     def next_turn(self, now: float, waiting: int, patience: float) -> float:
-        """Return that it is now: those that wait have a turn each."""
+        """Return *now*: in a bucket each waiting request has its own time."""
         return now
 
     def forecast(self, now: float, cost: float, ahead: float) -> float:
@@ -181,10 +181,10 @@ class Bucket:
         return self
 
     def learn(self, answer: Reply) -> None:
-        """Learn nothing: the rate stays as it is."""
+        """Ignore the answer: the rate is fixed."""
 
     def lose(self) -> None:
-        """Do nothing: what was taken stays taken."""
+        """Do nothing: the tokens stay spent."""
 
     def settle(self, account: _Account, figure: float) -> None:
         """Correct what a request has cost; the bucket may be in debt then."""
@@ -229,7 +229,7 @@ class Bucket:
             indebted.clear()
 
     def _lessen(self, account: _Account, tokens: float) -> None:
-        """Reduce what other charges may refund, by tokens that came back."""
+        """Reduce the refundable part of other charges by the refunded tokens."""
         number, left = account.number, account.least - tokens
         least = math.inf
         for each in reversed(self._accounts.values()):
@@ -254,7 +254,7 @@ class Charge:
         self._account = account
 
     def learn(self, answer: Reply) -> None:
-        """Learn nothing: the rate stays as it is."""
+        """Ignore the answer: the rate is fixed."""
 
     def lose(self) -> None:
         """Do nothing: the estimate stands."""
@@ -283,7 +283,7 @@ class Admission(NamedTuple):
     """Whether the request may go out."""
 
     seconds: float
-    """How long it waited for its turn; where there was none, until there may be one."""
+    """Seconds of waiting; if refused, seconds until tokens may be available."""
 
 
 class RateLimit(Shared):

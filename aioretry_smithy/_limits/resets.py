@@ -137,7 +137,7 @@ def _number(text: str | None) -> float | None:
 
 
 class Scatter:
-    """The moments at which those go out, in their order, that wait for a reset.
+    """Spreads the requests that wait for a reset over a window, in order.
 
     Each is by chance in a window behind it. All of them in the very moment of a reset
     would be the next burst, in step with those of other processes.
@@ -158,7 +158,7 @@ class Scatter:
             self._next = None
 
     def next_turn(self, now: float, waiting: int, patience: float) -> float:
-        """Return when the first of those that wait goes out, now that it may.
+        """Return when the first waiting request goes out, once it is admissible.
 
         Args:
             now: The time.
@@ -225,7 +225,7 @@ class Resets:
         return max(now, self._reset_at, self._probe_at)
 
     def next_turn(self, now: float, waiting: int, patience: float) -> float:
-        """Return when the first of those that wait goes out, now that it may."""
+        """Return when the first waiting request goes out, once it is admissible."""
         return self._scatter.next_turn(now, waiting, patience)
 
     def forecast(self, now: float, cost: float, ahead: float) -> float:

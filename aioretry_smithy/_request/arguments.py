@@ -53,7 +53,7 @@ _TEXT = (str, bytes, UserString)
 
 
 def copy_of(value: Any) -> Any:
-    """Return an equal copy of a container or a buffer, anything else as it is.
+    """Return an equal copy of a container or a buffer; other values are returned as is.
 
     A container of a user's own class becomes one of Python's or multidict's, which
     tells aiohttp the same.
@@ -71,7 +71,7 @@ def copy_of(value: Any) -> Any:
 
 
 def copy_of_buffer(value: bytes | bytearray | memoryview) -> bytes | memoryview:
-    """Return bytes that nothing can change; without a copy where they are that."""
+    """Return immutable bytes, copied only from a mutable buffer."""
     if isinstance(value, bytes):
         return value
     # A read-only view says nothing about the buffer that it shows.

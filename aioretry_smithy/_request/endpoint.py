@@ -1,4 +1,4 @@
-"""Name one server of several that do the same, and the service that they give."""
+"""An endpoint: a single server of a group, and the service that the group provides."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 @extensible
 @dataclass(init=False, repr=False, eq=False, frozen=True, slots=True)
 class Endpoint:
-    """One server: what its URLs begin with, and where its connections go.
+    """A single server: the origin of its URLs, and the address of its connections.
 
     Two are equal if scheme, host, port, path and address are, whatever their weights.
     After Armeria's ``Endpoint``.
@@ -222,7 +222,7 @@ class Service:
         self._found: dict[StrOrURL, URL | None] = {}
 
     def beginning(self) -> URL | None:
-        """Return how its URLs begin as they are shown; None before that is known."""
+        """Return the service's origin for display; None before it is known."""
         return self._url()
 
     def join(self, url: URL) -> URL:
@@ -288,7 +288,7 @@ def from_root(url: URL) -> URL:
 
 
 class ServiceBehind(Service):
-    """A service that URLs of another beginning are for, too.
+    """A service that URLs of a second origin reach, too.
 
     Args:
         service: The service.

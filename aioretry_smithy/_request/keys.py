@@ -148,7 +148,7 @@ _NONE_YET: Final[tuple[tuple[()], None]] = (), None
 
 @dataclass(frozen=True, slots=True)
 class OneForAll(Generic[T]):
-    """One value for all requests, such as a circuit breaker, and its key."""
+    """A value shared by all requests (a circuit breaker, for example), and its key."""
 
     is_per_server: ClassVar[bool] = False
     """Whether servers have a value each."""
@@ -219,7 +219,7 @@ class PerKey(Generic[T]):
         return self._values.get(key)
 
     def in_use(self) -> dict[str, T]:
-        """Return the values that there are now, by their keys."""
+        """Return a copy of the current values, by key."""
         return self._values.copy()
 
     def __repr__(self) -> str:

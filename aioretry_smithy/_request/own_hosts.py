@@ -59,7 +59,7 @@ class OwnHosts:
         return self._places is not None
 
     def have(self, request: HttpRequest, base: Base) -> bool:
-        """Say whether a request goes to one of them, as far as that is known yet.
+        """Say whether a request goes to an own host, as far as its host is known yet.
 
         Args:
             request: The request. One for a group counts before its endpoint is chosen;

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class NoContext(CallBound):
-    """A request, which has nothing that a context has.
+    """Raises for attributes of a context that are read from a request.
 
     Mostly a decorator has swapped the arguments of its delegate.
     """
@@ -53,7 +53,7 @@ class Goal(Protocol):
     """The server."""
 
     middleware: aiohttp.ClientMiddlewareType | None
-    """Connects to its address; None where its name is looked up."""
+    """Connects to the endpoint's address; None if its host name is resolved."""
 
 
 class HttpRequest(NoContext):
@@ -77,10 +77,10 @@ class HttpRequest(NoContext):
     __slots__ = ("_base_url", "_url", "arguments", "given", "spelling", "target")
 
     spelling: str
-    """The method as it was given."""
+    """The method in the caller's spelling."""
 
     target: StrOrURL
-    """The URL as it was given."""
+    """The URL in the caller's type."""
 
     arguments: Arguments
     """The :attr:`options` and the headers, for aiohttp; not to be changed.
@@ -283,12 +283,12 @@ def with_header(arguments: Arguments, name: str, value: str) -> Arguments:
 
 
 class RoutedRequest(HttpRequest):
-    """A request that goes to a certain server; its copies do so too."""
+    """A request that is bound to an endpoint, as are its copies."""
 
     __slots__ = ("route",)
 
     route: Goal | None
-    """Where it goes; None if it was sent elsewhere since."""
+    """The endpoint of the request; None after a redirect to another server."""
 
     @classmethod
     def to(cls, route: Goal | None, url: URL, request: HttpRequest) -> Self:
@@ -400,7 +400,7 @@ class RpcRequest(NoContext):
         return self._without_arguments or RpcRequest(self.name)
 
     def looks_like(self, other: RpcRequest) -> bool:
-        """Say whether it has the name of another one."""
+        """Say whether both requests have the same name."""
         return self.name == other.name
 
     def described(self, mask: Mask) -> str:

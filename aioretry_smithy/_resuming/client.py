@@ -1,4 +1,4 @@
-"""Continue downloads that break, so that the caller reads one stream."""
+"""Continue interrupted downloads; the caller reads a single stream."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _NoConnection(ResponseHandler):
 
 
 class ResumedBody(aiohttp.StreamReader):
-    """The body of a response that is continued where it breaks.
+    """A response body that continues after a broken connection.
 
     It takes a piece of a part when somebody reads, so that aiohttp reads no faster than
     the caller does.
@@ -118,7 +118,7 @@ _OWN_ARGUMENTS: Final = ("data", "json", "upload_tracker")
 
 
 class ResumingClient(DecoratingClient[HttpClient]):
-    """Continues a download whose connection breaks where it broke.
+    """Continues a download from the byte at which the connection broke.
 
     The caller reads one stream, and notices nothing. The rest is asked for with
     ``Range`` and ``If-Range``; it is taken only where the headers say that it is of the

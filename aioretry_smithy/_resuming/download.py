@@ -100,14 +100,14 @@ class Progress:
         self.note_bytes()
 
     def note_bytes(self) -> None:
-        """Note that a part has brought something."""
+        """Note that a part has received bytes."""
         self._without = self._empty = 0
         self.wait = None
 
     def after_nothing(
         self, asked: float = 0.0, *, is_first: bool = False
     ) -> RetryStopReason | None:
-        """Return why no part is asked for after one that brought nothing, if so.
+        """Count a part without bytes; return the reason to stop, if there is any.
 
         Args:
             asked: Seconds that the server wants to be left alone.
@@ -271,7 +271,7 @@ class Download:
             task.cancel()
 
     def _first_arrived(self) -> None:
-        """Let the response know that the first part is here, if there still is one."""
+        """Tell the response, if still alive, that its own body was received whole."""
         first = self._first()
         if first is not None:
             first._response_eof()
@@ -446,7 +446,7 @@ class Download:
         return error
 
     def _failed(self, cause: Exception, reason: RetryStopReason) -> Exception:
-        """Record a failure as that of the whole; return it."""
+        """Record a failure as the outcome of the whole download; return the failure."""
         self._call.stop_reason = reason
         note_length(self._whole, self._taken - self._start)
         fail_body(self._call, self._whole, cause)

@@ -144,7 +144,7 @@ class Part:
 
     @property
     def received(self) -> int:
-        """The bytes that have arrived so far."""
+        """The number of bytes received so far."""
         return self._sent.total_bytes
 
     @property
@@ -162,12 +162,12 @@ class Part:
         callbacks[:] = [then if each == before else each for each in callbacks]
 
     def outcome_in(self, call: Call) -> Outcome | None:
-        """Return what its call has recorded of it."""
+        """Return the recorded outcome of the part's request."""
         outcomes = (each.outcome for each in reversed(call.sent))
         return next((each for each in outcomes if each.headers is self._headers), None)
 
     async def next_piece(self) -> Piece | None:
-        """Return what comes next, after a wait where nothing is here; None at the end.
+        """Return the next piece, waiting for it if necessary; None at the end.
 
         What has arrived before a failure comes before that.
 

@@ -30,7 +30,7 @@ _APART: Final = 60.0
 """Seconds after which nothing can have changed twice: a time is a strong validator."""
 
 _NAMED_ALIKE: Final = ("ETag", "Last-Modified", "Content-Type")
-"""The headers that all parts of a version have in common, where they have them."""
+"""Headers whose values must be equal in all parts of a version."""
 
 
 class OpenRange(NamedTuple):
@@ -60,7 +60,7 @@ class Mismatch(Exception):  # noqa: N818
 
 
 class Version:
-    """The version of a body that is downloaded: what tells it from others.
+    """The version of a downloaded body, identified by its validators.
 
     Args:
         headers: Those of the first answer.
@@ -248,6 +248,6 @@ def _is_encoded(headers: MultiMapping[str]) -> bool:
 
 
 def _matched(form: re.Pattern[str], headers: MultiMapping[str]) -> re.Match[str] | None:
-    """Return what the one ``Content-Range`` says; None if it is not of that form."""
+    """Return the match of the only ``Content-Range`` header; None if malformed."""
     values = headers.getall("Content-Range", [])
     return form.fullmatch(values[0].strip()) if len(values) == 1 else None

@@ -158,7 +158,7 @@ class SharedRetryBudget(Shared, RetryLimiter):
 
     @property
     def tokens(self) -> float:
-        """The tokens that there are now, as far as this process knows."""
+        """The current tokens, as known in this process."""
         return self._local.tokens
 
     @property

@@ -38,7 +38,7 @@ _SETTLED = 2.0
 """Seconds after which all have subscribed again that lost their connection together."""
 
 _REMEMBERED = 1000
-"""How many openings are known, so that no circuit follows one of them twice."""
+"""Number of remembered openings: no circuit follows an opening twice."""
 
 _MOST = 0.5
 """The share of failures above which most requests have failed."""
@@ -52,7 +52,7 @@ class _News:
     __slots__ = ("_text", "opening")
 
     opening: str
-    """Tells one opening from the others."""
+    """The identifier of the opening."""
 
     def __init__(
         self, process: str, breaker: CircuitBreaker, state: CircuitState
@@ -79,7 +79,7 @@ class _Round(NamedTuple):
     """When this process may try the server."""
 
     tried_by: str | None
-    """The process that is trying it."""
+    """The process that runs the trial."""
 
 
 class SharedCircuitBreakers(Shared, CircuitBreakerListener):
@@ -280,7 +280,7 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
             self._is_following = False
 
     def _note_heard(self, breakers: list[CircuitBreaker], opening: object) -> None:
-        """Note that this process has heard what it told, and so have the others."""
+        """Note that a message arrived back here, and hence at the other processes."""
         # They may not have subscribed again yet, where all have lost their connections.
         if loop_time() - self._subscribed_at > _SETTLED:
             for breaker in breakers:

@@ -192,7 +192,7 @@ class RedisClient(Protocol):
 
 
 def check_client(redis: object, name: str) -> None:
-    """Refuse what has no method of that name, or is a class that has it.
+    """Refuse a client that lacks the method, or a class in place of an instance.
 
     Raises:
         ValueError: *redis* is no client.
@@ -214,7 +214,7 @@ class SharedRate(Protocol):
         """Take a turn; return 0.0, or the seconds until there may be one."""
 
     async def probe(self, key: str) -> None:
-        """Ask the storage something that changes nothing."""
+        """Send a query to the storage that changes no state."""
 
 
 class Turns:

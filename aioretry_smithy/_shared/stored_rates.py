@@ -229,7 +229,7 @@ class StoredRate:
         return min(max(reset - time.time(), SOON), self._item.get_expiry())
 
     async def probe(self, key: str) -> None:
-        """Ask the storage something that changes nothing."""
+        """Send a query to the storage that changes no state."""
         await self._limiter.test(self._item, key)
 
 
@@ -294,7 +294,7 @@ class StoredCounter:
         return seconds_until(item.amount - cost, length, *counts)
 
     async def probe(self, key: str) -> None:
-        """Ask the storage something that changes nothing."""
+        """Send a query to the storage that changes no state."""
         await self._limiter.test(self._item, key)
 
 
@@ -334,7 +334,7 @@ class Counter:
     """The number of the present window."""
 
     present: int = 0
-    """What was spent in it."""
+    """Tokens spent in the present window."""
 
     before: int = 0
     """What was spent in the window before."""
