@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import weakref
-from itertools import count
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeAlias
 
 from .._clock import NEAR, loop_time
@@ -88,26 +86,6 @@ def charge_of(response: object, limit: object) -> object:
     return kept.get(id(limit), (None, None))[1]
 
 
-class _Account:
-    """Keeps what a request has cost, and how much of it may be given back.
-
-    Where the bucket would have been full in the meantime with the tokens that come
-    back, it would have lost them: they are not given back a second time.
-    """
-
-    __slots__ = ("cost", "credited", "least", "number", "reference")
-
-    reference: weakref.ref[Charge]
-
-    def __init__(self, number: int, cost: float) -> None:
-        self.number = number
-        self.cost = cost
-        # What was given back of it; negative for a debt.
-        self.credited = 0.0
-        # The least room that was left in the bucket since, with what was given back.
-        self.least = math.inf
-
-
 class Bucket:
     """A token bucket, known by the time at which it will be full.
 
@@ -116,17 +94,7 @@ class Bucket:
         burst: The tokens that it holds when it is full.
     """
 
-    __slots__ = (
-        "_accounts",
-        "_full_at",
-        "_gone",
-        "_indebted",
-        "_interval",
-        "_numbers",
-        "_slack",
-        "burst",
-        "wake",
-    )
+    __slots__ = ("_full_at", "_interval", "_slack", "burst", "wake")
 
     burst: float
 
@@ -138,14 +106,6 @@ class Bucket:
         self._interval = interval
         self._slack = (burst - 1) * interval
         self._full_at = -math.inf
-        self._numbers = count()
-        # Those that may get tokens back, the oldest first; each has at most as much
-        # room left as the next one. Those that were charged more later are apart.
-        self._accounts: dict[int, _Account] = {}
-        self._indebted: dict[int, _Account] = {}
-        # Who has gone is removed later: that may be at any moment, such as in a loop
-        # over them.
-        self._gone: list[int] = []
 
     def turn(self, now: float, cost: float) -> float:
         """Return when a request may go out that has no other before it."""
@@ -163,13 +123,7 @@ class Bucket:
     def take(self, now: float, cost: float) -> Charge:
         """Let a request go out; what it has cost may be corrected later."""
         self._spend(now, cost)
-        number = next(self._numbers)
-        account = _Account(number, cost)
-        charge = Charge(self, account)
-        gone = self._gone
-        account.reference = weakref.ref(charge, lambda _: gone.append(number))
-        self._accounts[number] = account
-        return charge
+        return Charge(self, cost)
 
     take_early = take
 
@@ -186,72 +140,28 @@ class Bucket:
     def lose(self) -> None:
         """Do nothing: the tokens stay spent."""
 
-    def settle(self, account: _Account, figure: float) -> None:
-        """Correct what a request has cost; the bucket may be in debt then."""
-        now = loop_time()
-        self._note_room(now)
-        more = account.cost - figure - account.credited
-        if more < 0:
-            self._spend(now, -more)
-            # So much may come back again.
-            account.least -= more
-            self._accounts.pop(account.number, None)
-            self._indebted[account.number] = account
-        else:
-            more = min(more, account.least)
-            self._full_at -= more * self._interval
-        account.credited += more
-        if more > 0:
-            self._lessen(account, more)
+    def refund(self, tokens: float) -> None:
+        """Take tokens back, or some more where the figure is negative."""
+        if tokens < 0:
+            # It may be in debt then.
+            self._spend(loop_time(), -tokens)
+        elif tokens > 0:
+            # A full bucket holds no more: what is over is lost with the next request.
+            self._full_at -= tokens * self._interval
             self.wake()
 
     def _spend(self, now: float, tokens: float) -> None:
-        if self._accounts or self._indebted:
-            self._note_room(now)
         self._full_at = max(self._full_at, now) + tokens * self._interval
-
-    def _note_room(self, now: float) -> None:
-        """Note how much room the bucket has, before there is more."""
-        accounts, indebted, gone = self._accounts, self._indebted, self._gone
-        while gone:
-            number = gone.pop()
-            accounts.pop(number, None)
-            indebted.pop(number, None)
-        room = max(0.0, self._full_at - now) / self._interval
-        for each in indebted.values():
-            each.least = min(each.least, room)
-        for each in reversed(accounts.values()):
-            if each.least <= room:
-                break
-            each.least = room
-        if not room:
-            accounts.clear()
-            indebted.clear()
-
-    def _lessen(self, account: _Account, tokens: float) -> None:
-        """Reduce the refundable part of other charges by the refunded tokens."""
-        number, left = account.number, account.least - tokens
-        least = math.inf
-        for each in reversed(self._accounts.values()):
-            later = each.number > number
-            room = max(0.0, each.least - tokens) if later else min(each.least, left)
-            # A debt that comes back takes more off those that came after it.
-            each.least = least = min(least, room)
-        for each in self._indebted.values():
-            later = each.number > number
-            room = max(0.0, each.least - tokens) if later else min(each.least, left)
-            each.least = room
-        account.least = left
 
 
 class Charge:
     """The turn of a request at a token bucket, and what it was charged for."""
 
-    __slots__ = ("__weakref__", "_account", "_bucket")
+    __slots__ = ("_bucket", "_paid")
 
-    def __init__(self, bucket: Bucket, account: _Account) -> None:
+    def __init__(self, bucket: Bucket, cost: float) -> None:
         self._bucket = bucket
-        self._account = account
+        self._paid = cost
 
     def learn(self, answer: Reply) -> None:
         """Ignore the answer: the rate is fixed."""
@@ -261,7 +171,8 @@ class Charge:
 
     def settle(self, figure: float) -> None:
         """Let the request have cost *figure* in place of what was estimated."""
-        self._bucket.settle(self._account, figure)
+        paid, self._paid = self._paid, figure
+        self._bucket.refund(paid - figure)
 
     def give_back(self) -> None:
         """Let the request have cost nothing, because it was not sent."""
@@ -398,8 +309,8 @@ class RateLimit(Shared):
         """Correct what the attempt has cost that a response came from.
 
         Where it is called more than once, or *actual* is asked too, the last figure
-        counts. What was too much comes back, unless the bucket was full in the
-        meantime; what was too little is a debt. More than ten times the burst counts as
+        counts. What was too much comes back, up to a full bucket; what was too little
+        is a debt. More than ten times the burst counts as
         that, with a warning: a server that reports nonsense must not close the limit.
 
         Args:
