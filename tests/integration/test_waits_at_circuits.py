@@ -1,0 +1,62 @@
+"""A server that is stopped and started again, and requests that wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from chains import connected, now
+from live_replicas import Replica, running
+
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    RequestLog,
+    RetryingClient,
+    RetryStrategy,
+)
+
+
+def chain():
+    """Open after five failures in a row, and wait for a trial to succeed."""
+    window = Backoff.exponential(0.1, 5.0, 1.5)
+    breaking = CircuitBreakerClient.new_per_host_decorator(
+        lambda key: CircuitBreaker(
+            key,
+            consecutive_failures=5,
+            failure_rate_threshold=1.0,
+            circuit_open_window=window,
+        ),
+        wait_for_ready=5.0,
+    )
+    backoff = Backoff.exponential(0.2, 10.0, 2.0)
+    retrying = RetryingClient.new_decorator(
+        RetryStrategy.failsafe(backoff), max_total_attempts=6
+    )
+    return breaking, retrying
+
+
+async def test_no_call_is_lost_while_a_server_is_away():
+    """A second: the circuit opens, and calls wait at it."""
+    replica = Replica()
+    sources = set()
+
+    async def call(client, at):
+        await asyncio.sleep(at - now())
+        async with client.get("/") as response:
+            await response.read()
+            log = RequestLog.of(response)
+            sources.update(each.delay_source for each in (log, *log.children))
+
+    async with running(replica), connected(replica.url, *chain()) as client:
+        began = now()
+        calls = [call(client, began + number / 40) for number in range(80)]
+        tasks = [asyncio.ensure_future(each) for each in calls]
+        await asyncio.sleep(0.3)
+        await replica.kill()
+        await asyncio.sleep(1.0)
+        await replica.start()
+        await asyncio.gather(*tasks)
+
+    assert 80 <= replica.requests
+    assert "circuit_breaker" in sources
