@@ -56,6 +56,9 @@ class WaitQueue(TimedWaits, Generic[T]):
                 if given is not None:
                     give_back(given)
             raise
+        finally:
+            # What is raised has this frame, which must not have it.
+            del call
 
     def join(self, until: float) -> tuple[int, asyncio.Future[T | None]]:
         """Add a call; return its number, and what will be as :meth:`wait` says."""
@@ -79,13 +82,19 @@ class WaitQueue(TimedWaits, Generic[T]):
             _, (call, context) = self.waiting.popitem(last=False)
             # A call that is cancelled has not left yet, and one whose loop was closed
             # never does.
-            if not (call.done() or call.get_loop().is_closed()):
-                try:
-                    call.set_result(context.run(make))
-                except Exception as error:
-                    call.set_exception(error)
-                self._rest()
-                return True
+            if call.done() or call.get_loop().is_closed():
+                continue
+            try:
+                call.set_result(context.run(make))
+            except BaseException as error:
+                _fail(call, error)
+                if not isinstance(error, Exception):
+                    raise
+            finally:
+                # What is raised has this frame, which must not have it.
+                del call, context
+            self._rest()
+            return True
         self._rest()
         return False
 
@@ -99,3 +108,15 @@ class WaitQueue(TimedWaits, Generic[T]):
     def _rest(self) -> None:
         if not self.waiting:
             self.forget_ends()
+
+
+def _fail(call: asyncio.Future[T | None], error: BaseException) -> None:
+    """Let a call raise an error; what a future cannot raise is wrapped, as in Python.
+
+    The call is not lost, whatever it is.
+    """
+    if isinstance(error, StopIteration):
+        wrapped = RuntimeError("StopIteration was raised for a call that waits")
+        wrapped.__cause__ = error
+        error = wrapped
+    call.set_exception(error)

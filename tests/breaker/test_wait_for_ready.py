@@ -293,6 +293,18 @@ class TestByHand:
 
             assert [end, end] == await waiting
 
+    async def test_a_wait_that_is_over_at_once_is_none(self):
+        """In the same moment of the loop's clock."""
+        breaker = breaker_of()
+        breaker.on_failure()
+        async with session([200], waiting_at(breaker)) as client:
+            task = asyncio.ensure_future(client.get(URL))
+            await asyncio.sleep(0)
+            breaker.enter_state(CLOSED)
+            log = RequestLog.of(await task)
+
+        assert (0.0, None, None) == (now(), log.delay, log.delay_source)
+
     async def test_other_settings_hold_from_the_next_opening_on(self):
         """As ever."""
         server = RestartingServer(1.5)

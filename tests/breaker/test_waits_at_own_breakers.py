@@ -87,6 +87,24 @@ class TestSubclass:
 
         assert [(1.0, FailFastError)] * 2 == ends
 
+    async def test_one_that_is_cancelled_as_it_is_refused_gives_nothing_back(self):
+        """It was given nothing."""
+        breaker = breaker_of(kind=Stingy)
+        async with session([], waiting_at(breaker)) as client:
+            breaker.on_failure()
+            breaker.wants = False
+            task = asyncio.ensure_future(end_of(client))
+            await asyncio.sleep(0.5)
+            breaker.enter_state(HALF_OPEN)
+            task.cancel()
+            await asyncio.wait([task])
+
+        assert (True, HALF_OPEN, 0.0) == (
+            task.cancelled(),
+            breaker.state,
+            breaker.retry_in,
+        )
+
     async def test_what_it_raises_goes_to_the_caller(self):
         """The others are asked for in their turn."""
         server = RestartingServer(0.5)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import math
+import weakref
+from contextlib import suppress
 from contextvars import ContextVar
 from itertools import count
 
@@ -99,6 +102,78 @@ async def test_a_cancelled_call_is_cancelled_though_nothing_could_be_made():
     with pytest.raises(asyncio.CancelledError):
         await task
     assert [] == given_back
+
+
+async def test_a_call_whose_time_is_up_may_be_cancelled():
+    """There is nothing to give back."""
+    queue, given_back = WaitQueue(), []
+    task = waiting(queue, 1.0, given_back)
+    await settle()
+    queue.expire(1.0)
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [] == given_back
+
+
+async def test_what_no_future_can_raise_is_wrapped():
+    """As in a generator."""
+    queue = WaitQueue()
+    task = waiting(queue)
+    await settle()
+    queue.serve(iter(()).__next__)
+
+    with pytest.raises(RuntimeError) as caught:
+        await task
+    assert StopIteration is type(caught.value.__cause__)
+
+
+async def test_what_ends_a_program_is_raised_here_too():
+    """And the call does not wait for ever."""
+    queue = WaitQueue()
+    task = waiting(queue)
+    await settle()
+
+    def leave():
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        queue.serve(leave)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_an_error_is_freed_without_the_garbage_collector():
+    """No frame that it has knows it."""
+    queue = WaitQueue()
+    task = waiting(queue)
+    await settle()
+    known = []
+
+    class OwnError(Exception):
+        pass
+
+    def fail():
+        error = OwnError()
+        known.append(weakref.ref(error))
+        try:
+            raise error
+        finally:
+            del error
+
+    gc.collect()
+    gc.disable()
+    try:
+        queue.serve(fail)
+        with suppress(OwnError):
+            await task
+        del task
+        await settle()
+
+        assert None is known[0]()
+    finally:
+        gc.enable()
 
 
 async def test_things_are_made_in_the_context_of_the_call():
