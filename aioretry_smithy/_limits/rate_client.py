@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from .rate_limit import Actual, Charge, RateLimit
 
     RateGates: TypeAlias = OneForAll[RateGate] | PerKey[RateGate]
-    RateLimits: TypeAlias = RateLimit | Sequence[RateLimit]
+    RateLimits: TypeAlias = float | RateLimit | Sequence[RateLimit]
     RateLimitFactory: TypeAlias = Callable[[str], RateLimits]
 
 
@@ -205,9 +205,9 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
         """Return a decorator with one rate, or one list of rates, for all requests.
 
         Args:
-            limit: The rate; or a list of rates, each of which is there once, and at
-                most one of them a :class:`~aioretry_smithy.limits.SharedRateLimit`,
-                which is asked last.
+            limit: The rate; or a number, which is how many go out in a second; or a
+                list of rates, each of which is there once, and at most one of them a
+                :class:`~aioretry_smithy.limits.SharedRateLimit`, which is asked last.
             timeout: Longest wait of a request in seconds, finite and >= 0; its deadline
                 may end it sooner. None: only the deadline ends it.
             enforce: False: count, decide and log, but let no request wait, and refuse
@@ -241,7 +241,7 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
 
         Args:
             factory: Makes the limit of a key, such as ``example.com:443``, or the list
-                of its limits.
+                of its limits; a number is requests a second.
             timeout: As for :meth:`new_decorator`.
             enforce: As for :meth:`new_decorator`.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from .._clock import loop_time
 from .._context.holdings import is_held
-from .._errors import bad_argument
+from .._errors import bad_argument, is_finite
 from .errors import RateLimitError
 from .line import take_now, wait_in
 from .rate_limit import Admission, Charge, RateLimit, cost_of
@@ -302,14 +302,16 @@ def _unasked(price: Price, now: float) -> Turn:
 
 
 def gate_of(name: str, limits: object) -> RateGate:
-    """Make the gate of one limit, or of a list of them.
+    """Make the gate of one limit, or of a list of them; of a number, as of its limit.
 
     Raises:
-        ValueError: It is neither, or the list is not as it has to be.
+        ValueError: It is nothing of that, or the list is not as it has to be.
     """
+    if is_finite(limits) and limits > 0:
+        limits = RateLimit(limits)
     if isinstance(limits, RateLimit):
         return RateGate([limits])
-    expected = "a RateLimit, or a list of them"
+    expected = "a number > 0, a RateLimit, or a list of them"
     if not isinstance(limits, list | tuple) or not limits:
         raise bad_argument(name, limits, expected)
     if not all(isinstance(each, RateLimit) for each in limits):

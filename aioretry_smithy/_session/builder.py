@@ -145,9 +145,10 @@ class SessionBuilder:
                 or ``"aimd"`` for a :meth:`ConcurrencyLimit.aimd` per host that begins
                 at 4. Answers are slow after half of the attempt timeout, and an
                 attempt waits a quarter of it for a place.
-            rate: Limits the rate of requests; None for no limit. A :class:`RateLimit`
-                for all hosts, or a list of them; or a function that makes the one, or
-                the list, of a host.
+            rate: Limits the rate of requests; None for no limit. A number > 0 of
+                requests a second for each host; a :class:`RateLimit` for all hosts, or
+                a list of them; or a function that makes the limit, or the list, of a
+                host.
             enforce: False: the circuit breakers and limits that are made here decide,
                 count and log, but refuse no request and let none wait.
             inside: Decorators between the circuit breaker and aiohttp, from the

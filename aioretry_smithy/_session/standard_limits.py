@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from .._errors import bad_argument
+from .._errors import bad_argument, is_finite
 from .._facade import publish
 from .._limits.client import ConcurrencyLimitingClient
 from .._limits.concurrency_limit import ConcurrencyLimit
@@ -44,6 +44,24 @@ class PerHost:
 
     def __repr__(self) -> str:
         return self._shown
+
+
+class RatePerHost:
+    """Makes the rate limit of each host, and shows how in a description.
+
+    Args:
+        requests: How many may go out in a second.
+    """
+
+    def __init__(self, requests: float) -> None:
+        self._requests = requests
+
+    def __call__(self, key: str) -> RateLimit:
+        """Make the limit of a host."""
+        return RateLimit(self._requests)
+
+    def __repr__(self) -> str:
+        return repr(self(""))
 
 
 def limit_decorators(
@@ -87,11 +105,15 @@ def _concurrency(concurrency: Any, attempt_timeout: float, enforce: bool) -> Dec
 
 
 def _rate(rate: Any, enforce: bool) -> Decorator:
+    if is_finite(rate) and rate > 0:
+        rate = RatePerHost(rate)
     if isinstance(rate, RateLimit | list | tuple):
         return RateLimitingClient.new_decorator(rate, enforce=enforce)
     if callable(rate):
         return RateLimitingClient.new_per_host_decorator(rate, enforce=enforce)
-    expected = "a RateLimit or a list of them, a function of the host, or None"
+    expected = (
+        "a number > 0, a RateLimit or a list of them, a function of the host, or None"
+    )
     raise bad_argument("rate", rate, expected)
 
 

@@ -270,18 +270,19 @@ class TestDecorators:
 
     async def test_a_factory_that_makes_no_limit_is_found_out(self):
         """By the caller of the request."""
-        decorator = RateLimitingClient.new_per_host_decorator(lambda key: 5)
+        decorator = RateLimitingClient.new_per_host_decorator(lambda key: 0)
         async with Scripted([], decorator) as scripted:
             with pytest.raises(ValueError) as caught:
                 await scripted.get()
 
-        expected = "a RateLimit, or a list of them"
-        assert f"factory('localhost:80'): 5 (expected: {expected})" == str(caught.value)
+        expected = "a number > 0, a RateLimit, or a list of them"
+        assert f"factory('localhost:80'): 0 (expected: {expected})" == str(caught.value)
 
     @pytest.mark.parametrize(
         ("argument", "options"),
         [
-            ("limit", {"limit": 5}),
+            ("limit", {"limit": 0}),
+            ("limit", {"limit": True}),
             ("timeout", {"limit": RateLimit(1), "timeout": -1}),
             ("timeout", {"limit": RateLimit(1), "timeout": "1"}),
         ],

@@ -227,7 +227,7 @@ class TestSeveral:
     @pytest.mark.parametrize("limits", [[], [RateLimit(1), 5], "ab", {}, None])
     def test_other_things_are_refused(self, limits):
         """Where the decorator is made."""
-        expected = "a RateLimit, or a list of them"
+        expected = "a number > 0, a RateLimit, or a list of them"
         with pytest.raises(ValueError, match=rf"^limit: .* \(expected: {expected}\)$"):
             limiting(limits)
 

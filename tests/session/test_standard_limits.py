@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from functools import cache
 
 import pytest
@@ -85,13 +86,16 @@ async def test_requests_in_flight_are_limited_per_host_or_in_all(
 @pytest.mark.parametrize(
     ("rate", "ends", "keys"),
     [
-        (RateLimit(0.5), [1, 3, 5], ["all"]),
+        (0.5, [1, 3, 1], ["a:80", "b:80"]),
         (lambda host: RateLimit(0.5), [1, 3, 1], ["a:80", "b:80"]),
+        (lambda host: 0.5, [1, 3, 1], ["a:80", "b:80"]),
+        (RateLimit(0.5), [1, 3, 5], ["all"]),
+        ([RateLimit(0.5)], [1, 3, 5], ["all"]),
     ],
-    ids=["rate", "function"],
+    ids=["number", "function", "function of numbers", "rate", "list"],
 )
 async def test_rate_is_limited_in_all_or_per_host(rate, ends, keys):
-    """A rate that is given is for all hosts, that of a function for each."""
+    """A number counts for each host, a limit that is given for all of them."""
     assert (ends, [keys]) == await ends_of(URLS, rate=rate)
 
 
@@ -110,6 +114,17 @@ async def test_builders_share_a_limit_that_both_are_given(concurrency, expected)
     ends = [ends for ends, _ in await asyncio.gather(*both)]
 
     assert expected == ends
+
+
+def test_a_number_is_described_as_the_limit_of_each_host():
+    """In the same words for both limits."""
+    lines = described(concurrency=20, rate=100)
+
+    shown = "ConcurrencyLimit.fixed(limit=20)", "RateLimit(100, 1.0)"
+    assert [True, True] == [
+        any(f"Client(per='host', factory={limit}, " in line for line in lines)
+        for limit in shown
+    ]
 
 
 def test_limits_stand_between_the_retries_and_the_circuit_breaker():
@@ -192,14 +207,14 @@ async def test_word_takes_a_server_for_overloaded_that_is_usually_slow():
 
 
 PLACES = "an int >= 1, a ConcurrencyLimit, a function of the host, 'aimd' or None"
-RATES = "a RateLimit or a list of them, a function of the host, or None"
+RATES = "a number > 0, a RateLimit or a list of them, a function of the host, or None"
 
 
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
         *(("concurrency", value, PLACES) for value in (0, True, 1.5, "gradient")),
-        *(("rate", value, RATES) for value in (50, "50/second")),
+        *(("rate", value, RATES) for value in (0, -1.0, True, math.inf, "50/second")),
     ],
 )
 def test_what_is_no_limit_is_refused(name, value, expected):

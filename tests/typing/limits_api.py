@@ -27,6 +27,8 @@ def use_limits() -> None:
     """Limit the load of the standard chain."""
     SessionBuilder.standard(concurrency=20, rate=RateLimit(100, per=60.0))
     SessionBuilder.standard(concurrency="aimd", rate=lambda host: RateLimit(5))
+    SessionBuilder.standard(rate=100)
+    SessionBuilder.standard(rate=lambda host: 2.5)
     SessionBuilder.standard(rate=[RateLimit(5), RateLimit.from_headers()])
     SessionBuilder.standard(concurrency=lambda host: ConcurrencyLimit.aimd(name=host))
     SessionBuilder.standard(concurrency=ConcurrencyLimit.gradient(), rate=None)
