@@ -191,7 +191,7 @@ def _imported(where: str, name: str) -> ModuleType:
 
 
 def publish() -> None:
-    """Put the public names that are loaded into their facades, and say so on them.
+    """Put loaded public names into their facades, and set their ``__module__``.
 
     Tracebacks, reprs and pickles then tell where a name is to be imported from, also
     where it came along with another one; annotations are looked up there, too. Modules

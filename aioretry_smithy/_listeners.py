@@ -15,7 +15,7 @@ L = TypeVar("L")
 
 
 class Listeners(Generic[L]):
-    """The listeners of one object, which get one event after the other.
+    """The listeners of an object; events are delivered one at a time.
 
     Raises:
         ValueError: Something among the *listeners* is of another kind.
@@ -62,7 +62,7 @@ async def tell(
     listeners: Iterable[L],
     event: Callable[[L], Awaitable[None] | None],
 ) -> None:
-    """Deliver an event to listeners that may take their time, one after the other.
+    """Deliver an event to listeners, awaiting each in turn.
 
     What they raise is logged, as :class:`Listeners` does. A cancellation goes through.
     """

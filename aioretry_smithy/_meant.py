@@ -1,4 +1,4 @@
-"""Say what was meant, where something else was written."""
+"""Suggest the right name for a mistyped argument."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NAMES_ELSEWHERE: Final = {
     "on_backoff": "listeners",
     "on_retry": "listeners",
 }
-"""What other libraries call our settings."""
+"""Names of settings in other libraries, and in this library."""
 
 
 def nearest(name: str, known: Collection[str]) -> str:
@@ -126,7 +126,7 @@ def check_unit(name: str, seconds: float) -> None:
 
 
 def warn_caller(message: str) -> None:
-    """Warn at the line outside of this library that led here.
+    """Warn at the caller's line outside of this library.
 
     Python's own filter keeps this to once for each line and text.
     """

@@ -36,7 +36,7 @@ def printable(text: str) -> str:
 
 
 def one_word(url: str) -> str:
-    """Quote the blanks in a URL that is none, so that its parts stay together.
+    """Quote the blanks of an invalid URL, to log it as one word.
 
     >>> one_word("http://my shop/")
     'http://my%20shop/'

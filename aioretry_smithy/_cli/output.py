@@ -52,7 +52,7 @@ class ExitCode(IntEnum):
     """A file or a text could not be written. ``EX_CANTCREAT`` of sysexits."""
 
     INTERRUPTED = 130
-    """Ctrl-C, as shells report it."""
+    """Interrupted by Ctrl-C (128 + SIGINT, like a shell)."""
 
 
 def complain(message: str) -> None:

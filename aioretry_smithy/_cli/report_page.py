@@ -1,4 +1,4 @@
-"""Write the report as a page, where one was asked for."""
+"""Write the report as an HTML page, for ``--html``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One request from the command line, sent again where that helps."""
+"""The subcommand ``request``: send a request, with retries."""
 
 from __future__ import annotations
 

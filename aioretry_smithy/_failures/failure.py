@@ -21,7 +21,7 @@ _KEY: Final = "_aioretry_smithy_failure"
 
 
 class Failure:
-    """The judgement of one exception, for all who ask what to make of it.
+    """The classification of an exception, shared by all decorators.
 
     It does not refer to the exception, which refers to it.
     """
@@ -71,7 +71,7 @@ class Failure:
         )
 
     def is_of(self, cause: BaseException) -> bool:
-        """Say whether it is that of an exception, and not of one that is its copy."""
+        """Say whether this classifies *cause* itself, not the original of a copy."""
         return self._of == id(cause)
 
     def learnt(self) -> dict[str, Any]:
@@ -80,7 +80,7 @@ class Failure:
         return {name: fact for name, fact in vars(self).items() if name not in told}
 
     def __reduce__(self) -> tuple[type, tuple[dict[str, Any]]]:
-        """Return what may be read anywhere, also without this class."""
+        """Pickle the facts as a plain dict, readable without this library."""
         return dict, (self.learnt(),)
 
     @property
@@ -168,7 +168,7 @@ class Failure:
 
     @property
     def answer_of_server(self) -> RaisedAnswer | None:
-        """That answer, if it is one of the server; a proxy's says nothing of it."""
+        """The raised answer, if it came from the server and not from a proxy."""
         answer = self.answer
         return None if answer is None or answer.is_of_tunnel else answer
 
@@ -212,7 +212,7 @@ def failure_of(cause: BaseException | None) -> Failure:
 
 
 def judge(cause: BaseException) -> Failure:
-    """Return the same for an exception that was caught, which has it from now on."""
+    """Return the classification of a caught exception, stored on the exception."""
     failure = failure_of(cause)
     vars(peel(cause))[_KEY] = failure
     return failure

@@ -140,7 +140,7 @@ def _response_of(
 
 
 def _nearest_first(callers: list[FrameType]) -> Iterator[FrameType]:
-    """Yield frames, the innermost first, then the frames that called them."""
+    """Yield frames, innermost first, followed by the frames of their callers."""
     yield from reversed(callers)
     frame = callers[0].f_back if callers else None
     while frame is not None:

@@ -26,7 +26,7 @@ def peel(cause: BaseException) -> BaseException:
 
 
 def layers(cause: BaseException) -> Iterator[BaseException]:
-    """Yield an exception and, where it is a group of one, what is inside, and so on."""
+    """Yield an exception, then the nested exceptions while each is a group of one."""
     yield cause
     while isinstance(cause, BaseExceptionGroup) and len(cause.exceptions) == 1:
         cause = cause.exceptions[0]

@@ -142,7 +142,7 @@ def _kept(value: object, inside: Collection[int]) -> object:
 
 
 def _copy_members(error: BaseException, copy: BaseException) -> None:
-    """Copy attributes that are not in a ``__dict__``, such as ``errno``."""
+    """Copy attributes stored outside of ``__dict__``, for example ``errno``."""
     kind: type = type(error)
     for name in _members_of(kind):
         value = getattr(error, name, None)

@@ -54,7 +54,7 @@ class RetryInfo(NamedTuple):
 
     @property
     def allows_retry(self) -> bool:
-        """Whether there may be another attempt.
+        """Whether a retry is allowed.
 
         ``is_retry_safe`` decides if it is True or False. If it is None, an error allows
         a retry that throttles, timed out, or is the fault of the server.

@@ -1,4 +1,4 @@
-"""Judge an exception by what it is: its class, its number, its text, its cause."""
+"""Classify an exception by its class, error number, text and cause."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RetrySafety(StrEnum):
 
 
 def may_pass_by(status: int) -> bool:
-    """Say whether a request that got this status may get another one later."""
+    """Say whether a status is transient, so that a retry may help."""
     return status in _MAY_PASS
 
 
@@ -134,7 +134,7 @@ class Kind(NamedTuple):
     """Whether time ran out, for aiohttp or for the operating system."""
 
     is_broken_connection: bool
-    """Whether the server, or what is before it, cut a connection that was there.
+    """Whether the server, or a proxy before it, cut an open connection.
 
     By a disconnect before a byte of the answer, or by a reset; not a refused
     connection, a timeout, or a body that was cut. Whether a reset came before or after

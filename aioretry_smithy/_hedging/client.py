@@ -204,7 +204,7 @@ class HedgingClient(DecoratingClient[HttpClient]):
 
 
 def _end(attempt: AttemptContext) -> None:
-    """Let a call that nothing retries end as its attempt did."""
+    """Copy the outcome of the only attempt to its call, without a retrying client."""
     call, record = attempt.call, attempt.record
     record.is_settled = True
     if not call.is_settled:

@@ -211,7 +211,7 @@ class FixedDelay:
         self._seconds = seconds
 
     def note(self, seconds: float) -> None:
-        """Learn nothing."""
+        """Ignore the latency: the delay is fixed."""
 
     def delay(self) -> float:
         """Return the seconds."""

@@ -85,7 +85,7 @@ class SentRequest:
         return response is not None and connection_of(response) is not None
 
     def give_up(self) -> None:
-        """Cancel the task, which may take its time, and close what it still brings."""
+        """Cancel the task without waiting, and close a late response."""
         _given_up.add(self.task)
         self.task.add_done_callback(_discard)
         self.task.cancel()
@@ -135,7 +135,7 @@ class Standing:
         self._kept[_WINNER] = sent
 
     def stand_in(self, sent: SentRequest) -> None:
-        """Keep a good answer of something on this side, such as a fallback."""
+        """Keep a good answer made on this side (by a fallback, for example)."""
         self.let_go()
         if self._kept.setdefault(_STAND_IN, sent) is not sent:
             sent.close()

@@ -87,7 +87,7 @@ def _url(url: str) -> Iterator[str]:
 
 
 def _headers(headers: Mapping[str, str], url: str) -> Iterator[str]:
-    """Yield headers as curl wants them."""
+    """Yield headers in the format of curl's ``-H`` option."""
     match = _URL.match(url)
     host = "" if match is None else match[1].rpartition("@")[2]
     names = {name.lower() for name in headers}

@@ -46,7 +46,7 @@ def sent_instead(call: Call, record: Record) -> Request | None:
 
 
 def described_change(call: Call, record: Record, mask: Mask) -> str:
-    """Name what was sent in place of what was asked for; nothing where that was.
+    """Describe the sent request if it differs from the caller's; else empty.
 
     Another endpoint is no change.
     """
@@ -58,7 +58,7 @@ def described_change(call: Call, record: Record, mask: Mask) -> str:
 
 
 def _words(asked: Request, sent: Request | None, mask: Mask) -> str:
-    """Return the method and the URL that were sent, as far as they are others."""
+    """Return the sent method and URL, as far as they differ from the caller's."""
     if sent is None or sent is asked:
         return ""
     # Of a function, the name; it has no URL.
@@ -69,7 +69,7 @@ def _words(asked: Request, sent: Request | None, mask: Mask) -> str:
 
 
 class LogFacts(NeverCopied):
-    """The facts that a :class:`.RequestLog` shows, as they can be read.
+    """The properties of a :class:`.RequestLog`.
 
     It has none itself: it reads the state of the call, and changes nothing there.
     """
@@ -121,7 +121,7 @@ class LogFacts(NeverCopied):
 
     @property
     def endpoint(self) -> str | None:
-        """The one of several servers that this went to; on the root, that answered.
+        """The endpoint of the request; on the root, the endpoint that answered.
 
         None where there was no choice.
         """
@@ -187,7 +187,7 @@ class LogFacts(NeverCopied):
 
     @property
     def total_attempts(self) -> int | None:
-        """The attempts made so far (on the root; 1 where nothing retries)."""
+        """The number of attempts so far (on the root; 1 without a retrying client)."""
         made = len(self._call.sent) + self._call.dropped.count
         return max(1, made) if self._is_root else None
 
@@ -245,7 +245,7 @@ class LogFacts(NeverCopied):
 
     @property
     def is_hedge(self) -> bool:
-        """Whether it was sent beside another request, in case that brings nothing."""
+        """Whether the attempt is a hedge, sent in parallel to a slow attempt."""
         return self._record.is_hedge
 
     @property
@@ -282,14 +282,14 @@ class LogFacts(NeverCopied):
 
     @property
     def sent_method(self) -> str | None:
-        """The method that was sent, where nothing retries and it was another one."""
+        """The method sent, if changed by a decorator (without a retrying client)."""
         sent = self._sent_instead
         method = None if sent is None else _as_text(sent.method)
         return None if method == self.request_method else method
 
     @property
     def sent_url(self) -> URL | None:
-        """The URL that a request was sent to, where nothing retries and it differs."""
+        """The URL sent to, if changed by a decorator (without a retrying client)."""
         sent = self._sent_instead
         url: URL | None = None if sent is None else sent.full_url()
         return None if url == self.request_url else url
@@ -365,7 +365,7 @@ class LogFacts(NeverCopied):
 
     @property
     def response_content_preview(self) -> str | None:
-        """The beginning of a text that was received, so far, where it is kept."""
+        """The beginning of a received text, as far as recorded."""
         start = self._record.outcome.preview
         return None if start is None else start.text()
 
@@ -415,7 +415,7 @@ class LogFacts(NeverCopied):
         return self._call.loop.time() - self.started
 
     def _described_change(self) -> str:
-        """Name what was sent in place of what was asked for; nothing where that was."""
+        """Describe the sent request if it differs from the caller's; else empty."""
         return described_change(self._call, self._record, self.mask)
 
     @property

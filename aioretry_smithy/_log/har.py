@@ -223,7 +223,7 @@ _encode: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def to_har(call: Mapping[str, object]) -> Json:
-    """Return a call, as :meth:`.RequestLog.to_dict` has it, as an archive."""
+    """Convert a call (as in :meth:`.RequestLog.to_dict`) to an HTTP archive."""
     calls = PlainLog(call).http_calls()
     pages = [*filter(None, (_page(log, number) for number, log in enumerate(calls, 1)))]
     entries = [entry for page in pages for entry in page.entries]
@@ -299,7 +299,7 @@ class _Page(NamedTuple):
 
 
 def _page(call: PlainLog, number: int) -> _Page | None:
-    """Describe a call; None where nobody knows when it began."""
+    """Describe a call; None if its start is unknown."""
     attempts = call.attempts or (call,)
     starts = [log.started for log in attempts]
     started = next(filter(None, [call.started, *starts]), None)

@@ -34,7 +34,7 @@ def annotate(call: Call, cause: BaseException, *, keep: bool = False) -> None:
 
 
 def add_notes(log: LogFacts, error: BaseException, *, keep: bool = False) -> None:
-    """Note the attempts of a call, where it made several, on what ended it.
+    """Add a note for each attempt to the exception, if the call made several attempts.
 
     An exception that had ended another call before loses the notes of that one: some
     are raised again and again, in aiohttp as well as in tests. *keep* those of a call

@@ -226,7 +226,7 @@ class _Logs(list["RequestLog"]):
 
 
 class CaptureBlock:
-    """A block that collects, for as long as there is the list.
+    """A ``capture_logs()`` block: collects logs while its list is alive.
 
     A connection that is opened in the block, or a task, has the context of the block
     for as long as it lives, which may be long.

@@ -31,7 +31,7 @@ _SHADES: Final = {
     "connection": "▒",
 }
 _MAY_VANISH: Final = {"body", "connection"}
-"""Parts that get no column where they are too short."""
+"""Parts of a bar that are omitted if shorter than a column."""
 
 _TYPED: Final = str.maketrans("├└│─█▒░…", "|`|-#=..")
 """Stand in where the encoding of a terminal lacks the signs."""
@@ -115,7 +115,7 @@ class _Sheet(NamedTuple):
         return [line, Text(" " * (self.deepest - indent)) + drawn]
 
     def wrapped(self, lines: list[Text], indent: int) -> list[Text]:
-        """Break lines that are too long."""
+        """Wrap long lines."""
         room = max(1, self.room - indent)
         parts = [part for line in lines for part in line.wrap(self.console, room)]
         for part in parts:

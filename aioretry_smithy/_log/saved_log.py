@@ -62,7 +62,7 @@ _HARMLESS: Final = re.compile(r"[\w .,:*+-]*+", re.ASCII)
 """A text with no part of a URL in it: most texts, and nothing is to be hidden there."""
 
 _LONGEST: Final = 1e8
-"""Seconds, three years: what says that it took longer is wrong."""
+"""The longest plausible duration, in seconds (three years)."""
 
 
 class PlainLog:
@@ -113,7 +113,7 @@ class PlainLog:
         return float(value) if 0 <= value <= _LONGEST else None
 
     def flag(self, key: str) -> bool | None:
-        """Return whether something is so; None where that is not said."""
+        """Return a boolean; None if missing."""
         value = self._values.get(key)
         return value if isinstance(value, bool) else None
 
@@ -131,7 +131,7 @@ class PlainLog:
         )
 
     def part(self, key: str) -> PlainLog:
-        """Return the values inside one; there are none where it is missing."""
+        """Return the nested values of a key; empty if missing."""
         value = self._values.get(key)
         return PlainLog(value if isinstance(value, Mapping) else {})
 
@@ -159,7 +159,7 @@ class PlainLog:
 
     @property
     def started(self) -> datetime | None:
-        """When it began, in UTC, which is also meant where no zone is named."""
+        """The start time in UTC (also the default time zone)."""
         moment = moment_of(self._values.get("request_started_at"))
         try:
             return None if moment is None else moment.astimezone(UTC)

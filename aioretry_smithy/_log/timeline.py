@@ -35,7 +35,7 @@ class OutcomeKind(StrEnum):
     """No response, or half a body."""
 
     REFUSED = "refused"
-    """Nothing was sent: refused on this side."""
+    """Refused by a decorator, not sent."""
 
     SUPERSEDED = "superseded"
     """Given up for the good answer of another request."""
@@ -92,7 +92,7 @@ class Bar:
     """The words for it."""
 
     parts: Mapping[str, Span]
-    """Its ``wait``, ``body``, ``attempt`` and ``connection``, as far as there are.
+    """The ``wait``, ``body``, ``attempt`` and ``connection`` of the bar, if any.
 
     They are drawn in turn: the wait for a connection is a part of the attempt.
 

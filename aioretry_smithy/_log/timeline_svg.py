@@ -23,7 +23,7 @@ CELL: Final = 0.602
 TEXT_SIZE: Final = 12
 
 PAPER: Final = '<rect class="paper"'
-"""The beginning of a rectangle that covers what is below it."""
+"""The start tag of an opaque background rectangle."""
 
 MOST_TICKS: Final = 9
 """How many steps a scale has at most."""
@@ -145,7 +145,7 @@ _LONGEST_TIP: Final = 2000
 """Characters of a message where a bar is pointed at."""
 
 _MAY_VANISH: Final = {"body", "connection"}
-"""Parts that are not drawn where they are too short."""
+"""Parts of a bar that are omitted if too short."""
 
 STYLE: Final = style(
     {

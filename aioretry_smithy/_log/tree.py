@@ -47,7 +47,7 @@ def long_wait(log: LogFacts) -> ConnectionTimings | None:
 
 
 def describe_connection(log: LogFacts) -> str:
-    """Say which part of its time a request waited; nothing where that was short.
+    """Describe the time that a request waited for its connection; empty if short.
 
     Nor where its outcome says so: it was cut in the queue.
     """
@@ -77,7 +77,7 @@ def to_values(timings: ConnectionTimings | None) -> dict[str, object] | None:
 _T = TypeVar("_T")
 
 RETRIES_OFF: Final = "retries are off (AIORETRY_SMITHY_NO_RETRIES)"
-"""What is said of a call that was not to be retried, whatever its settings."""
+"""The text for a call whose retries are switched off by the environment."""
 
 _NO_TIME = "0.000 s"
 # What our own strategies say when they refuse, where the stop reason says it too.

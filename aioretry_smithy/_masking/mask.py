@@ -111,7 +111,7 @@ _BEFORE_CREDENTIAL = re.compile(
 
 
 class Mask:
-    """Hides credentials: the usual ones, and those under names that it is given.
+    """Hides credentials: under the usual names, and under additional names.
 
     Its results are for logs, so UTF-8 can carry them.
 
@@ -136,7 +136,7 @@ class Mask:
         )
 
     def covers(self, other: Mask) -> bool:
-        """Say whether this mask hides all that *other* hides."""
+        """Say whether all names hidden by *other* are hidden by this mask."""
         return other is self or (
             other._headers <= self._headers and other._parameters <= self._parameters
         )
@@ -267,7 +267,7 @@ def _user_info(text: str) -> Iterator[Span]:
 
 
 def _hide(text: str, spans: Iterable[Span]) -> str:
-    """Return *text* without these parts of it."""
+    """Return *text* with the spans replaced by a placeholder."""
     shown, position, hidden = [], 0, -1
     for start, end in sorted(spans):
         if start > hidden:

@@ -136,7 +136,7 @@ async def attempted(
 
 
 class OneAttempt(DecoratingClient[RpcClient]):
-    """Lets a call be one attempt, where nothing retries."""
+    """Runs a call as a single attempt, without retries."""
 
     async def execute(self, ctx: ClientRequestContext, request: RpcRequest) -> object:
         """Call the function, as an attempt."""

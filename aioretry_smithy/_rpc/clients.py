@@ -51,7 +51,7 @@ class LoggingRpcClient(CommonLoggingClient[RpcClient]):
 
 
 class RetryingRpcClient(CommonRetryingClient[RpcClient]):
-    """Calls a function again for as long as its strategy wants another attempt.
+    """Retries a function while its strategy asks for a further attempt.
 
     It is :class:`RetryingClient` for the functions of :func:`rpc`: the same loop and
     the same settings but those that concern HTTP. What a function returns is a success,
@@ -77,7 +77,7 @@ class RetryingRpcClient(CommonRetryingClient[RpcClient]):
 
     @classmethod
     def _check_config(cls, name: str, config: object) -> None:
-        """Refuse settings that concern HTTP alone, too."""
+        """Refuse settings that concern HTTP alone."""
         super()._check_config(name, config)
         if isinstance(config, RetryConfigMapping):
             _check_key(name, config)

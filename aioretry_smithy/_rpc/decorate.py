@@ -42,7 +42,7 @@ def rpc(
     name: str | None = None,
     idempotent: bool | Literal[Unset.UNSET] = UNSET,
 ) -> Callable[[CoroutineFunction[_P, _T]], CoroutineFunction[_P, _T]]:
-    """Decorate a coroutine function: retry it, limit its time, log what it calls.
+    """Decorate a coroutine function: retry calls, limit their time, log them.
 
     Use it for operations of several requests, and for clients that are not HTTP. A call
     inside an attempt, through a decorated session or another such function, is part of

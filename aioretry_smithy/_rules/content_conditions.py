@@ -30,7 +30,7 @@ class ContentRuleConditions(RuleConditions, total=False):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ContentConditions(Conditions):
-    """Conditions of which one is about content, which is read only where it decides.
+    """Conditions including a content condition; the body is read only if it decides.
 
     The classes of rules have its fields in slots of their own, so that they may derive
     from others with slots.

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from .settings import SimulationSettings
 
 Chain: TypeAlias = Callable[[], SessionBuilder]
-"""Makes the builder of one process; nothing in it is shared with another one."""
+"""A factory for the builder of one process, without state shared by processes."""
 
 Progress: TypeAlias = Callable[[float], object]
 """Is told how much of the duration is over, from 0 to 1."""
 
 
 def nobody(done: float) -> None:
-    """Tell nobody how far it is."""
+    """Discard the progress."""
 
 
 async def run_fleet(
@@ -77,7 +77,7 @@ async def run_fleet(
 async def run_loop(
     max_total_attempts: int, settings: SimulationSettings, progress: Progress = nobody
 ) -> list[PlainLoop]:
-    """Do the same with calls that share nothing; one stands for all processes."""
+    """Simulate the same calls with plain retry loops; one stands for all processes."""
     with isolated(settings.seed):
         loop = PlainLoop(max_total_attempts, _replicas(settings))
         await _make_calls([loop], settings, progress)

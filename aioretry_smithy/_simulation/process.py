@@ -73,7 +73,7 @@ class SimulatedProcess(Counts):
         calls.create_task(self.call())
 
     async def call(self) -> None:
-        """Make one call.
+        """Make a call.
 
         Raises:
             Exception: The chain has raised what is no failure of a request.

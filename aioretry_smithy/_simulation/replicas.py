@@ -21,7 +21,7 @@ class Server(Protocol):
 
 
 class SimulatedReplicas:
-    """Servers that do the same.
+    """Interchangeable servers of a simulation.
 
     Args:
         servers: At least one.
@@ -38,7 +38,7 @@ class SimulatedReplicas:
         return len(self.servers)
 
     def any(self) -> int:
-        """Choose one by chance, as what stands before them does; return its number."""
+        """Return the number of a random server, like a load balancer."""
         number = len(self.servers)
         return int(self._chance() * number) if number > 1 else 0
 

@@ -76,7 +76,7 @@ class SimulatedRun:
     """
 
     calls: tuple[int, ...]
-    """Calls that began."""
+    """The number of calls started, by second."""
 
     attempts: tuple[int, ...]
     """Requests that were sent."""
@@ -120,7 +120,7 @@ class SimulatedRun:
 
     @property
     def failed(self) -> tuple[int, ...]:
-        """Calls that began in that second and failed, then or later."""
+        """The number of failed calls, by the second of their start."""
         pairs = zip(self.calls, self.answered, strict=True)
         return tuple(calls - answered for calls, answered in pairs)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class IdempotencyKeyClient(DecoratingClient[HttpClient]):
-    """Adds a key to calls that change something, so that they may be retried.
+    """Adds an idempotency key to unsafe requests, so that retries are safe.
 
     A server that knows the header answers a repeated request as it answered the first
     one. All attempts of a call have the same key, and a call made anew has another. A
@@ -116,7 +116,7 @@ class IdempotencyKeyClient(DecoratingClient[HttpClient]):
     async def execute(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
-        """Send the request, with a key where it needs one."""
+        """Send the request, with an idempotency key if necessary."""
         try:
             request = self._with_key(ctx, request)
         except BaseException as cause:
@@ -125,7 +125,7 @@ class IdempotencyKeyClient(DecoratingClient[HttpClient]):
         return await self.delegate.execute(ctx, request)
 
     def _with_key(self, ctx: ClientRequestContext, request: HttpRequest) -> HttpRequest:
-        """Return a request with a key; as it is where it needs none."""
+        """Return the request with an idempotency key, or unchanged if unnecessary."""
         call, header = ctx.call, self._header
         if request.method not in self._methods:
             return request

@@ -178,7 +178,7 @@ class RefreshingClient(DecoratingClient[HttpClient]):
         ctx: ClientRequestContext,
         request: HttpRequest,
     ) -> aiohttp.ClientResponse:
-        """Send a request with another token; where its body has changed, it was all."""
+        """Resend with a new token; return *response* if the body cannot be resent."""
         before, outcome = ctx.record, ctx.record.outcome
         await keep(response)
         try:
@@ -289,7 +289,7 @@ class RefreshingClient(DecoratingClient[HttpClient]):
 
 
 def _follow(ctx: ClientRequestContext, rejected_at: float | None) -> None:
-    """Begin the log of another request, where each has one."""
+    """Begin a new log record for the resent request, inside an attempt."""
     if rejected_at is not None and isinstance(ctx, AttemptContext):
         waited = ctx.call.loop.time() - rejected_at
         ctx.record = follow_rejected(ctx.call, ctx.record, waited)

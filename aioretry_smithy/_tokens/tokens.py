@@ -55,7 +55,7 @@ class Flight:
     """The task that fetches."""
 
     holdings: FetchHoldings
-    """What is held by those who wait."""
+    """The holdings of the waiting calls."""
 
     is_over: bool
     """Whether the fetch is over, though tasks that it began may go on."""
@@ -72,7 +72,7 @@ class Flight:
         self.waiting: int = 0
 
     async def landed(self, seconds: float | None) -> Token | None:
-        """Wait so long for the token; None where it has not come by then.
+        """Wait up to *seconds* for the token; None at the timeout.
 
         The last one to give up ends the fetch.
 
@@ -162,7 +162,7 @@ class Tokens:
         return any(each.tokens is self and not each.is_over for each in _fetching.get())
 
     async def newest(self, seconds: float | None) -> Token | None:
-        """Return the newest token; fetch one where there is none, in so many seconds.
+        """Return the newest token, fetched within *seconds* if missing.
 
         None where that is not done by then.
 

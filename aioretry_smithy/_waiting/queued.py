@@ -26,6 +26,6 @@ def note_queue(ctx: ClientRequestContext, started: float) -> None:
 
 
 def unsent(error: _E) -> _E:
-    """Mark an error, so that a call whose deadline ends the wait counts for nobody."""
+    """Mark a deadline that ended a wait, so that no server is blamed."""
     judge(error).queue = "limit"
     return error

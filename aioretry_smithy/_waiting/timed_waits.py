@@ -39,7 +39,7 @@ class TimedWaits(ABC):
         self._set_timer()
 
     def expire(self, due: float) -> None:
-        """End those that are due by then."""
+        """End the waits that are due."""
         while self._ends and self._ends[0][0] <= due:
             self.end(heappop(self._ends)[1])
         self._set_timer()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _given_up: Final[set[asyncio.Task[Any]]] = set()
-"""Waits that were given up, until they have left their lines."""
+"""Abandoned waits that have not left their queues yet."""
 
 
 async def unless_held(

@@ -31,7 +31,7 @@ class ExponentialBackoffJitterType(Enum):
     """
 
     DEFAULT = 1
-    """``(0.5 + 0.5 * r) * c``, also known as equal jitter."""
+    """``(0.5 + 0.5 * r) * c``, known as equal jitter."""
 
     NONE = 2
     """``c``, no jitter at all."""

@@ -14,7 +14,7 @@ from .._failures.retry_info import Fault  # noqa: TC001
 
 
 class RetryError(Exception):
-    """There is no token for another attempt.
+    """No retry token was available.
 
     Where smithy-python is in use too, instances are also of its class of this name, so
     that its loops understand the strategies of this library.
@@ -31,7 +31,7 @@ class RetryError(Exception):
     """Seconds after which there may be a token again, or None."""
 
     def __new__(cls, *args: object, **options: object) -> RetryError:
-        """Make an instance that smithy-python knows, too, where it is loaded."""
+        """Make an instance of smithy-python's class, too, if loaded."""
         kind: Any = cls
         theirs = _retry_error_of_smithy_python()
         if theirs is not None and not issubclass(kind, theirs):

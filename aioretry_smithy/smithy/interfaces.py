@@ -108,7 +108,7 @@ class RetryStrategy(Protocol):
 
 @runtime_checkable
 class ErrorRetryInfo(Protocol):
-    """An error that knows what it means for a retry."""
+    """An error with retry information."""
 
     is_retry_safe: bool | None = None
     """True allows a retry, False forbids it; None if it is unknown."""
@@ -125,7 +125,7 @@ class ErrorRetryInfo(Protocol):
 
 @runtime_checkable
 class HasFault(Protocol):
-    """An error that knows whose fault it is."""
+    """An error with a ``fault``: the client's or the server's."""
 
     fault: Fault
     """The side that is at fault."""

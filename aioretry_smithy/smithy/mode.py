@@ -218,7 +218,7 @@ class RetryStrategyOptions:
 
 
 class RetryStrategyResolver(Shared):
-    """Makes strategies, the same one for the same settings.
+    """Makes retry strategies; equal settings share a strategy.
 
     So clients with the same settings share a quota. It keeps the 128 strategies that
     were asked for last. Threads may share one; a copy of it is the resolver itself.
@@ -366,7 +366,7 @@ class ProfileSection(NamedTuple):
     """The file and the section, for an error."""
 
     values: Mapping[str, str]
-    """The settings, as they stand there."""
+    """The unparsed settings."""
 
 
 def read_profile(path: Path, profile: str) -> ProfileSection | None:

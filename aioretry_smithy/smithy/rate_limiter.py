@@ -24,7 +24,7 @@ _LOOKS_PER_TURN = 4
 """How much of the time until its turn a waiter sleeps: one part in so many."""
 
 _LAG = 0.1
-"""Seconds by which one event loop's time may be behind that of another thread's."""
+"""The largest lag between the event loops of two threads, in seconds."""
 
 _NEGLIGIBLE = 1e-9
 """Seconds that are not worth a wait: mostly they are what rounding has left over."""
@@ -105,7 +105,7 @@ class ClientRateLimiter(Shared):
 
     @property
     def capacity(self) -> float:
-        """The tokens that are there now."""
+        """The current number of tokens."""
         with self._lock:
             return self._bucket.level(self._clock())
 
@@ -131,7 +131,7 @@ class ClientRateLimiter(Shared):
         remaining: Callable[[], float] = lambda: math.inf,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> bool:
-        """Do as :meth:`acquire`, and say whether there was time for it.
+        """Do :meth:`acquire`; say whether the tokens came within *remaining*.
 
         If not, nothing was taken, and it was given up as soon as *remaining* had too
         few seconds for the wait until it may be granted, or until the next look.
@@ -185,7 +185,7 @@ class ClientRateLimiter(Shared):
             return self._bucket.try_take(amount, now) if self._enabled else 0.0
 
     def expected_wait(self, *, after: float = 0.0) -> float:
-        """Return the seconds that one attempt would wait, if there is no other.
+        """Return the expected wait of a single attempt, in seconds.
 
         Args:
             after: Seconds from now until the attempt asks, finite and >= 0.

@@ -1,4 +1,4 @@
-"""Keep objects the same when others copy them."""
+"""Base classes of objects that are never copied, and never pickled."""
 
 from __future__ import annotations
 

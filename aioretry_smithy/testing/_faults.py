@@ -1,4 +1,4 @@
-"""Describe faults, choose the requests that they strike, and inject them."""
+"""Fault injection: descriptions of faults, and the client that injects faults."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class FaultKind:
     """Does nothing to a request; the base of the other kinds."""
 
     name: ClassVar[str]
-    """The method of :class:`InjectedFault` that makes it."""
+    """The constructor method of :class:`InjectedFault`."""
 
     shown: str = ""
     """The setting of its own, as it would be written in code."""
@@ -158,7 +158,7 @@ async def wait_for_answer(
     request: HttpRequest,
     seconds: float,
 ) -> None:
-    """Wait, as long as a request may wait for a server that says nothing.
+    """Wait as long as for a silent server: until the timeout of the request.
 
     Raises:
         TimeoutError: A limit of the request has passed.

@@ -131,7 +131,7 @@ class ScriptedTransport(Transport):
         return self._script[self._answered :]
 
     def __call__(self, delegate: HttpClient) -> HttpClient:
-        """Act as the decorator that replaces *delegate* by this transport."""
+        """Replace *delegate* by this transport."""
         return self
 
     def start(
@@ -186,7 +186,7 @@ class ScriptedTransport(Transport):
 def _refuse_as_session(
     session: aiohttp.ClientSession | None, request: HttpRequest
 ) -> None:
-    """Raise for a request that the session refuses, whatever its URL.
+    """Raise the errors of the session for an invalid request.
 
     Without a session, a client is tested alone.
     """
