@@ -6,9 +6,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .._log.saved_log import seconds_of
-from .._masking.mask import DEFAULT_MASK
-from .._text import encodable
+from .._log.saved_log import PlainLog, seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -213,20 +211,20 @@ _LONGEST_TEXT: Final = 4200
 """Causes are cut at 4 kB when they are written."""
 
 _MOST_INSIDE: Final = 100
-_LARGEST: Final = 1 << 50
-"""Bytes of a body; there are larger ones than numbers of anything else."""
 
 _TEXTS: Final = (
-    "id name request_method request_url request_content_preview request_started_at"
-    " endpoint response_reason response_cause response_cause_type"
-    " response_content_preview delay_source stop_reason retry_error sent_method"
-    " sent_url"
+    "id name request_method request_url request_started_at endpoint response_reason"
+    " response_cause response_cause_type delay_source stop_reason retry_error"
+    " sent_method sent_url"
 ).split()
-_NUMBERS: Final = (
+_PREVIEWS: Final = "request_content_preview response_content_preview".split()
+_SECONDS: Final = (
     "request_duration response_timeout duration total_duration delay"
 ).split()
-_LENGTHS: Final = "request_length response_length".split()
-_INTEGERS: Final = "response_status attempt total_attempts dropped_calls".split()
+_NUMBERS: Final = (
+    "request_length response_length response_status attempt total_attempts"
+    " dropped_calls"
+).split()
 _FLAGS: Final = (
     "sent injected is_complete is_success is_hedge superseded no_retries"
 ).split()
@@ -239,9 +237,16 @@ def cleaned(values: Line, attempt: int | None = None) -> Line:
     >>> cleaned({"name": "GET", "duration": "soon", "kind": 1})
     {'name': 'GET', 'children': []}
     """
+    # Cut before all else; a line may have megabytes.
+    log = PlainLog(
+        {
+            key: value[:_LONGEST_TEXT] if isinstance(value, str) else value
+            for key, value in values.items()
+        }
+    )
     line: Line = {}
     for key, read in _READERS.items():
-        value = read(values, key)
+        value = read(log, key) if key in values else None
         if value is not None:
             line[key] = value
     if attempt is not None:
@@ -249,60 +254,27 @@ def cleaned(values: Line, attempt: int | None = None) -> Line:
     return line | _inside(values, attempt)
 
 
-def _text(values: Line, key: str) -> str | None:
-    value = values.get(key)
-    if not isinstance(value, str):
-        return None
-    return DEFAULT_MASK.text(encodable(value[:_LONGEST_TEXT]))
-
-
-def _integer(values: Line, key: str) -> int | None:
-    value = number(values, key)
-    return None if value is None else int(value)
-
-
-def _length(values: Line, key: str) -> int | None:
-    value = values.get(key)
-    return value if type(value) is int and 0 <= value < _LARGEST else None
-
-
-def _flag(values: Line, key: str) -> bool | None:
-    value = values.get(key)
-    return value if isinstance(value, bool) else None
-
-
-def _headers(values: Line, key: str) -> dict[str, str] | None:
-    headers = values.get(key)
-    if not isinstance(headers, dict):
-        return None
-    texts = {
-        encodable(str(name)[:_LONGEST_TEXT]): encodable(value[:_LONGEST_TEXT])
-        for name, value in headers.items()
-        if isinstance(value, str)
+def _headers(log: PlainLog, key: str) -> dict[str, str]:
+    headers = log.headers(key)
+    return {
+        name[:_LONGEST_TEXT]: value[:_LONGEST_TEXT] for name, value in headers.items()
     }
-    return DEFAULT_MASK.headers(texts)
 
 
-def _connection(values: Line, key: str) -> Line | None:
-    connection = values.get(key)
-    if not isinstance(connection, dict):
-        return None
-    times: Line = {key: number(connection, key) for key in ("queued", "dns", "connect")}
-    return times | {"reused": _flag(connection, "reused")}
+def _connection(log: PlainLog, key: str) -> Line:
+    part = log.part(key)
+    times: Line = {each: part.seconds(each) for each in ("queued", "dns", "connect")}
+    return times | {"reused": part.flag("reused")}
 
 
-_READERS: Final[dict[str, Callable[[Line, str], object]]] = {
-    key: read
-    for keys, read in (
-        (_TEXTS, _text),
-        (_NUMBERS, number),
-        (_LENGTHS, _length),
-        (_INTEGERS, _integer),
-        (_FLAGS, _flag),
-        (_HEADERS, _headers),
-        (("connection",), _connection),
-    )
-    for key in keys
+_READERS: Final[dict[str, Callable[[PlainLog, str], object]]] = {
+    **dict.fromkeys(_TEXTS, PlainLog.text),
+    **dict.fromkeys(_PREVIEWS, PlainLog.preview),
+    **dict.fromkeys(_SECONDS, PlainLog.seconds),
+    **dict.fromkeys(_NUMBERS, PlainLog.number),
+    **dict.fromkeys(_FLAGS, PlainLog.flag),
+    **dict.fromkeys(_HEADERS, _headers),
+    "connection": _connection,
 }
 """The function that reads each key; None is left out."""
 
