@@ -191,7 +191,7 @@ class AsyncFilePayload(AsyncIterablePayload):
     """
 
     can_rewind = True
-    """Whether the file has told its position, and gone back there each time."""
+    """Whether each rewind of the file reached the recorded position."""
 
     def __init__(self, given: AsyncIterablePayload) -> None:
         # Not by the class between, which would ask for another iterator.
@@ -322,7 +322,7 @@ class ReplayablePayload(Payload):
         self.may_differ = sent is not None or not all(map(_is_fixed, _parts(inner)))
         self.sent = sent or SentContent(type(source).__name__)
         self._sending = asyncio.Lock()
-        self._is_started = self._is_lent = False
+        self._is_started = self._is_released = False
         self._was_sent = False
         self._is_to_be_closed = False
         self._first_size: int | None = None
@@ -346,26 +346,26 @@ class ReplayablePayload(Payload):
     def is_spent(self) -> bool:
         """Whether it was read and cannot be read from its start again."""
         return self.sent.refusal is not None or any(
-            _is_used_up(part, self._is_started or self._is_lent)
+            _is_used_up(part, self._is_started or self._is_released)
             for part in _parts(self._inner)
         )
 
-    async def lend(self) -> None:
-        """Rewind the source, which others may read now."""
+    async def release_source(self) -> None:
+        """Rewind the source, and release it to readers outside."""
         async with self._sending:
             await self._rewind()
             for file in self._files:
                 file.rewind()
             if self._start is not None and not self.source.closed:
                 self.source.seek(self._start)
-        self._is_lent = True
+        self._is_released = True
 
-    def take_back(self) -> None:
+    def reclaim_source(self) -> None:
         """Return to sending the source directly, and to counting the bytes read."""
-        self._is_lent = False
+        self._is_released = False
 
     def body_of(self, data: object) -> ReplayablePayload | None:
-        """Return this, if it is the body of an object."""
+        """Return this payload if *data* is its source."""
         return self if self.source is data else None
 
     @property

@@ -139,12 +139,12 @@ class Choice:
     def _untried(self, tried: Container[Endpoint]) -> Sequence[EndpointState]:
         well: Sequence[EndpointState] = ()
         for roster in self._rosters:
-            well = well or roster.well_now()
+            well = well or roster.healthy()
         return [each for each in well if each.endpoint not in tried]
 
 
-def give_up(chosen: Chosen) -> None:
-    """Give the place of a trial back: the request is not sent to that endpoint."""
+def release_trial(chosen: Chosen) -> None:
+    """Release the trial slot of a request that is not sent."""
     permit = chosen.permit if isinstance(chosen, Choice) else chosen
     if isinstance(permit, Trial):
         permit.stop()
@@ -213,8 +213,8 @@ def too_late(
         rosters: What it could have found.
     """
     failures = [each.last_failure for each in rosters if each.last_failure is not None]
-    told = "; ".join(f"{type(each).__name__}: {each}" for each in failures)
-    reason = f"no endpoint within {seconds:g} s{told and f' ({told})'}"
+    words = "; ".join(f"{type(each).__name__}: {each}" for each in failures)
+    reason = f"no endpoint within {seconds:g} s{words and f' ({words})'}"
     return unsent(EndpointSelectionTimeoutError(name, reason, why_out(rosters)))
 
 
@@ -319,7 +319,7 @@ def _is_meant(pin: Endpoint, endpoint: Endpoint) -> bool:
 
 
 class Member(Protocol):
-    """A group as a member of a fallback group, which has several in order."""
+    """The requirements on the groups of ``or_else()``."""
 
     _service: Service
 
@@ -512,7 +512,7 @@ def _are_ready(rosters: tuple[Roster, ...]) -> bool:
     """Say whether a request would find an endpoint, or had to wait for one."""
     for roster in rosters:
         roster.catch_up()
-        if roster.well_now():
+        if roster.healthy():
             return True
         if roster.awaited_until is not None:
             return False

@@ -12,7 +12,7 @@ from .._context.recording import close_result, record_error
 from .._errors import bad_argument
 from .._request.endpoint import ServiceBehind, endpoint_of
 from .._request.request import RoutedRequest
-from .choice import choose_pinned, give_up, wait_for_pinned
+from .choice import choose_pinned, release_trial, wait_for_pinned
 from .group import EndpointGroup
 from .visit import Visit
 
@@ -158,7 +158,7 @@ class LoadBalancingClient(DecoratingClient[HttpClient]):
             asked = self._service.find(request.target)
             if asked is None:
                 # The endpoints are others by now, and have no origin that it names.
-                give_up(chosen)
+                release_trial(chosen)
                 return None, request
         visit = Visit(chosen, asked)
         return visit, visit.begin(ctx, request)

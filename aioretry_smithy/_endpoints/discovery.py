@@ -30,15 +30,15 @@ class WarnOnce:
     It logs no more than a hundred: what they tell of may be another each time.
     """
 
-    __slots__ = ("_told",)
+    __slots__ = ("_logged",)
 
     def __init__(self) -> None:
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def __call__(self, message: str) -> None:
         """Log *message* unless it was logged before."""
-        if message not in self._told and len(self._told) < _MOST:
-            self._told.add(message)
+        if message not in self._logged and len(self._logged) < _MOST:
+            self._logged.add(message)
             _logger.warning("%s", message)
 
 

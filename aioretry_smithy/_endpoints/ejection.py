@@ -176,7 +176,7 @@ def end_trial(state: EndpointState, took: float | None) -> None:
 
 
 def give_up_trial(state: EndpointState) -> None:
-    """Let the next request be the trial, because this one has told nothing."""
+    """Let the next request be the trial, because the trial ended without a verdict."""
     state.trial = None
     state.roster.review()
 

@@ -57,7 +57,7 @@ class EndpointGroup(Shared):
         self._source = source
         self._settings = settings
         self._roster: Roster | None = None
-        self._above: WeakKeyDictionary[Waiting, bool] = WeakKeyDictionary()
+        self._parents: WeakKeyDictionary[Waiting, bool] = WeakKeyDictionary()
         key = source.service_key or self._name
         self._service = Service(key, self._url, source.origin)
         self._warn = WarnOnce()
@@ -140,7 +140,7 @@ class EndpointGroup(Shared):
             "EndpointGroup.dns",
             refresh,
             known=lookup.known,
-            cut=lookup.can_be_cut,
+            cut=lookup.is_cancellable,
         )
         return EndpointGroup(source, GroupSettings(**settings))
 
@@ -289,7 +289,7 @@ class EndpointGroup(Shared):
 
     def _parts(self) -> tuple[MutableMapping[Waiting, bool], ...]:
         """Return the ``parents`` mapping of each group that belongs to this group."""
-        return (self._above,)
+        return (self._parents,)
 
     def _rosters(
         self, loop: AbstractEventLoop, request: HttpRequest | None = None
@@ -324,7 +324,7 @@ class EndpointGroup(Shared):
                 loop,
                 may_fill=self._source.may_fill,
             )
-            roster.above = self._above
+            roster.parents = self._parents
             self._source.fill(roster)
         return roster
 

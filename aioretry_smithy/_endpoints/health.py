@@ -15,7 +15,7 @@ from yarl import URL
 from .._chance import chance
 from .._errors import bad_argument, check_positive
 from .._masking.mask import DEFAULT_MASK
-from .choice import give_up
+from .choice import release_trial
 from .discovery import WarnOnce
 from .ejection import note_health
 from .group import EndpointGroup
@@ -359,7 +359,7 @@ class HealthCheckedEndpointGroup(EndpointGroup):
         try:
             self._used_in(ctx.call.loop)
         except RuntimeError:
-            give_up(chosen)
+            release_trial(chosen)
             raise
         return chosen
 

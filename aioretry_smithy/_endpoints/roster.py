@@ -112,7 +112,6 @@ class Roster:
         "_left",
         "_may_fill",
         "_serves_expired",
-        "above",
         "checker",
         "detection",
         "discovery",
@@ -121,6 +120,7 @@ class Roster:
         "has_list",
         "last_failure",
         "loop",
+        "parents",
         "patience",
         "queue",
         "scale",
@@ -130,7 +130,7 @@ class Roster:
         "strategy",
         "tell",
         "turn",
-        "unsettled",
+        "unproven",
         "well",
     )
 
@@ -146,13 +146,13 @@ class Roster:
     due_at: float
     """When these may change by time alone."""
 
-    unsettled: int
-    """How many healthy endpoints have had no success since their last failure."""
+    unproven: int
+    """The number of healthy endpoints without a success since their last failure."""
 
     turn: float
     """How far all turns are, where endpoints take turns."""
 
-    above: Mapping[Waiting, bool]
+    parents: Mapping[Waiting, bool]
     """Groups that contain this group; True if another group follows in the list."""
 
     checker: Callable[[], object] | None
@@ -180,8 +180,8 @@ class Roster:
         self.states = self.well = self.due = ()
         self.due_at = math.inf
         self.turn = 0.0
-        self.unsettled = 0
-        self.above = {}
+        self.unproven = 0
+        self.parents = {}
         self.checker = None
         self.has_list, self._may_fill = False, may_fill
         # Since when requests wait, while there is nothing to choose from.
@@ -202,7 +202,7 @@ class Roster:
     @property
     def is_followed(self) -> bool:
         """Whether others serve while none of these is well."""
-        return any(self.above.values())
+        return any(self.parents.values())
 
     @property
     def _is_known(self) -> bool:
@@ -312,7 +312,7 @@ class Roster:
         """Wake the calls that wait for an endpoint."""
         while self.queue.serve(lambda: True):
             pass
-        for each in [*self.above]:
+        for each in [*self.parents]:
             each.wake()
 
     def catch_up(self) -> None:
@@ -370,10 +370,10 @@ class Roster:
 
     def settle(self) -> None:
         """Count those that have not answered yet, or failed since."""
-        self.unsettled = sum(not each.is_settled for each in self.well)
+        self.unproven = sum(not each.is_settled for each in self.well)
 
-    def well_now(self) -> Sequence[EndpointState]:
-        """Return the healthy endpoints; none where those that are out are used."""
+    def healthy(self) -> Sequence[EndpointState]:
+        """Return the healthy endpoints: empty if all are ejected (panic mode)."""
         if self.now() >= self.due_at:
             self.catch_up()
         return () if all(each.is_out for each in self.well) else self.well

@@ -209,7 +209,7 @@ class _PeakEwma(_BuiltIn):
         number, roster = len(candidates), candidates[0].roster
         if number == 1:
             return candidates[0]
-        if roster.unsettled:
+        if roster.unproven:
             return self._choose_anew(roster, candidates)
         first = int(chance() * number)
         second = int(chance() * (number - 1))
@@ -363,7 +363,7 @@ def shuffled_start(
 _USUAL: Final = CircuitBreakerStrategy.on_server_error_status()
 
 USUAL_WAIT: Final = 3.2
-"""Seconds that a request waits for an endpoint, unless told otherwise."""
+"""The default wait of a request for an endpoint, in seconds."""
 
 
 class Settings(TypedDict, total=False):

@@ -96,7 +96,7 @@ class DnsLookup:
             self.known = Answer(listed, math.inf)
 
     @property
-    def can_be_cut(self) -> bool:
+    def is_cancellable(self) -> bool:
         """Whether to cancel it ends it; the system's own answers occupy a thread."""
         return self._resolver is not None
 
@@ -113,15 +113,15 @@ class DnsLookup:
             return self._listed(await self._addresses_of_system(), None)
         pending: object = self._resolver(self._host, self._port)
         if not isawaitable(pending):
-            raise self._told(bad_argument("resolver", pending, _RETURNS))
+            raise self._warned(bad_argument("resolver", pending, _RETURNS))
         answer = await pending
         try:
             addresses, ttl = _checked_answer(answer)
         except ValueError as error:
-            raise self._told(error) from None
+            raise self._warned(error) from None
         return self._listed(addresses, ttl)
 
-    def _told(self, error: ValueError) -> ValueError:
+    def _warned(self, error: ValueError) -> ValueError:
         self._warn(f"{self._url.raw_authority}: {error}")
         return error
 
@@ -237,7 +237,7 @@ class SrvLookup:
 
     __slots__ = ("_allowed", "_name", "_records", "_scheme", "_warn")
 
-    can_be_cut: Final = True
+    is_cancellable: Final = True
     """Whether cancelling stops the query."""
 
     def __init__(

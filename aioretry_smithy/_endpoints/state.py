@@ -362,7 +362,7 @@ class Peers(Protocol):
     strategy: CircuitBreakerStrategy
     tell: Tell
     turn: float
-    unsettled: int
+    unproven: int
     well: tuple[EndpointState, ...]
 
     @property
@@ -382,7 +382,7 @@ class Peers(Protocol):
         """Count those that have not answered yet, or failed since."""
         ...
 
-    def well_now(self) -> Sequence[EndpointState]:
+    def healthy(self) -> Sequence[EndpointState]:
         """Return the healthy endpoints."""
         ...
 
@@ -581,12 +581,12 @@ class EndpointState:
 
     def has_other(self, tried: Container[Endpoint]) -> bool:
         """Say whether an endpoint of the group is well that was not tried."""
-        return any(each.endpoint not in tried for each in self.roster.well_now())
+        return any(each.endpoint not in tried for each in self.roster.healthy())
 
     def other_for(self, ctx: ClientRequestContext) -> EndpointState | None:
         """Return a healthy endpoint that the call has not tried, or None."""
         tried = {self.endpoint, *tries_of(ctx.call)}
-        well = self.roster.well_now()
+        well = self.roster.healthy()
         untried = [each for each in well if each.endpoint not in tried]
         return untried[0].roster.choose(ctx, untried) if untried else None
 

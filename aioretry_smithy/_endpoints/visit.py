@@ -17,7 +17,7 @@ from .._failures.failure import failure_of, is_unprocessed, judge
 from .._failures.groups import peel
 from .._request.endpoint import joined, origin_key, path_after
 from .._request.request import RoutedRequest
-from .choice import Choice, give_up
+from .choice import Choice, release_trial
 from .ejection import (
     CIRCUIT_OPEN,
     RETRY_AFTER,
@@ -318,7 +318,7 @@ class Visit:
 
         The one before has told nothing.
         """
-        give_up(self.chosen)
+        release_trial(self.chosen)
         self.state.in_flight -= 1
         self.chosen = self.state = state
         self.url = url

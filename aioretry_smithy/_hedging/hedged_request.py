@@ -111,8 +111,8 @@ class SentRequest:
         record.is_settled = True
 
 
-class Standing:
-    """Keeps the outcomes of the requests so far, and ranks them.
+class Candidates:
+    """The outcomes of the requests so far, ranked.
 
     The first good answer of a server wins. Where there is none, when all requests are
     over, comes the first good answer of something on this side, then the last bad
@@ -239,7 +239,7 @@ class HedgedRequest:
         self._first = SentRequest()
         self._sent = [self._first]
         self._under_way: list[SentRequest] = []
-        self._standing = Standing()
+        self._candidates = Candidates()
         self._last = self._first
 
     async def run(self) -> aiohttp.ClientResponse:
@@ -260,7 +260,7 @@ class HedgedRequest:
                     record_superseded(sent.ctx.record)
             await self._end()
         except BaseException as error:
-            self._standing.close()
+            self._candidates.close()
             for sent in self._sent:
                 sent.let_go()
             # A coroutine that is thrown away must not wait.
@@ -336,7 +336,7 @@ class HedgedRequest:
         if name is not None:
             request = HTTP.with_count(request, name, call.attempts_made)
         hedge.send(AttemptContext(self._call, request))
-        self._standing.free_connection()
+        self._candidates.free_connection()
         record, first = hedge.ctx.record, self._record
         record.deadline = first.deadline
         record.race = Race(record.started - first.started)
@@ -361,21 +361,21 @@ class HedgedRequest:
             self._take_bad(sent, response)
             return False
         if came_from_server(sent.ctx, response):
-            self._standing.win(sent)
+            self._candidates.win(sent)
             self._learn(sent)
             return True
         # Nothing is known of the server; those under way may bring its answer yet.
-        self._standing.stand_in(sent)
+        self._candidates.stand_in(sent)
         self._hedges_left = 0
         self._withdraw()
         return False
 
     def _take_bad(self, sent: SentRequest, response: aiohttp.ClientResponse) -> None:
-        self._standing.answer_badly(sent)
+        self._candidates.answer_badly(sent)
         if HTTP.retry_after(response) is not None:
             self._hedges_left = 0
         if any(other.is_sent for other in self._under_way):
-            self._standing.free_connection()
+            self._candidates.free_connection()
 
     def _withdraw(self) -> None:
         """Give up the hedges that still wait for a permit."""
@@ -392,10 +392,10 @@ class HedgedRequest:
         failure = failure_of(cause)
         status = failure.status_of_server
         if status is not None and is_good(status):
-            self._standing.win(sent)
+            self._candidates.win(sent)
             self._learn(sent)
             return True
-        self._standing.fail(sent)
+        self._candidates.fail(sent)
         if (
             failure.safety is RetrySafety.NO
             or failure.queue is not None
@@ -434,7 +434,7 @@ class HedgedRequest:
 
     def _hand_over(self) -> aiohttp.ClientResponse:
         """Give the attempt the log of what counts, and return or raise that."""
-        best = self._standing.best
+        best = self._candidates.best
         self._ctx.record, self._ctx.attempt = best.ctx.record, best.ctx.attempt
         hand_over(best.ctx, self._ctx)
         if best is not self._last:

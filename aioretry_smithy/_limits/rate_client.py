@@ -24,7 +24,7 @@ from .._request.keys import OneForAll, PerKey, service_key
 from .._waiting.queued import note_queue, unsent
 from .._waiting.unless_held import unless_held
 from .errors import RateLimitError, check_timeout
-from .rate_gate import Passage, RateGate, gate_of
+from .rate_gate import Permits, RateGate, gate_of
 from .rate_limit import keep_charge
 from .turn_time import TurnTime
 
@@ -178,21 +178,21 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
         call, started = ctx.call, loop_time()
         time = TurnTime.of(call, self._longest_wait)
         if self._dry_run is not None:
-            return await _rehearse(self._dry_run, ctx, request, gate, time)
+            return await _run_dry(self._dry_run, ctx, request, gate, time)
         waiting = gate.wait(ctx, request, time)
         try:
-            not_held, give_back = gate.not_held(ctx), Passage.give_back
-            passage = await unless_held(waiting, ctx, not_held, give_back)
-            if passage is NOTHING:
-                passage = await gate.wait(ctx, request, time)
-                passage = replace(passage, waited=loop_time() - started)
+            not_held, give_back = gate.not_held(ctx), Permits.give_back
+            permits = await unless_held(waiting, ctx, not_held, give_back)
+            if permits is NOTHING:
+                permits = await gate.wait(ctx, request, time)
+                permits = replace(permits, waited=loop_time() - started)
         except RateLimitError as error:
             note_queue(ctx, started)
             unsent(error)
             raise
-        if passage.waited:
-            begin_after_wait(call, ctx.record, passage.waited)
-        return passage
+        if permits.waited:
+            begin_after_wait(call, ctx.record, permits.waited)
+        return permits
 
     @classmethod
     def new_decorator(
@@ -301,7 +301,7 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
         return f"{type(self).__name__}({given})"
 
 
-async def _rehearse(
+async def _run_dry(
     dry_run: DryRun,
     ctx: ClientRequestContext,
     request: HttpRequest,
@@ -310,18 +310,18 @@ async def _rehearse(
 ) -> RatePermit:
     """Take tokens on credit; no permit if they would come too late."""
     try:
-        passage, limit, turn = await gate.rehearse(ctx, request, time.deadline)
+        permits, limit, turn = await gate.take_on_credit(ctx, request, time.deadline)
     except Exception as error:
         dry_run.refused(request, error)
         return gate.untaken()
     if limit is None:
-        return passage
+        return permits
     if time.is_late(turn):
-        passage.give_back()
+        permits.give_back()
         dry_run.refused(request, time.refusal(limit, turn))
         return gate.untaken()
     dry_run.waited(request, turn - loop_time(), limit)
-    return passage
+    return permits
 
 
 def _learn_from_answer(
@@ -329,7 +329,7 @@ def _learn_from_answer(
 ) -> None:
     """Let the limits learn from an answer, and ask what it has cost."""
     turn.learn(response)
-    if isinstance(turn, Passage):
+    if isinstance(turn, Permits):
         for limit, charge in turn.charges:
             keep_charge(response, limit, charge)
             ask_for_actual(ctx, limit, charge, response)

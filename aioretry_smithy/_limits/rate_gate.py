@@ -1,4 +1,4 @@
-"""Let a request pass all its rate limits at once, or none of them."""
+"""The rate limits of a request: tokens of all limits are taken, or of none."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     LastTurn: TypeAlias = tuple[RateLimit, SharedTurn]
     """The limit that is asked last, and what waits for its turn."""
 
-    Rehearsed: TypeAlias = tuple["Passage", RateLimit | None, float]
-    """The turns that were taken, the limit whose turn is latest, and when that is.
+    OnCredit: TypeAlias = tuple["Permits", RateLimit | None, float]
+    """Permits taken, the limit that would have delayed the request longest, until when.
 
     There is no such limit where all turns have come.
     """
@@ -51,8 +51,8 @@ class Price(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Passage:
-    """The tokens that a request has taken, one turn for each of its limits."""
+class Permits:
+    """The tokens taken from each limit of a request."""
 
     turns: tuple[tuple[RateLimit, Turn], ...]
 
@@ -119,8 +119,8 @@ class RateGate:
 
     async def wait(
         self, ctx: ClientRequestContext, request: HttpRequest, time: TurnTime
-    ) -> Passage:
-        """Wait for a turn at each limit, in the *time* that there is.
+    ) -> Permits:
+        """Wait for the tokens of each limit, within *time*.
 
         Raises:
             RateLimitError: It does not come in time.
@@ -128,15 +128,15 @@ class RateGate:
         """
         prices = self._prices(ctx, request)
         last = self._last_turn(ctx, request)
-        passage = await pass_all(prices, time)
+        permits = await pass_all(prices, time)
         if last is None:
-            return passage
-        return await _wait_for_last(passage, last, time)
+            return permits
+        return await _wait_for_last(permits, last, time)
 
-    async def rehearse(
+    async def take_on_credit(
         self, ctx: ClientRequestContext, request: HttpRequest, deadline: float
-    ) -> Rehearsed:
-        """Take a turn at each limit, also one that has not come.
+    ) -> OnCredit:
+        """Take tokens at each limit, even if there are none (``enforce=False``).
 
         Raises:
             RateLimitError: It costs more than it can ever be.
@@ -144,8 +144,8 @@ class RateGate:
         """
         prices = self._prices(ctx, request)
         last = self._last_turn(ctx, request)
-        rehearsed = _take_early(prices)
-        return rehearsed if last is None else await _ask(rehearsed, last, deadline)
+        on_credit = _take_early(prices)
+        return on_credit if last is None else await _ask(on_credit, last, deadline)
 
     def _prices(self, ctx: ClientRequestContext, request: HttpRequest) -> list[Price]:
         """Return what a request costs at the limits of this process.
@@ -181,17 +181,17 @@ class RateGate:
         """Return the limits at which no attempt around has a turn."""
         return [each for each in self.limits if not is_held(ctx, each)]
 
-    def untaken(self) -> Passage:
-        """Return what only tells the limits of an answer."""
+    def untaken(self) -> Permits:
+        """Return permits without tokens, which only report the answer to the limits."""
         rules = ((each, each._line.rule) for each in self.in_memory)
-        return Passage(tuple((each, r) for each, r in rules if isinstance(r, Resets)))
+        return Permits(tuple((each, r) for each, r in rules if isinstance(r, Resets)))
 
     def __repr__(self) -> str:
         shown = ", ".join(map(repr, self.limits))
         return shown if len(self.limits) == 1 else f"[{shown}]"
 
 
-async def pass_all(prices: list[Price], time: TurnTime) -> Passage:
+async def pass_all(prices: list[Price], time: TurnTime) -> Permits:
     """Wait for a turn at all limits that comes in time.
 
     Raises:
@@ -202,14 +202,14 @@ async def pass_all(prices: list[Price], time: TurnTime) -> Passage:
     costs = costs_of(prices)
     turns = take_now(costs)
     if turns is not None:
-        return _passage(prices, turns)
+        return _permits(prices, turns)
     _, turn = latest_of(prices)
     if not time.is_late(turn):
         turns = await wait_in(costs, min(max(time.latest, turn), time.deadline))
     if turns is None:
         limit, turn = latest_of(prices)
         raise time.refusal(limit, turn)
-    return _passage(prices, turns, loop_time() - started)
+    return _permits(prices, turns, loop_time() - started)
 
 
 async def _uncounted(turn: SharedTurn, latest: float, deadline: float) -> Admission:
@@ -218,7 +218,7 @@ async def _uncounted(turn: SharedTurn, latest: float, deadline: float) -> Admiss
     return Admission(is_given=True, seconds=0.0)
 
 
-async def _wait_for_last(passage: Passage, last: LastTurn, time: TurnTime) -> Passage:
+async def _wait_for_last(permits: Permits, last: LastTurn, time: TurnTime) -> Permits:
     """Wait for a turn of a storage too; without one give back all others.
 
     Raises:
@@ -230,27 +230,27 @@ async def _wait_for_last(passage: Passage, last: LastTurn, time: TurnTime) -> Pa
         is_given, seconds = await turn(time.latest, time.deadline)
     finally:
         if not is_given:
-            passage.give_back()
+            permits.give_back()
     if not is_given:
         raise time.refusal(shared, loop_time() + seconds)
-    return replace(passage, waited=passage.waited + seconds)
+    return replace(permits, waited=permits.waited + seconds)
 
 
-def _take_early(prices: list[Price]) -> Rehearsed:
+def _take_early(prices: list[Price]) -> OnCredit:
     """Take tokens on credit, so that the next requests find what enforcing leaves."""
     costs = costs_of(prices)
     turns = take_now(costs)
     if turns is not None:
-        return _passage(prices, turns), None, loop_time()
+        return _permits(prices, turns), None, loop_time()
     limit, turn = latest_of(prices)
     now = loop_time()
     early = tuple(line.rule.take_early(now, cost) for line, cost in costs)
-    return _passage(prices, early), limit, turn
+    return _permits(prices, early), limit, turn
 
 
-async def _ask(rehearsed: Rehearsed, last: LastTurn, deadline: float) -> Rehearsed:
+async def _ask(on_credit: OnCredit, last: LastTurn, deadline: float) -> OnCredit:
     """Ask the shared storage whether tokens are there now; a dry run never waits."""
-    passage, limit, turn = rehearsed
+    permits, limit, turn = on_credit
     shared, ask = last
     is_asked = False
     try:
@@ -258,11 +258,11 @@ async def _ask(rehearsed: Rehearsed, last: LastTurn, deadline: float) -> Rehears
         is_asked = True
     finally:
         if not is_asked:
-            passage.give_back()
+            permits.give_back()
     then = loop_time() + seconds
     if is_given or (limit is not None and turn >= then):
-        return rehearsed
-    return passage, shared, then
+        return on_credit
+    return permits, shared, then
 
 
 def costs_of(prices: list[Price]) -> Costs:
@@ -281,11 +281,11 @@ def latest_of(prices: list[Price]) -> tuple[RateLimit, float]:
     return max(turns, key=lambda each: each[1])
 
 
-def _passage(
+def _permits(
     prices: list[Price], turns: tuple[Turn, ...], waited: float = 0.0
-) -> Passage:
+) -> Permits:
     taken, now = iter(turns), loop_time()
-    return Passage(
+    return Permits(
         tuple(
             (each.limit, next(taken) if each.has_turn else _unasked(each, now))
             for each in prices

@@ -196,13 +196,13 @@ class Resets:
     """
 
     __slots__ = (
+        "_during_probe",
         "_is_probed",
         "_max_wait",
         "_probe_at",
         "_reset_at",
         "_round",
         "_scatter",
-        "_told",
         "wake",
     )
 
@@ -215,7 +215,7 @@ class Resets:
         self._reset_at = self._probe_at = -math.inf
         self._is_probed = False
         # The same of what others were told while the probe was out.
-        self._told = _NOTHING
+        self._during_probe = _NOTHING
         self._scatter = Scatter()
         # The number that all probes have until one of them is answered.
         self._round = 1
@@ -241,7 +241,7 @@ class Resets:
             return self
         self._probe_at = now + self._max_wait
         if not self._is_probed:
-            self._is_probed, self._told = True, _NOTHING
+            self._is_probed, self._during_probe = True, _NOTHING
         return Probe(self, self._round)
 
     def take_early(self, now: float, cost: float) -> Resets:
@@ -267,26 +267,26 @@ class Resets:
     def close(self, now: float, seconds: float) -> None:
         """Let no request go out for some seconds; earlier calls hold too."""
         waits = min(seconds, self._max_wait)
-        then, reset_at, probe_at = now + waits, *self._told
+        then, reset_at, probe_at = now + waits, *self._during_probe
         if waits < seconds:
             self._probe_at = max(self._probe_at, then)
-            self._told = reset_at, max(probe_at, then)
+            self._during_probe = reset_at, max(probe_at, then)
         else:
             self._reset_at = max(self._reset_at, then)
-            self._told = max(reset_at, then), probe_at
+            self._during_probe = max(reset_at, then), probe_at
         self._scatter.begin(then, waits)
 
     def open(self, probed: int) -> bool:
-        """Let all go out, but for what others were told since the probe went out.
+        """End the probe: open the limit, but keep waits announced during the probe.
 
         Return False if a probe has been answered before.
         """
         if probed != self._round:
             return False
         self._round += 1
-        self._reset_at, self._probe_at = self._told
+        self._reset_at, self._probe_at = self._during_probe
         self._is_probed = False
-        if self._told == _NOTHING:
+        if self._during_probe == _NOTHING:
             self._scatter.begin(loop_time(), self._max_wait)
         return True
 

@@ -75,7 +75,7 @@ class Version:
     """The position of the first byte of the first answer."""
 
     total: int | None
-    """The length of the whole body, once an answer has told it."""
+    """The length of the whole body, once known from an answer."""
 
     validator: str
     """The value for ``If-Range``."""

@@ -52,7 +52,7 @@ class ShownBody:
     async def prepare(self) -> None:
         """Rewind the body, which recorders may read from its start."""
         if isinstance(self._body, ReplayablePayload):
-            await self._body.lend()
+            await self._body.release_source()
 
     def in_place_of(self, given: object) -> object:
         """Return what a request is to send where it was *given* this to send."""
@@ -60,7 +60,7 @@ class ShownBody:
             return given
         body = self._body if self._make is None else self._make()
         if isinstance(body, ReplayablePayload):
-            body.take_back()
+            body.reclaim_source()
         return body
 
 

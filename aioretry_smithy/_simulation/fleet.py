@@ -26,7 +26,7 @@ Chain: TypeAlias = Callable[[], SessionBuilder]
 """A factory for the builder of one process, without state shared by processes."""
 
 Progress: TypeAlias = Callable[[float], object]
-"""Is told how much of the duration is over, from 0 to 1."""
+"""Receives the progress, from 0 to 1."""
 
 
 def nobody(done: float) -> None:

@@ -118,7 +118,7 @@ class TestHedges:
                 await call(client)
             await call(client)
 
-        assert 0 == state_of(group, "a").roster.unsettled
+        assert 0 == state_of(group, "a").roster.unproven
 
     async def test_loser_changes_no_ejection(self):
         """Case 98: it neither failed nor succeeded."""

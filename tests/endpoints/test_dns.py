@@ -169,7 +169,7 @@ class TestSystem:
         heard = []
         lookup = DnsLookup(SERVICE)
         sink = type("Sink", (), {"set_listed": staticmethod(heard.append)})
-        discovery = Discovery(lookup, sink, cut=lookup.can_be_cut)
+        discovery = Discovery(lookup, sink, cut=lookup.is_cancellable)
         for _ in range(41):
             assert discovery.use(now()) is False
             await asyncio.sleep(1.0)
@@ -287,8 +287,8 @@ class TestResolver:
 
     async def test_may_be_cut(self):
         """The system may not."""
-        assert DnsLookup(SERVICE, resolver=resolver()).can_be_cut is True
-        assert DnsLookup(SERVICE).can_be_cut is False
+        assert DnsLookup(SERVICE, resolver=resolver()).is_cancellable is True
+        assert DnsLookup(SERVICE).is_cancellable is False
 
     @pytest.mark.parametrize(
         ("answer", "wrong", "expected"),
@@ -363,7 +363,7 @@ class TestResolver:
 
         lookup = DnsLookup(SERVICE, resolver=resolve)
         sink = type("Sink", (), {"set_listed": staticmethod(heard.append)})
-        discovery = Discovery(lookup, sink, cut=lookup.can_be_cut)
+        discovery = Discovery(lookup, sink, cut=lookup.is_cancellable)
         for _ in range(120):
             discovery.use(now())
             await asyncio.sleep(0.1)

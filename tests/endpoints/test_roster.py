@@ -84,7 +84,7 @@ class TestRanks:
             state.ejected_until = now() + 9.0
         roster.review()
 
-        assert ("ab", ()) == (names(roster.well), roster.well_now())
+        assert ("ab", ()) == (names(roster.well), roster.healthy())
 
     async def test_endpoint_that_is_listed_twice_is_one(self):
         """The first time counts."""
@@ -161,13 +161,13 @@ class TestUnsettled:
         async with fleet.session(group) as client:
             for _ in range(2):
                 await call(client)
-                seen.append(group._roster.unsettled)
+                seen.append(group._roster.unproven)
             while not state_of(group, "b").penalty:
                 await call(client)
-            seen.append(group._roster.unsettled)
+            seen.append(group._roster.unproven)
             await asyncio.sleep(1.0)
             await call(client)
-            seen.append(group._roster.unsettled)
+            seen.append(group._roster.unproven)
 
         assert [1, 0, 1, 0] == seen
 

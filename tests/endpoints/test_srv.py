@@ -384,7 +384,7 @@ class TestArguments:
 
     def test_may_be_cut(self):
         """No thread waits for it."""
-        assert SrvLookup(SERVICE).can_be_cut is True
+        assert SrvLookup(SERVICE).is_cancellable is True
 
 
 @pytest.mark.parametrize("name", ["", 0, False, b""])

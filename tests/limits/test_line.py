@@ -61,7 +61,7 @@ async def test_a_thousand_requests_cost_as_much_each_as_a_few(asked):
 async def test_many_refunds_while_many_wait_ask_for_the_first_alone(asked):
     """Whose turn comes sooner by each of them."""
     limit = RateLimit(0.001, burst=2 * MANY)
-    passages = [
+    permits = [
         await pass_all([Price(limit, 1.0)], TurnTime(math.inf, math.inf))
         for _ in range(MANY)
     ]
@@ -71,8 +71,8 @@ async def test_many_refunds_while_many_wait_ask_for_the_first_alone(asked):
     ]
     await asyncio.sleep(0)
     asked.clear()
-    for passage in passages:
-        passage.give_back()
+    for each in permits:
+        each.give_back()
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)
