@@ -41,6 +41,8 @@ autodoc_member_order = "bysource"
 # A default is shown as the source has it, not as its repr.
 autodoc_preserve_defaults = True
 autodoc_typehints = "signature"
+# A longer signature has a line for each parameter.
+maximum_signature_line_length = 88
 napoleon_numpy_docstring = False
 
 # The build needs no network: inventories/ has the names that these pages link to.
@@ -119,6 +121,8 @@ def show_signature(app, what, name, obj, options, signature, returns):
         bare = r"(?<!\.)\bRetryStrategy\b"
         signature = re.sub(bare, f"{project}.RetryStrategy", signature)
     signature = re.sub(r", _\w+: [^=]+ = [^,)]+", "", signature)
+    # What UNSET means is said beside the signatures that have it.
+    signature = re.sub(r" \| [\w.~]*Literal\[[\w.~]*UNSET\]", "", signature)
     if dataclasses.is_dataclass(obj):
         for field in dataclasses.fields(obj):
             if field.default_factory is not dataclasses.MISSING:

@@ -33,6 +33,16 @@ TOO_WIDE = """
   .filter(table => table.scrollWidth > table.parentElement.clientWidth)
   .map(table => table.textContent.trim().slice(0, 40))
 """
+CUT = """
+[...document.querySelectorAll("article pre")]
+  .filter(code => code.scrollWidth > code.clientWidth)
+  .map(code => code.textContent.slice(0, 40))
+"""
+NAVIGATION = """
+[...document.querySelectorAll(".sidebar-tree a")]
+  .filter(link => link.checkVisibility())
+  .map(link => link.textContent)
+"""
 SCHEME = """
 getComputedStyle(document.querySelector("article img")).colorScheme
 """
@@ -100,6 +110,25 @@ async def test_page_fits_the_window(browser, pages, page, width):
     assert [] == await opened.value(TOO_WIDE)
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+async def test_code_of_the_front_page_is_not_cut(browser, pages, width):
+    """What a newcomer sees first is seen whole, also on a phone."""
+    opened = await browser.open(pages / "index.html", width=width)
+
+    assert [] == await opened.value(CUT)
+
+
+async def test_navigation_is_taken_in_at_a_glance(browser, pages):
+    """Of a hundred pages it names those of the group alone that is open."""
+    opened = await browser.open(pages / "howto/limit-retries.html", width=1440)
+
+    names = await opened.value(NAVIGATION)
+    assert "Limit retries" in names
+    assert "How to retry" in names
+    assert "Retry safely" not in names
+    assert len(names) < 25
+
+
 async def test_pictures_follow_the_toggle(browser, pages):
     """Whatever the system prefers: the page's theme is that of pictures and plots."""
     opened = await browser.open(pages / "explanation/hedging.html", width=1440)
@@ -136,3 +165,16 @@ def test_signatures_say_what_a_default_is(pages):
         defaults = re.findall(r'class="default_value">(.*?)</em>', text, re.DOTALL)
         assert [] == [each for each in defaults if "&lt;" in each], file
         assert [] == re.findall(r"\bat 0x[0-9a-f]{6,}", text), file
+
+
+def test_long_signatures_have_a_line_for_each_parameter(pages):
+    """The words for "not given" are left to the default."""
+    text = (pages / "reference" / "session.html").read_text(encoding="utf-8")
+    (signature,) = re.findall(
+        r'<dt[^>]*id="aioretry_smithy.SessionBuilder.standard">.*?</dt>',
+        text,
+        re.DOTALL,
+    )
+
+    assert 10 < signature.count("<dd>")
+    assert "Unset" not in signature
