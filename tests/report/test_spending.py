@@ -50,12 +50,13 @@ def test_waits_and_failed_attempts():
     } == spent(values)
 
 
+@pytest.mark.parametrize("source", ["rate_limit", "circuit_breaker"])
 @pytest.mark.parametrize("children", [[], [sent(1.0, 0.5)]])
-def test_wait_before_the_first_attempt(children):
-    """A rate limit outside of the retries lets the call wait."""
-    values = call(*children, took=1.5, **again(1.0, "rate_limit"))
+def test_wait_before_the_first_attempt(children, source):
+    """A rate limit or an open circuit lets the call wait."""
+    values = call(*children, took=1.5, **again(1.0, source))
 
-    assert {"wait rate_limit": 1.0, "answer": 0.5} == spent(values)
+    assert {f"wait {source}": 1.0, "answer": 0.5} == spent(values)
 
 
 def test_unknown_sources_of_waits_are_one():
