@@ -185,11 +185,10 @@ class RetryConfig:
     def standard(cls, **changes: Unpack[StandardChanges]) -> RetryConfig:
         """Return the settings of the standard chain, with changes.
 
-        Up to 3 attempts of at most 10 s each, by :meth:`RetryStrategy.failsafe` with
-        ``Backoff.exponential(0.1, 20.0, 2.0).with_full_jitter()``, and a new budget for
-        the retries to each host, :meth:`RetryBudget.per_host`. To share a budget
-        between settings, give all of them the same ``limiter``. The environment
-        variable is ignored.
+        Up to 6 attempts of at most 10 s each, by :meth:`RetryStrategy.failsafe`, and a
+        new budget for the retries to each host,
+        ``RetryBudget.per_host(unserved_cost=0.1)``. To share a budget between settings,
+        give all of them the same ``limiter``. The environment variable is ignored.
 
         Args:
             changes: Any argument of :class:`RetryConfig`.
@@ -199,18 +198,17 @@ class RetryConfig:
 
         >>> config = RetryConfig.standard(attempt_timeout=2.0, buffer_response=True)
         >>> config.max_total_attempts, config.attempt_timeout
-        (3, 2.0)
+        (6, 2.0)
         """
         settings: StandardChanges = {
-            "max_total_attempts": 3,
+            "max_total_attempts": 6,
             "attempt_timeout": 10.0,
             **changes,
         }
         if "strategy" not in settings:
-            backoff = Backoff.exponential(0.1, 20.0, 2.0).with_full_jitter()
-            settings["strategy"] = RetryStrategy.failsafe(backoff)
+            settings["strategy"] = RetryStrategy.failsafe()
         if "limiter" not in settings:
-            settings["limiter"] = RetryBudget.per_host()
+            settings["limiter"] = RetryBudget.per_host(unserved_cost=0.1)
         return cls(**settings)
 
     @classmethod

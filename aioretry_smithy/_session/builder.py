@@ -101,6 +101,7 @@ class SessionBuilder:
         logging: Decorator | Literal[Unset.UNSET] | None = UNSET,
         retrying: Retrying | Literal[Unset.UNSET] | None = UNSET,
         circuit_breaker: Decorator | Literal[Unset.UNSET] | None = UNSET,
+        wait_for_ready: float | Literal[Unset.UNSET] | None = UNSET,
         concurrency: Concurrency | None = None,
         rate: Rate | None = None,
         enforce: bool = True,
@@ -109,12 +110,13 @@ class SessionBuilder:
     ) -> Self:
         """Start with the chain that is right for most services.
 
-        From the outside in: logging of failed calls; up to 3 attempts of requests that
-        may be sent again, 0.1 s, 0.2 s, ... apart with full jitter, or as long as
-        the server asks for, with a budget per host that prevents retry storms; a
-        circuit breaker per host, except for the endpoints of a group, which leaves
-        those alone that fail. Sessions of one builder share budgets, circuit breakers
-        and limits; give two builders the same objects to share them.
+        From the outside in: logging of failed calls; up to 6 attempts of requests that
+        may be sent again, 0.2 s, 0.4 s, ... apart, or as long as the server asks for,
+        with a budget per host that prevents retry storms; a circuit breaker per host,
+        except for the endpoints of a group, which leaves those alone that fail. While a
+        server is away, requests wait at its circuit, and one at a time tries it.
+        Sessions of one builder share budgets, circuit breakers and limits; give two
+        builders the same objects to share them.
 
         Args:
             base_url: The base for relative URLs, or an :class:`EndpointGroup`.
@@ -123,13 +125,12 @@ class SessionBuilder:
                 and less mean no limit, or 30.0.
             attempt_timeout: Seconds that one attempt may take, > 0, or None; 10.0
                 unless given.
-            max_total_attempts: Attempts of one call, the first one included; 3 unless
+            max_total_attempts: Attempts of one call, the first one included; 6 unless
                 given.
-            strategy: Decides about retries; unless given
-                :meth:`RetryStrategy.failsafe` with
-                ``Backoff.exponential(0.1, 20.0, 2.0).with_full_jitter()``.
+            strategy: Decides about retries; :meth:`RetryStrategy.failsafe` unless
+                given.
             limiter: Limits the retries of all calls, or None;
-                :meth:`RetryBudget.per_host` unless given.
+                ``RetryBudget.per_host(unserved_cost=0.1)`` unless given.
             listeners: :class:`RetryListener` objects, told before each retry.
             logging: A decorator to log with, or None to leave it out.
             retrying: A :class:`RetryConfig`, a :class:`RetryConfigMapping` or a
@@ -137,8 +138,11 @@ class SessionBuilder:
                 settings above, which are then arguments of
                 :meth:`RetryConfig.standard`.
             circuit_breaker: A decorator to break circuits with, or None to leave it
-                out. Unless given: one per host, which opens for 5 s when more than half
-                of at least 10 attempts in 10 s have failed.
+                out. Unless given: one per host, which opens after five failures in a
+                row, for 0.1 s at first, then for longer and longer, up to 5 s.
+            wait_for_ready: Seconds, finite and > 0, that a request waits at that
+                circuit for the server to be back, unless the last failure was slow:
+                then the server is busy. None: it fails at once. 5.0 unless given.
             concurrency: Limits the requests in flight; None for no limit. An int >= 1
                 for each host; a :class:`ConcurrencyLimit` for all hosts; a function
                 that makes the limit of a host, an int or a :class:`ConcurrencyLimit`;
@@ -173,6 +177,7 @@ class SessionBuilder:
             logging=logging,
             retrying=retrying,
             circuit_breaker=circuit_breaker,
+            wait_for_ready=wait_for_ready,
             concurrency=concurrency,
             rate=rate,
             enforce=enforce,

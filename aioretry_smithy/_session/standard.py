@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from .._backoff.backoff import Backoff
 from .._breaker.breaker import CircuitBreaker
 from .._breaker.client import CircuitBreakerClient, breaker_per_other_host
 from .._breaker.strategy import CircuitBreakerStrategy
@@ -26,6 +27,21 @@ if TYPE_CHECKING:
 _CONFIGS = (RetryConfig, RetryConfigMapping)
 _USUAL_ATTEMPT = 10.0
 
+_FIRST_WINDOW = 0.1
+
+_LONGEST_WINDOW = 5.0
+"""Seconds from one trial to the next, and also those that a request waits for them.
+
+Who waits less than that may never see a trial.
+"""
+
+_LONGER_EACH_TIME = 1.5
+"""The growth of the windows, by which a trial soon follows the end of a short outage.
+
+After one of three seconds there is one before the five are over; by 2.0 there may be
+none.
+"""
+
 
 Retrying: TypeAlias = "Decorator | RetryConfig | RetryConfigMapping"
 """A value of the argument ``retrying`` of the standard chain."""
@@ -41,6 +57,7 @@ def standard_decorators(
     logging: Decorator | Literal[Unset.UNSET] | None,
     retrying: Retrying | Literal[Unset.UNSET] | None,
     circuit_breaker: Decorator | Literal[Unset.UNSET] | None,
+    wait_for_ready: float | Literal[Unset.UNSET] | None,
     concurrency: Concurrency | None,
     rate: Rate | None,
     enforce: bool,
@@ -54,6 +71,7 @@ def standard_decorators(
     _check_part("logging", logging, "LoggingClient.new_decorator(...)")
     breaking = "CircuitBreakerClient.new_decorator(...)"
     _check_part("circuit_breaker", circuit_breaker, breaking)
+    patience = _patience(wait_for_ready, circuit_breaker)
     if not isinstance(enforce, bool):
         raise bad_argument("enforce", enforce, "True or False")
     if not isinstance(inside, Iterable):
@@ -68,7 +86,7 @@ def standard_decorators(
     how = _how_to_retry(retrying, settings)
     yield from inside
     if circuit_breaker is UNSET:
-        yield _circuit_breaker(has_group=has_group, enforce=enforce)
+        yield _circuit_breaker(patience, has_group=has_group, enforce=enforce)
     elif circuit_breaker is not None:
         yield circuit_breaker
     if concurrency is not None or rate is not None:
@@ -111,19 +129,40 @@ def _how_to_retry(
     return retrying
 
 
-def _circuit_breaker(*, has_group: bool, enforce: bool) -> Decorator:
+def _patience(
+    given: float | Literal[Unset.UNSET] | None,
+    circuit_breaker: Decorator | Literal[Unset.UNSET] | None,
+) -> float | None:
+    """Return the seconds that a request waits for a server that is away."""
+    if given is UNSET:
+        return _LONGEST_WINDOW
+    if circuit_breaker is None:
+        expected = "not given beside circuit_breaker=None, which leaves the wait out"
+        raise bad_argument("wait_for_ready", given, expected)
+    if circuit_breaker is not UNSET:
+        where = "CircuitBreakerClient.new_per_host_decorator(wait_for_ready=...)"
+        expected = f"in what is given as circuit_breaker: {where}"
+        raise bad_argument("wait_for_ready", given, expected)
+    return given
+
+
+def _circuit_breaker(
+    patience: float | None, *, has_group: bool, enforce: bool
+) -> Decorator:
+    windows = Backoff.exponential(_FIRST_WINDOW, _LONGEST_WINDOW, _LONGER_EACH_TIME)
     factory = partial(
         CircuitBreaker,
-        failure_rate_threshold=0.5,
-        minimum_request_threshold=10,
-        circuit_open_window=5.0,
-        counter_sliding_window=10.0,
+        failure_rate_threshold=1.0,
+        consecutive_failures=5,
+        circuit_open_window=windows.with_jitter(-0.2, 0.0),
     )
     strategy = CircuitBreakerStrategy.on_server_error_status(count_throttling=False)
     if has_group:
-        return breaker_per_other_host(factory, strategy, enforce=enforce)
+        return breaker_per_other_host(
+            factory, strategy, enforce=enforce, wait_for_ready=patience
+        )
     return CircuitBreakerClient.new_per_host_decorator(
-        factory, strategy, enforce=enforce
+        factory, strategy, enforce=enforce, wait_for_ready=patience
     )
 
 

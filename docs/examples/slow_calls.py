@@ -14,7 +14,14 @@ from pathlib import Path
 import aiohttp
 from aiohttp import web
 
-from aioretry_smithy import LogFormatter, LoggingClient, RequestLog, SessionBuilder
+from aioretry_smithy import (
+    Backoff,
+    LogFormatter,
+    LoggingClient,
+    RequestLog,
+    RetryStrategy,
+    SessionBuilder,
+)
 from aioretry_smithy.testing import VirtualTimeLoop
 
 CALLS = logging.getLogger("shop.calls")
@@ -32,6 +39,10 @@ def new_session(connector: aiohttp.BaseConnector) -> aiohttp.ClientSession:
     builder = SessionBuilder.standard(
         "http://shop.example",
         attempt_timeout=3.0,
+        max_total_attempts=3,
+        strategy=RetryStrategy.failsafe(
+            Backoff.exponential(0.1, 20.0, 2.0).with_full_jitter()
+        ),
         logging=one_line_per_call,
         connector=connector,
     )

@@ -122,10 +122,12 @@ async def limit_of_all(column: str) -> str:
         )
     if config.limiter is None:
         return "none"
-    deposit, capacity, brake = re.findall(r"[\d.]+(?=[,)])", repr(config.limiter))
+    numbers = re.findall(r"[\d.]+(?=[,)])", repr(config.limiter))
+    deposit, capacity, brake, unserved = numbers
     return (
-        f"per host {float(capacity):g} tokens; a retry costs 1, a success adds "
-        f"{deposit}; none after {brake} failures in a row"
+        f"per host {float(capacity):g} tokens; a retry costs 1, or {unserved} where "
+        f"the server did no work, a success adds {deposit}; none after {brake} "
+        f"failures in a row, of which an unserved one counts {unserved}"
     )
 
 
@@ -159,15 +161,18 @@ async def circuit_breaker(column: str) -> str:
     if "CircuitBreakerClient" not in described:
         return "none"
     settings = dict(re.findall(r"(\w+)=([\d.]+)", described))
+    windows = re.search(r"open_window=Backoff\.exponential\((.*?)\)", described)
+    assert windows is not None
+    first, longest, growth = map(float, windows[1].split(", "))
     ignores_throttling = "count_throttling=False" in described
     ignored = "; a 429 or 503 with ``Retry-After`` is not counted"
     return (
-        f"per host; opens for {float(settings['circuit_open_window']):g} s when "
-        f"more than {float(settings['failure_rate_threshold']):.0%} of "
-        f"{settings['minimum_request_threshold']} attempts or more in "
-        f"{float(settings['counter_sliding_window']):g} s failed"
+        f"per host; opens after {settings['consecutive_failures']} failures in a row, "
+        f"for {first:g} s, then {growth:g} times as long each time, up to "
+        f"{longest:g} s; meanwhile requests wait up to "
+        f"{float(settings['wait_for_ready']):g} s"
         f"{ignored if ignores_throttling else ''}"
-    ).replace("%", " %")
+    )
 
 
 async def log_lines(column: str) -> str:

@@ -162,7 +162,7 @@ def test_standard_settings_ignore_the_environment(monkeypatch):
     """They are chosen together."""
     monkeypatch.setenv(VARIABLE, "7")
 
-    assert 3 == RetryConfig.standard().max_total_attempts
+    assert 6 == RetryConfig.standard().max_total_attempts
 
 
 def test_standard_settings_can_be_changed():
@@ -170,7 +170,7 @@ def test_standard_settings_can_be_changed():
     strategy = RetryStrategy.never()
     config = RetryConfig.standard(strategy=strategy, limiter=None, max_retry_after=5.0)
     expected = RetryConfig(
-        strategy, max_total_attempts=3, attempt_timeout=10.0, max_retry_after=5.0
+        strategy, max_total_attempts=6, attempt_timeout=10.0, max_retry_after=5.0
     )
 
     assert expected == config

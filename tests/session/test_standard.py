@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
+import random
+import re
+
 import pytest
 from aiohttp import ClientSession, ClientTimeout
-from chains import URL, bad_argument
+from chains import URL, bad_argument, now
 
 from aioretry_smithy import (
     Backoff,
     CircuitBreakerClient,
     DecoratingClient,
+    EndpointGroup,
     FailFastError,
     LoggingClient,
     RequestLog,
@@ -52,20 +58,21 @@ def test_description_says_it_all():
         ),
         (
             "RetryingClient(strategy=RetryStrategy.failsafe("
-            "Backoff.exponential(0.1, 20.0, 2.0).with_jitter(-1.0, 0.0)), "
-            "max_total_attempts=3, attempt_timeout=10.0, "
-            "limiter=RetryBudget.per_host(deposit=0.1, capacity=10.0, brake_after=3), "
+            "Backoff.exponential(0.2, 10.0, 2.0).with_jitter(0.2)), "
+            "max_total_attempts=6, attempt_timeout=10.0, "
+            "limiter=RetryBudget.per_host(deposit=0.1, capacity=10.0, brake_after=3, "
+            "unserved_cost=0.1), "
             "use_retry_after=True, max_retry_after=60.0, stop_after_delay=None, "
             "buffer_response=False, "
             "retry_count_header='armeria-retry-count')"
         ),
         (
             "CircuitBreakerClient(per='host', factory=functools.partial("
-            "<class 'aioretry_smithy.CircuitBreaker'>, failure_rate_threshold=0.5, "
-            "minimum_request_threshold=10, circuit_open_window=5.0, "
-            "counter_sliding_window=10.0), "
+            "<class 'aioretry_smithy.CircuitBreaker'>, failure_rate_threshold=1.0, "
+            "consecutive_failures=5, circuit_open_window="
+            "Backoff.exponential(0.1, 5.0, 1.5).with_jitter(-0.2, 0.0)), "
             "strategy=CircuitBreakerStrategy.on_server_error_status("
-            "count_throttling=False))"
+            "count_throttling=False), wait_for_ready=5.0)"
         ),
         (
             "aiohttp.ClientSession(base_url='https://api.example.com', "
@@ -75,24 +82,125 @@ def test_description_says_it_all():
 
 
 async def test_it_retries_what_may_be_sent_again():
-    """Three attempts of a GET, one of a POST."""
-    async with standard([503] * 4) as client:
+    """Six attempts of a GET, one of a POST."""
+    async with standard([500, 200, *[503] * 7], limiter=None) as client:
+        await outcome_of(client)
         _, log = await outcome_of(client)
         _, other = await outcome_of(client, "POST")
 
-    assert (3, 1) == (log.total_attempts, other.total_attempts)
+    assert (6, 1) == (log.total_attempts, other.total_attempts)
     assert RetryStopReason.MAX_TOTAL_ATTEMPTS == log.stop_reason
 
 
 async def test_it_brakes_when_nothing_succeeds():
     """Two retries, then none before the next success; then the circuit opens."""
-    async with standard([503] * 10) as client:
-        logs = [(await outcome_of(client))[1] for _ in range(8)]
+    async with standard([500] * 5, wait_for_ready=None) as client:
+        logs = [(await outcome_of(client))[1] for _ in range(3)]
         with pytest.raises(FailFastError):
             await client.get(URL)
 
-    assert [3, 1, 1, 1, 1, 1, 1, 1] == [log.total_attempts for log in logs]
+    assert [3, 1, 1] == [log.total_attempts for log in logs]
     assert RetryStopReason.LIMITER == logs[1].stop_reason
+
+
+def away_until(end):
+    """Answer as a gateway does whose server is away, then as that."""
+
+    async def answer(ctx, request):
+        return 503 if now() < end else 200
+
+    return answer
+
+
+async def test_it_waits_for_a_server_that_is_away():
+    """For three seconds, in which one call at a time asks; POSTs wait, too."""
+    transport = ScriptedTransport([away_until(3.0)] * 100)
+    builder = SessionBuilder.standard(inside=[transport], logging=None)
+
+    async def call(client, begin, method):
+        await asyncio.sleep(begin)
+        async with client.request(method, URL) as response:
+            return response.status
+
+    async with builder.build() as client:
+        gets = [call(client, each / 10, "GET") for each in range(35)]
+        posts = [call(client, 0.9 + each / 10, "POST") for each in range(20)]
+        statuses = await asyncio.gather(*gets, *posts)
+
+    assert [200] * 55 == statuses
+    assert len(transport.requests) < 80
+
+
+async def test_random_503s_lose_hardly_a_call():
+    """Each success pays for a retry of one."""
+    dice = random.Random(3)
+    answers = [dice.choices([200, 503], [7, 3])[0] for _ in range(2000)]
+    async with standard(answers, logging=None) as client:
+        statuses = [(await outcome_of(client))[0] for _ in range(1000)]
+
+    assert statuses.count(200) >= 995
+
+
+async def test_random_500s_are_paid_for_in_full():
+    """They have cost the server work: a tenth of what succeeds pays for retries."""
+    dice = random.Random(3)
+    answers = [dice.choices([200, 500], [7, 3])[0] for _ in range(2000)]
+    transport = ScriptedTransport(answers)
+    builder = SessionBuilder.standard(inside=[transport], logging=None)
+    async with builder.build() as client:
+        for _ in range(1000):
+            await outcome_of(client)
+
+    assert len(transport.requests) <= 1000 + 10 + 100
+
+
+@pytest.mark.parametrize("has_group", [True, False])
+async def test_wait_is_an_argument(has_group):
+    """Seconds, or None to fail at once; also for origins outside of a group."""
+    url = EndpointGroup.of("http://a/", "http://b/") if has_group else None
+    described = SessionBuilder.standard(url, wait_for_ready=2.0).describe()
+    assert "wait_for_ready=2.0)" in described
+
+    described = SessionBuilder.standard(url, wait_for_ready=None).describe()
+    assert "wait_for_ready" not in described
+
+
+def test_server_is_tried_before_the_patience_ends():
+    """An open circuit loses no call then that would have worked."""
+    described = SessionBuilder.standard().describe()
+    windows = r"open_window=Backoff.exponential\(0.1, ([\d.]+), ([\d.]+)\)"
+    longest, growth = re.search(windows, described).groups()
+    patience = re.search(r"wait_for_ready=([\d.]+)", described)[1]
+
+    assert float(patience) >= float(longest)
+    # The trial right before the end of an outage of three seconds is followed by one.
+    assert 3.0 * float(growth) + 0.1 < float(patience)
+
+
+@pytest.mark.parametrize("value", [0, -1.0, True, "5", math.inf, math.nan])
+def test_bad_waits_are_refused(value):
+    """Before the first call."""
+    with bad_argument("wait_for_ready", value, "finite and > 0, or None"):
+        SessionBuilder.standard(wait_for_ready=value)
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        (None, "not given beside circuit_breaker=None, which leaves the wait out"),
+        (
+            CircuitBreakerClient.new_per_host_decorator(),
+            (
+                "in what is given as circuit_breaker: "
+                "CircuitBreakerClient.new_per_host_decorator(wait_for_ready=...)"
+            ),
+        ),
+    ],
+)
+def test_wait_is_refused_beside_a_circuit_breaker(part, expected):
+    """It would be ignored."""
+    with bad_argument("wait_for_ready", 3.0, expected):
+        SessionBuilder.standard(circuit_breaker=part, wait_for_ready=3.0)
 
 
 async def test_attempt_has_ten_seconds_and_the_call_thirty():
@@ -207,11 +315,11 @@ async def test_settings_may_take_the_place_of_the_retrying_part():
 async def test_mapping_may_take_the_place_of_the_retrying_part():
     """So that each host has settings of its own, in the standard chain."""
     mapping = RetryConfigMapping.per_host(lambda host: RetryConfig.standard())
-    async with standard([503] * 4, retrying=mapping) as client:
+    async with standard([503] * 6, retrying=mapping) as client:
         _, log = await outcome_of(client)
 
         assert mapping is unwrap(client, RetryingClient).config
-    assert 3 == log.total_attempts
+    assert 6 == log.total_attempts
 
 
 async def test_standard_settings_are_those_of_the_standard_chain():

@@ -224,6 +224,7 @@ def standard(
         factory = partial(new_breaker, witness, failure_rate_threshold=1.0)
         builder = SessionBuilder.standard(
             strategy=FAILSAFE,
+            max_total_attempts=3,
             limiter=budget(witness, brake_after=None),
             circuit_breaker=CircuitBreakerClient.new_per_host_decorator(factory),
             **settings,
