@@ -361,8 +361,8 @@ class EndpointGroup(Shared):
     def _warn_of_proxy(self) -> None:
         """Warn once that a proxy resolves the addresses, so no endpoint is chosen."""
         self._warn(
-            f"endpoint group {self._name!r}: requests go through a proxy, which finds"
-            " the address of the service by itself: nothing is balanced"
+            f"endpoint group {self._name!r}: requests go through a proxy, which"
+            " resolves the host name itself: no load balancing"
         )
 
 

@@ -274,7 +274,7 @@ class SrvLookup:
         if self._scheme == "https":
             taken = self._within(name, taken)
         if offered and not taken:
-            raise LookupError(f"{self._name}: all targets are left out")
+            raise LookupError(f"{self._name}: all targets are invalid")
         return Answer(tuple(self._listed(taken)), ttl)
 
     def _with_hosts(self, records: Sequence[SrvRecord]) -> Sequence[SrvRecord]:
@@ -296,7 +296,7 @@ class SrvLookup:
     ) -> None:
         others = sorted({f"{each.target}:{each.port}" for each in {*records} - {*fit}})
         if others:
-            self._warn(f"{self._name}: left out {', '.join(others)}: {why}")
+            self._warn(f"{self._name}: skipped {', '.join(others)}: {why}")
 
     def _listed(self, records: Sequence[SrvRecord]) -> Iterator[Listed]:
         priorities = sorted({each.priority for each in records})

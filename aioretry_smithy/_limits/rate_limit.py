@@ -329,11 +329,13 @@ class RateLimit(Shared):
         ...         return answer
         """
         if self._cost is None and self._actual is None:
-            raise bad_argument("limit", self, "one with cost or actual")
+            raise bad_argument("limit", self, "a limit with cost or actual")
         check_not_negative("actual", actual)
         charge = charge_of(response, self)
         if not isinstance(charge, Charge):
-            raise bad_argument("response", response, "one that came from this limit")
+            raise bad_argument(
+                "response", response, "a response that passed this limit"
+            )
         self._settle(charge, actual)
 
     def __repr__(self) -> str:

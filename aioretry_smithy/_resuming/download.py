@@ -311,7 +311,7 @@ class Download:
         self._part, self._has_broken = None, False
         if (reason := self._reason_after(part)) is not None:
             error = aiohttp.ClientPayloadError(
-                f"cannot resume at byte {self._taken}: the parts bring nothing"
+                f"cannot resume at byte {self._taken}: the parts are empty"
             )
             raise self._failed(error, reason)
 

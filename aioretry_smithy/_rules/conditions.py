@@ -301,8 +301,8 @@ def chained(
     catch_all = next((member for member in left if member._answers_always), None)
     if right and catch_all is not None:
         warnings.warn(
-            f"{' | '.join(map(repr, right))} is never asked: {catch_all!r} in front of"
-            " it answers always",
+            f"{' | '.join(map(repr, right))} is never reached: {catch_all!r} in front"
+            " of it always decides",
             RuntimeWarning,
             stacklevel=4,
         )

@@ -147,7 +147,7 @@ class StorageProbe:
         except asyncio.CancelledError:
             if _cancellations():
                 raise
-            self.mark_down(ConnectionError("the question was cancelled"))
+            self.mark_down(ConnectionError("the query was cancelled"))
             return None
         except Exception as cause:
             self.mark_down(cause)

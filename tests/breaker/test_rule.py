@@ -190,14 +190,14 @@ def test_rule_behind_a_catch_all_is_warned_about(front, behind):
 
     (warning,) = caught
     assert __file__ == warning.filename
-    assert str(warning.message).startswith(f"{behind!r} is never asked: ")
+    assert str(warning.message).startswith(f"{behind!r} is never reached: ")
     assert repr(behind) in repr(chain)
 
 
 def test_rule_behind_another_strategy_is_warned_about():
     """A strategy that is no rule decides about everything."""
     front = FAILURE(statuses=[429]) | DEFAULT
-    with pytest.warns(RuntimeWarning, match="is never asked") as caught:
+    with pytest.warns(RuntimeWarning, match="is never reached") as caught:
         front | FAILURE(statuses=[404])
 
     assert 1 == len(caught)

@@ -181,7 +181,7 @@ class TestRecords:
             "10 1 0 a.example.com.", "10 1 80 b.example.com."
         )
         assert [
-            f"{SERVICE}: left out a.example.com:0: no host and port"
+            f"{SERVICE}: skipped a.example.com:0: no host and port"
         ] == caplog.messages
 
     @given(
@@ -290,14 +290,14 @@ class TestDomains:
             assert [("https://a.example.com/", 0, 1.0)] == servers(answer)
         outside = "outside example.com, orders.example.com (see allowed_domains)"
 
-        assert [f"{SERVICE}: left out {target}:443: {outside}"] == caplog.messages
+        assert [f"{SERVICE}: skipped {target}:443: {outside}"] == caplog.messages
 
     def test_top_domain_is_no_domain_of_a_service(self):
         """All the world is below it."""
         zone = {"_https._tcp.example.com": ["0 1 443 a.com."]}
 
         with raises_exactly(
-            "_https._tcp.example.com: all targets are left out", LookupError
+            "_https._tcp.example.com: all targets are invalid", LookupError
         ):
             answer_of(zone, "_https._tcp.example.com", scheme="https")
 
@@ -348,7 +348,7 @@ class TestDomains:
 
         assert asyncio.run(main()) is True
         assert 1 == len(lists)
-        assert [f"{SERVICE}: all targets are left out"] == [*map(str, failures)]
+        assert [f"{SERVICE}: all targets are invalid"] == [*map(str, failures)]
 
 
 class TestArguments:

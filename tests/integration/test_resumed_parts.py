@@ -322,5 +322,5 @@ async def test_a_part_that_ends_without_a_byte_brought_nothing():
         got, error, log = await failure(server.url, once)
 
     assert FILE[:5_000] == got
-    assert "cannot resume at byte 5000: the parts bring nothing" == str(error)
+    assert "cannot resume at byte 5000: the parts are empty" == str(error)
     assert "backoff_exhausted" == log.stop_reason

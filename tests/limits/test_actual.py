@@ -365,5 +365,5 @@ async def test_a_response_that_refuses_attributes_is_not_lost():
 
     assert 200 == response.status
     assert [(200, None)] == asked
-    with pytest.raises(ValueError, match="one that came from this limit"):
+    with pytest.raises(ValueError, match="a response that passed this limit"):
         limit.settle(response, 1)

@@ -210,7 +210,7 @@ class TestSettle:
 
         assert pytest.approx([7, 5], abs=0.01) == [level_of(one), level_of(two)]
 
-        with bad_argument("limit", plain, "one with cost or actual"):
+        with bad_argument("limit", plain, "a limit with cost or actual"):
             plain.settle(response, 1)
 
     async def test_a_figure_beyond_belief_is_cut(self, caplog):
@@ -241,7 +241,9 @@ class TestSettle:
         async with session([200], limiting(tokens())) as client:
             response = await client.get(URL)
         for each in (response, None, object()):
-            with pytest.raises(ValueError, match=r"^response: .* \(expected: one that"):
+            with pytest.raises(
+                ValueError, match=r"^response: .* \(expected: a response that"
+            ):
                 limit.settle(each, 1)
 
     async def test_a_response_that_is_returned_again_is_of_the_last_request(self):

@@ -28,7 +28,7 @@ from aioretry_smithy._retry.content_strategy import strategies_of
 from aioretry_smithy.testing import ask
 
 # A catch-all in front of something is among the chains.
-pytestmark = pytest.mark.filterwarnings("ignore:.* is never asked:RuntimeWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.* is never reached:RuntimeWarning")
 
 NEVER = RetryStrategy.never()
 CAUSES = [None, TimeoutError(), ConnectionResetError(), ValueError()]

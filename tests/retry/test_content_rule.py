@@ -171,8 +171,8 @@ def test_strategy_behind_a_catch_all_is_warned_about(behind):
     (warning,) = caught
     assert __file__ == warning.filename
     assert (
-        f"{behind!r} is never asked: RetryRuleWithContent.no_retry() in front of it"
-        " answers always"
+        f"{behind!r} is never reached: RetryRuleWithContent.no_retry() in front of it"
+        " always decides"
     ) == str(warning.message)
 
 

@@ -96,8 +96,8 @@ def test_strategy_behind_a_catch_all_is_warned_about(before, behind):
     (warning,) = caught
     assert __file__ == warning.filename
     assert (
-        f"{behind!r} is never asked: RetryRule.no_retry() in front of it answers always"
-        == str(warning.message)
+        f"{behind!r} is never reached: RetryRule.no_retry() in front of it"
+        " always decides" == str(warning.message)
     )
     assert repr(behind) in repr(chain)
 
@@ -111,7 +111,7 @@ def test_each_chain_is_warned_about_its_own_part():
         RetryRule(statuses=[429]) | inner
 
     with pytest.warns(
-        RuntimeWarning, match="on_unprocessed.* is never asked"
+        RuntimeWarning, match="on_unprocessed.* is never reached"
     ) as caught:
         inner | RetryStrategy.on_unprocessed()
     assert 1 == len(caught)

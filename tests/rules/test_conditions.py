@@ -134,7 +134,7 @@ async def test_filters_and_conditions(filters, names):
     assert dict.fromkeys(KINDS, expected) == await matched(rules)
 
 
-@pytest.mark.filterwarnings("ignore:.* is never asked:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:.* is never reached:RuntimeWarning")
 @pytest.mark.parametrize("filters", UP_TO_TWO_FILTERS, ids="+".join)
 async def test_rule_without_a_condition(filters):
     """All outcomes that the filters leave are meant, also successes."""

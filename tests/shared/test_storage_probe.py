@@ -208,7 +208,7 @@ async def test_a_library_that_cancels_a_question_has_no_answer(probe, caplog):
     assert None is await probe.answer(probe.ask(given_up))
     assert probe.is_down
     (message,) = caplog.messages
-    assert message.endswith("ConnectionError('the question was cancelled')")
+    assert message.endswith("ConnectionError('the query was cancelled')")
 
 
 async def deaf():
