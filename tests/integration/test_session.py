@@ -19,12 +19,15 @@ from aioretry_smithy import (
     DecoratingClient,
     RequestLog,
     RetryConfig,
+    RetryingRpcClient,
+    RetryRule,
     RetryStrategy,
     SessionBuilder,
     capture_logs,
     client_decorator,
     decorate,
     request_options,
+    rpc,
 )
 
 if TYPE_CHECKING:
@@ -273,6 +276,28 @@ async def test_block_retries_nothing_where_no_client_retries(deaf):
 
     assert 2 == len(requests)
     assert 1 == RequestLog.of(caught.value).total_attempts
+
+
+@pytest.mark.parametrize(
+    ("decorators", "on_the_wire"), [([], 6), ([retrying(RetryStrategy.never())], 3)]
+)
+async def test_function_retried_around_a_session_has_its_resend(
+    deaf, decorators, on_the_wire
+):
+    """A chain that never retries switches it off, as a page says."""
+    url, requests = deaf
+    broken = RetryRule(exceptions=[aiohttp.ServerDisconnectedError], backoff=AT_ONCE)
+
+    async with connected(url, *decorators) as session:
+
+        @rpc(RetryingRpcClient.new_decorator(broken, max_total_attempts=3))
+        async def fetch():
+            await session.get("/")
+
+        with broken_connection():
+            await fetch()
+
+    assert on_the_wire == len(requests)
 
 
 # Before the call is awaited, and after it is forgotten

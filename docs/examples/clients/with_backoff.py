@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, Protocol
 
 import aiohttp
 import backoff
@@ -34,3 +34,25 @@ def is_pending(answer: Any) -> bool:
 async def fetch_when_done(session: aiohttp.ClientSession) -> Any:
     async with session.get("/orders/7") as response:
         return await response.json()
+
+
+class NotLoggedInError(Exception):
+    pass
+
+
+class Client(Protocol):
+    async def log_in(self) -> None: ...
+
+    async def fetch(self) -> Any: ...
+
+
+async def log_in_again(details: Any) -> None:
+    (client,) = details["args"]
+    await client.log_in()
+
+
+@backoff.on_exception(
+    backoff.expo, NotLoggedInError, max_tries=2, on_backoff=log_in_again
+)
+async def fetch_as_user(client: Client) -> Any:
+    return await client.fetch()

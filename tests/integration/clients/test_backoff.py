@@ -58,3 +58,34 @@ async def test_deadline_cuts_an_attempt(theirs, ours, outcome_of):
             outcomes.append(await outcome_of(functions.fetch_in_time(session)))
 
     assert [({}, 60.0), (ResponseTimeoutError, 10.0)] == outcomes
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("failure", "expected", "calls"),
+    [
+        (None, "an order", ["fetch", "log_in", "fetch"]),
+        (PermissionError, PermissionError, ["fetch", "log_in"]),
+    ],
+)
+async def test_what_is_done_before_a_retry_may_end_the_call(
+    either, outcome_of, failure, expected, calls
+):
+    """A wrong password reaches the caller, who would not see it from a listener."""
+    seen = []
+
+    class Client:
+        async def log_in(self):
+            seen.append("log_in")
+            if failure is not None:
+                raise failure
+
+        async def fetch(self):
+            seen.append("fetch")
+            if "log_in" not in seen:
+                raise either.NotLoggedInError
+            return "an order"
+
+    outcome, _ = await outcome_of(either.fetch_as_user(Client()))
+
+    assert (expected, calls) == (outcome, seen)
