@@ -83,7 +83,7 @@ def test_dip_is_what_the_page_says(processes):
 
 @pytest.mark.parametrize(
     ("processes", "load"),
-    [(50, 0.75), pytest.param(500, 0.85, marks=pytest.mark.release)],
+    [(50, 0.5), pytest.param(500, 0.85, marks=pytest.mark.release)],
 )
 def test_standard_chain_helps_the_server(processes, load):
     """It sends less than clients without retries do, and is back seconds sooner."""
@@ -92,7 +92,7 @@ def test_standard_chain_helps_the_server(processes, load):
     )
 
     assert run.load_in_outage <= load
-    assert run.seconds_to_recover <= bare.seconds_to_recover - 3
+    assert run.seconds_to_recover <= min(10, bare.seconds_to_recover - 3)
 
 
 @pytest.mark.parametrize(
@@ -190,11 +190,10 @@ def test_standard_chain_goes_on_trying(processes, most):
 
 @pytest.mark.parametrize(
     ("error_rate", "seconds", "least"),
-    # 10 % is more than the budget pays for: its savings are used up after minutes.
     [
         (0.01, 60, 0.9995),
-        (0.05, 60, 0.999),
-        pytest.param(0.1, 300, 0.985, marks=pytest.mark.release),
+        (0.05, 60, 0.9995),
+        pytest.param(0.1, 300, 0.9995, marks=pytest.mark.release),
     ],
 )
 @pytest.mark.parametrize("client", ["standard chain", "adaptive limit"])
@@ -210,7 +209,7 @@ def test_random_errors_hardly_reach_the_caller(client, error_rate, seconds, leas
     )
 
     assert least <= run.success
-    assert run.attempts_per_call <= 1.11
+    assert run.attempts_per_call <= 1.12
 
 
 @pytest.mark.release
