@@ -56,5 +56,5 @@ def test_command_prints_and_draws_what_is_shown(
 
 
 def test_every_rehearsal_is_found():
-    """Two in the how-to, one on the page about storms."""
-    assert 3 == len(REHEARSALS)
+    """Three in the how-to, one on the page about storms."""
+    assert 4 == len(REHEARSALS)

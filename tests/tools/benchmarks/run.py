@@ -4,6 +4,7 @@
     tox run -e bench -- bounds                        # the bounds of what pages show
     tox run -e bench -- costs                         # the table of the README
     tox run -e bench -- imports                       # beside that of aiohttp
+    tox run -e bench -- restarts                      # calls lost in a restart
     tox run -e bench -- --quick                       # the bounds, about half a minute
     tox run -e bench -- --only stub-1 --rounds 31
     tox run -e bench -- --json FILE --plot FILE
@@ -25,6 +26,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import restarts
 from bounds import BOUNDS, NAMED, show_verdicts
 from calling import BY_HAND, Variant
 from picture import plot
@@ -60,6 +62,9 @@ def _takes_part(variant: Variant, scenario: Scenario) -> bool:
 def main() -> None:
     if {*sys.argv[1:2]} & {*TABLES}:
         show_table()
+        return
+    if sys.argv[1:2] == ["restarts"]:
+        restarts.main(sys.argv[2:])
         return
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
