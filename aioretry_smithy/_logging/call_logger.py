@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from .._call.recorder import cause_of
+from .._call.time_limits import time_left
 from .._errors import raised_from
 from .._log.request_log import RequestLog, log_of
 from .settings import emit, level_check, level_from
@@ -24,7 +25,7 @@ _LOGGER = logging.getLogger("aioretry_smithy")
 
 
 class _Kind(NamedTuple):
-    """The settings for the lines of successes, or for those of failures."""
+    """The settings for the lines of successes, of failures, or of cancelled calls."""
 
     level: str
     """The setting that has the level of response lines."""
@@ -50,7 +51,14 @@ class CallLogger:
         settings: The arguments of ``new_decorator()``, checked.
     """
 
-    __slots__ = ("_failures", "_has_reported", "_is_on", "_settings", "_successes")
+    __slots__ = (
+        "_cancelled",
+        "_failures",
+        "_has_reported",
+        "_is_on",
+        "_settings",
+        "_successes",
+    )
 
     def __init__(self, settings: LoggingSettings) -> None:
         self._settings = settings
@@ -61,6 +69,9 @@ class CallLogger:
         )
         self._failures = _Kind.of(
             settings, "failure_response_log_level", "failure_sampling_rate"
+        )
+        self._cancelled = _Kind.of(
+            settings, "cancelled_log_level", "failure_sampling_rate"
         )
 
     def write(self, call: Call, record: Record) -> None:
@@ -73,11 +84,19 @@ class CallLogger:
             if record is call and record.outcome.is_unwanted:
                 # That of an attempt does not depend on when its lines are written.
                 success = False
-            kind = self._successes if success else self._failures
+            kind = self._successes if success else self._unsuccessful(call, record)
             if kind.highest is None or self._is_on(kind.highest):
                 self._write(log_of(call, record), kind)
         except Exception as error:
             self._report(error, cause_of(record))
+
+    def _unsuccessful(self, call: Call, record: Record) -> _Kind:
+        """Tell the failures from calls that their caller cancelled."""
+        cause = cause_of(record)
+        if cause is None or isinstance(cause, Exception):
+            return self._failures
+        # What a deadline has cut is cancelled too, until a client further out names it.
+        return self._failures if time_left(call, record) <= 0 else self._cancelled
 
     def _write(self, log: RequestLog, kind: _Kind) -> None:
         request_level = self._level("request_log_level", log)
@@ -86,8 +105,8 @@ class CallLogger:
         if is_off or not kind.sampler.is_sampled(log):
             return
         levels, formatter = (request_level, response_level), self._settings.formatter
-        is_failure = kind is self._failures
-        lines = kind.sampler.tell(partial(_lines, formatter, log, levels, is_failure))
+        pair = kind is not self._successes
+        lines = kind.sampler.tell(partial(_lines, formatter, log, levels, pair))
         values = kind.sampler.values_of(log)
         for level, line in lines:
             emit(self._settings.logger, level, line, values)

@@ -14,6 +14,7 @@ from .after_body import write_after_body, write_waiting
 from .call_logger import CallLogger
 from .formatter import LogFormatter
 from .settings import (
+    CANCELLED_LEVEL,
     FAILURE_LEVEL,
     REQUEST_LEVEL,
     SUCCESS_LEVEL,
@@ -82,6 +83,7 @@ class CommonLoggingClient(DecoratingClient[ClientT]):
         request_log_level: LogLevel = REQUEST_LEVEL,
         successful_response_log_level: LogLevel = SUCCESS_LEVEL,
         failure_response_log_level: LogLevel = FAILURE_LEVEL,
+        cancelled_log_level: LogLevel = CANCELLED_LEVEL,
         success_sampling_rate: Sampling = 1.0,
         failure_sampling_rate: Sampling = 1.0,
         formatter: LogFormatter | None = None,
@@ -102,6 +104,7 @@ class CommonLoggingClient(DecoratingClient[ClientT]):
             request_log_level=request_log_level,
             successful_response_log_level=successful_response_log_level,
             failure_response_log_level=failure_response_log_level,
+            cancelled_log_level=cancelled_log_level,
             success_sampling_rate=success_sampling_rate,
             failure_sampling_rate=failure_sampling_rate,
             formatter=LogFormatter.text() if formatter is None else formatter,
@@ -137,13 +140,15 @@ class LoggingClient(CommonLoggingClient[HttpClient]):
     Both lines are written once the outcome is known, at the headers of the response or
     at the failure, the request line first; with ``log_after="body"`` when the body has
     ended. No other call comes between them, and sampling can look at the outcome. A
-    success is a response with a status < 400; everything else is a failure, a cancelled
-    call too, and then a body that failed. Outside of the retrying client so is an
-    answer that its strategy wanted to retry (``log.is_success`` is False).
+    success is a response with a status < 400; everything else is a failure, and then a
+    body that failed too. Outside of the retrying client so is an answer that its
+    strategy wanted to retry (``log.is_success`` is False). A call that its caller
+    cancelled, as by :func:`asyncio.timeout` or Ctrl-C, is neither: its level is
+    ``cancelled_log_level``.
 
     - Of a success, each line is written whose own level is on.
-    - Of a failure, both lines are written: one whose level is off takes the level of
-      the other. If both are off, nothing is written.
+    - Of a failure or a cancelled call, both lines are written: one whose level is off
+      takes the level of the other. If both are off, nothing is written.
     - A formatter may leave a line out; the other one then has its own level.
 
     Nothing is formatted for a level that is off. Levels and sampling may be functions
@@ -170,6 +175,7 @@ class LoggingClient(CommonLoggingClient[HttpClient]):
         request_log_level: LogLevel = REQUEST_LEVEL,
         successful_response_log_level: LogLevel = SUCCESS_LEVEL,
         failure_response_log_level: LogLevel = FAILURE_LEVEL,
+        cancelled_log_level: LogLevel = CANCELLED_LEVEL,
         success_sampling_rate: Sampling = 1.0,
         failure_sampling_rate: Sampling = 1.0,
         formatter: LogFormatter | None = None,
@@ -190,11 +196,13 @@ class LoggingClient(CommonLoggingClient[HttpClient]):
             successful_response_log_level: The same for response lines of successes.
             failure_response_log_level: The same for response lines of failures;
                 WARNING unless given.
+            cancelled_log_level: The same for response lines of calls that their caller
+                cancelled; DEBUG unless given.
             success_sampling_rate: The share of the successes that is logged, from 0 to
                 1. Or a sampler: a plain function of the log, or an object with such a
                 method ``is_sampled``, that returns True to log. Called once for both
                 lines, and only if a level is on.
-            failure_sampling_rate: The same for failures.
+            failure_sampling_rate: The same for failures and cancelled calls.
             formatter: Makes the lines; :meth:`LogFormatter.text` by default. Any object
                 with its two methods works.
             sensitive_headers: Headers to hide besides the usual ones, in upper or lower
@@ -226,6 +234,7 @@ function of the log)
             request_log_level=request_log_level,
             successful_response_log_level=successful_response_log_level,
             failure_response_log_level=failure_response_log_level,
+            cancelled_log_level=cancelled_log_level,
             success_sampling_rate=success_sampling_rate,
             failure_sampling_rate=failure_sampling_rate,
             formatter=LogFormatter.text() if formatter is None else formatter,

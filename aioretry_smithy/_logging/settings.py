@@ -80,11 +80,13 @@ LogLevel: TypeAlias = "int | Callable[[RequestLog], int | None]"
 REQUEST_LEVEL = logging.DEBUG
 SUCCESS_LEVEL = logging.DEBUG
 FAILURE_LEVEL = logging.WARNING
+CANCELLED_LEVEL = logging.DEBUG
 
 DEFAULTS = {
     "request_log_level": REQUEST_LEVEL,
     "successful_response_log_level": SUCCESS_LEVEL,
     "failure_response_log_level": FAILURE_LEVEL,
+    "cancelled_log_level": CANCELLED_LEVEL,
 }
 """The default level of each line."""
 
@@ -101,6 +103,7 @@ class LoggingSettings:
     request_log_level: LogLevel
     successful_response_log_level: LogLevel
     failure_response_log_level: LogLevel
+    cancelled_log_level: LogLevel
     success_sampling_rate: Sampling
     failure_sampling_rate: Sampling
     formatter: LogFormatter

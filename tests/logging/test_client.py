@@ -158,28 +158,8 @@ async def test_nothing_is_written_before_the_outcome(new, sink):
     assert 2 == len(sink.records)
 
 
-@pytest.mark.parametrize("outside", [False, True])
-async def test_cancelled_call_is_a_failure(new, sink, outside):
-    """A cancelled call leaves one pair with its cause, and stays cancelled."""
-
-    async def silence(ctx, request):
-        await asyncio.sleep(60)
-
-    logging_ = new()
-    chain = [RETRYING, logging_] if outside else [logging_, RETRYING]
-    task = asyncio.create_task(call([silence], *chain))
-    await asyncio.sleep(1)
-
-    task.cancel()
-    outcome = await task
-
-    assert isinstance(outcome, asyncio.CancelledError)
-    assert [("Request", DEBUG), ("Response", WARNING)] == sink.kinds
-    assert "cause=CancelledError" in sink.lines[1]
-
-
 async def test_call_cancelled_while_it_waits_to_retry(new, sink):
-    """Outside the retrying client a cancelled wait is a failure, not the last 503."""
+    """Outside the retrying client the outcome is the cancellation, not the last 503."""
     task = asyncio.create_task(call([503], RETRYING, new()))
     await asyncio.sleep(0.25)
 

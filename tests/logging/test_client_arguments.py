@@ -70,6 +70,7 @@ def test_describe_lists_the_settings():
     assert (
         "LoggingClient(logger='shop.http', request_log_level=INFO,"
         " successful_response_log_level=DEBUG, failure_response_log_level=WARNING,"
+        " cancelled_log_level=DEBUG,"
         " success_sampling_rate=0.1, failure_sampling_rate=1.0,"
         " formatter=LogFormatter.json(), sensitive_headers=('X-Customer',),"
         " sensitive_query_parameters=())"
