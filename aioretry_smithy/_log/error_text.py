@@ -110,7 +110,9 @@ _WORDS: Final[dict[type[BaseException], Callable[..., str | None]]] = {
 
 
 _LONGEST_MESSAGE = 4096
-_LONGEST_CAUSE = 72
+LONGEST_CAUSE: Final = 72
+"""The characters of a failure's words where many of them stand below one another."""
+
 _HEAD = 29
 
 
@@ -152,16 +154,16 @@ def message_of(error: BaseException, mask: Mask) -> str:
     return describe_error(error, mask).removeprefix(f"{type(error).__name__}: ")
 
 
-def excerpt(text: str, longest: int = _LONGEST_CAUSE) -> str:
+def excerpt(text: str, longest: int = LONGEST_CAUSE) -> str:
     """Return at most so many printable characters, with an ellipsis if more follow."""
     # Cut before all else; it is masked by now.
     text = printable(text[: longest + 1])
     return text if len(text) <= longest else f"{text[: longest - 1]}{ELLIPSIS}"
 
 
-def without_middle(text: str) -> str:
+def without_middle(text: str, longest: int = LONGEST_CAUSE) -> str:
     """Shorten a text whose end says the most."""
     text = printable(text)
-    if len(text) <= _LONGEST_CAUSE:
+    if len(text) <= longest:
         return text
-    return f"{text[: _HEAD - 1]}{ELLIPSIS}{text[_HEAD - _LONGEST_CAUSE :]}"
+    return f"{text[: _HEAD - 1]}{ELLIPSIS}{text[_HEAD - longest :]}"

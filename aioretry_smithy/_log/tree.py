@@ -13,6 +13,7 @@ from .._errors import ResponseTimeoutError
 from .._failures.pool_queue import was_in_pool, where_passed
 from .._text import printable
 from .error_text import (
+    LONGEST_CAUSE,
     describe_cause,
     describe_error,
     excerpt,
@@ -118,7 +119,7 @@ def _call(log: LogFacts, attempts: Sequence[LogFacts]) -> Node[str]:
     ]
     for place, dropped in enumerate(_gaps(attempts), 1):
         if dropped:
-            rows.insert(place, Node([f"and {_count(dropped, 'more attempt')}"], []))
+            rows.insert(place, Node([f"and {counted(dropped, 'more attempt')}"], []))
     lines = [str(headline(log, attempts)), *previews_of_call(log, attempts)]
     return Node(lines, [*_calls(log), *rows])
 
@@ -138,7 +139,7 @@ def _calls(log: LogFacts) -> list[Node[str]]:
 def more_calls(log: LogFacts) -> str | None:
     """Say how many calls were made inside whose logs were not kept, if any."""
     number = log.dropped_calls
-    return f"and {_count(number, 'more call')}" if number else None
+    return f"and {counted(number, 'more call')}" if number else None
 
 
 def previews_of_call(log: LogFacts, attempts: Sequence[LogFacts]) -> list[str]:
@@ -183,7 +184,7 @@ def headline(log: LogFacts, attempts: Sequence[LogFacts]) -> Headline:
         parts.append(_time(log, outcome, "  in ", "  after "))
         if attempts:
             number = len(attempts) + sum(_gaps(attempts))
-            parts.append(f", {_count(number, 'attempt')}")
+            parts.append(f", {counted(number, 'attempt')}")
     waited = "" if attempts else describe_connection(log)
     if waited:
         parts.append(f", {waited}")
@@ -210,7 +211,8 @@ def describe_change(log: LogFacts) -> str:
     return excerpt(printable(log._described_change()))
 
 
-def _count(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """Say how many there are."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
@@ -270,9 +272,9 @@ def cells(text: str) -> int:
     return sum(1 + (east_asian_width(character) in "FW") for character in text)
 
 
-def describe_outcome(log: LogFacts) -> str:
+def describe_outcome(log: LogFacts, longest: int = LONGEST_CAUSE) -> str:
     """Say in a few words how a call or an attempt ended."""
-    said = "superseded" if log.superseded else _answer_or_cause(log)
+    said = "superseded" if log.superseded else _answer_or_cause(log, longest)
     origin = _origin(log)
     return said if origin is None else f"{said}, {origin}"
 
@@ -288,12 +290,13 @@ def _was_never_sent(log: LogFacts) -> bool:
     return log.duration is not None and not log.sent
 
 
-def _answer_or_cause(log: LogFacts) -> str:
+def _answer_or_cause(log: LogFacts, longest: int = LONGEST_CAUSE) -> str:
     status, cause = log.response_status, log.response_cause
     if status is not None:
         text = f"{status} {log.response_reason or ''}".rstrip()
         answer = printable(log.mask.text(text))
-        return answer if cause is None else f"{answer}, {_beside_status(log, cause)}"
+        failure = None if cause is None else _beside_status(log, cause, longest)
+        return answer if failure is None else f"{answer}, {failure}"
     if cause is None:
         return "no response yet" if log.duration is None else "returned"
     where = where_passed(cause)
@@ -310,8 +313,8 @@ def _answer_or_cause(log: LogFacts) -> str:
         return type(cause).__name__
     if isinstance(cause, aiohttp.ClientConnectorError):
         # The reason is at the end, and the host stands at the beginning of the line.
-        return without_middle(described)
-    return excerpt(described)
+        return without_middle(described, longest)
+    return excerpt(described, longest)
 
 
 def _time(log: LogFacts, outcome: str, after_answer: str, after_time: str) -> str:
@@ -324,16 +327,24 @@ def _time(log: LogFacts, outcome: str, after_answer: str, after_time: str) -> st
 
 def describe_stop(log: LogFacts) -> str | None:
     """Say why there was no further attempt; None where nothing stopped a call."""
+    reason, words = stop_in_words(log)
+    return f"{reason} ({words})" if words else reason
+
+
+def stop_in_words(
+    log: LogFacts, longest: int = LONGEST_CAUSE
+) -> tuple[str | None, str]:
+    """Return why there was no further attempt, and the words of who refused it."""
     reason, refusal = log.stop_reason, log.retry_error
     if reason is None:
-        return None
+        return None, ""
     if refusal is None or describe_error(refusal, log.mask) == describe_cause(log):
-        return str(reason)
+        return str(reason), ""
     words = message_of(refusal, log.mask)
-    return str(reason) if _REPEATED.fullmatch(words) else f"{reason} ({excerpt(words)})"
+    return str(reason), "" if _REPEATED.fullmatch(words) else excerpt(words, longest)
 
 
-def _beside_status(log: LogFacts, cause: BaseException) -> str:
+def _beside_status(log: LogFacts, cause: BaseException, longest: int) -> str:
     """Say what an answer failed with."""
     if isinstance(cause, ResponseTimeoutError):
         return printable(message_of(cause, log.mask))
@@ -343,15 +354,20 @@ def _beside_status(log: LogFacts, cause: BaseException) -> str:
         # Its text begins with the status, and ends with the URL of the call.
         message = masked_message(cause.message, log.mask)
         said = "" if cause.message == log.response_reason else f": {message}"
-        return excerpt(f"{type(cause).__name__}{said}")
-    return excerpt(describe_error(cause, log.mask))
+        return excerpt(f"{type(cause).__name__}{said}", longest)
+    return excerpt(describe_error(cause, log.mask), longest)
 
 
 def describe_seconds(log: LogFacts) -> str:
-    """Return the seconds to the headers or the failure, that of the body too."""
-    has_failed_body = log.response_status is not None and log._has_failed()
-    duration = log.total_duration if has_failed_body else log.duration
+    """Say how long it took to the headers or the failure; nothing before that."""
+    duration = seconds_taken(log)
     return "" if duration is None else f"{duration:.3f} s"
+
+
+def seconds_taken(log: LogFacts) -> float | None:
+    """Return how long it took, to the headers or the failure, that of the body too."""
+    has_failed_body = log.response_status is not None and log._has_failed()
+    return log.total_duration if has_failed_body else log.duration
 
 
 def describe_waits(log: LogFacts) -> str:

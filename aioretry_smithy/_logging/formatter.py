@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from .._errors import bad_argument
 from .._log.error_text import describe_cause
+from .._log.one_line import one_line
 from .._log.tree import RETRIES_OFF, content_preview, describe_stop
 from .._text import printable
 from .json_line import json_line
@@ -128,6 +129,30 @@ class LogFormatter(ABC):
         return _JSON[nested, omit_empty]
 
     @staticmethod
+    def line() -> LogFormatter:
+        """Return the formatter of the standard chain: one line for people.
+
+        It has the method and the URL, the outcome with the words of a failure, the
+        attempts, the seconds, the endpoint if there was a choice, why a call stopped
+        without success, and the ``id``::
+
+            GET https://api.example.com/orders -> 503 Service Unavailable, 3 attempts
+            in 1.24 s (max_total_attempts), id=k3j7x2qa-17
+
+        It is the response's line, at the response's level; there is none for the
+        request. Inside the retrying client it is about one attempt::
+
+            GET https://api.example.com/orders -> 503 Service Unavailable, attempt 2
+            in 0.412 s, id=k3j7x2qa-17.2
+
+        Credentials are hidden and control characters escaped, as in all views.
+
+        >>> LogFormatter.line()
+        LogFormatter.line()
+        """
+        return _LINE
+
+    @staticmethod
     def tree() -> LogFormatter:
         """Return the formatter for development: :meth:`RequestLog.render`, and the id.
 
@@ -227,6 +252,19 @@ class _NestedJsonFormatter(_JsonFormatter):
         return f"LogFormatter.json(nested=True{omits})"
 
 
+class _LineFormatter(LogFormatter):
+    def format_request(self, log: RequestLog) -> None:
+        return None
+
+    def format_response(self, log: RequestLog) -> str:
+        rate = share_of_lines().get("sampling_rate")
+        line = one_line(log)
+        return line if rate is None else f"{line}, samplingRate={rate}"
+
+    def __repr__(self) -> str:
+        return "LogFormatter.line()"
+
+
 class _TreeFormatter(LogFormatter):
     def format_request(self, log: RequestLog) -> None:
         return None
@@ -249,6 +287,7 @@ _JSON = {
     for nested, kind in ((False, _JsonFormatter), (True, _NestedJsonFormatter))
     for omit_empty in (False, True)
 }
+_LINE = _LineFormatter()
 _TREE = _TreeFormatter()
 
 

@@ -13,6 +13,7 @@ from .._breaker.strategy import CircuitBreakerStrategy
 from .._context.options import UNSET, Unset
 from .._errors import bad_argument
 from .._logging.client import LoggingClient
+from .._logging.formatter import LogFormatter
 from .._meant import call_it
 from .._retry.client import RetryingClient
 from .._retry.config import RetryConfig, Strategy
@@ -98,7 +99,7 @@ def standard_decorators(
     if how is not None:
         yield _retrying(how)
     if logging is UNSET:
-        yield LoggingClient.new_decorator()
+        yield LoggingClient.new_decorator(formatter=LogFormatter.line())
     elif logging is not None:
         yield logging
 

@@ -3,18 +3,8 @@ import json
 import logging
 import sys
 
-from aioretry_smithy import LogFormatter, LoggingClient, RequestLog, SessionBuilder
+from aioretry_smithy import LogFormatter, LoggingClient, SessionBuilder
 from aioretry_smithy.testing import ScriptedTransport
-
-
-class OneLine(LogFormatter):
-    """Write one line per call: the request and its outcome."""
-
-    def format_request(self, log: RequestLog) -> None:
-        return None
-
-    def format_response(self, log: RequestLog) -> str:
-        return log.render().partition("\n")[0]
 
 
 class JsonFormatter(logging.Formatter):
@@ -38,7 +28,7 @@ logging.basicConfig(handlers=[handler], level=logging.INFO)
 
 LOGGING = LoggingClient.new_decorator(
     logging.getLogger("shop.http"),
-    formatter=OneLine(),
+    formatter=LogFormatter.line(),
     successful_response_log_level=logging.INFO,
 )
 

@@ -52,8 +52,9 @@ def test_description_says_it_all():
         (
             "LoggingClient(logger='aioretry_smithy', request_log_level=DEBUG, "
             "successful_response_log_level=DEBUG, failure_response_log_level=WARNING, "
+            "cancelled_log_level=DEBUG, "
             "success_sampling_rate=1.0, failure_sampling_rate=1.0, "
-            "formatter=LogFormatter.text(), sensitive_headers=(), "
+            "formatter=LogFormatter.line(), sensitive_headers=(), "
             "sensitive_query_parameters=())"
         ),
         (
