@@ -43,9 +43,13 @@ if _typing.TYPE_CHECKING:
         ResponseTimeoutError,
         UnprocessedRequestError,
     )
-    from ._failures.failure import is_timeout, is_unprocessed, retry_safety
-    from ._failures.groups import peel
-    from ._failures.safety import RetrySafety
+    from ._failures.failure import (
+        RetrySafety,
+        is_timeout,
+        is_unprocessed,
+        peel,
+        retry_safety,
+    )
     from ._hedging.client import HedgingClient
     from ._hedging.delay import HedgingDelay
     from ._limits.client import ConcurrencyLimitingClient

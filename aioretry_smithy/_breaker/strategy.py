@@ -12,8 +12,7 @@ import aiohttp
 from .._call.deadline_cut import CUT, until_deadline
 from .._call.rounds import THROTTLING, is_throttled, status_judged
 from .._errors import UnprocessedRequestError, bad_argument
-from .._failures.failure import failure_of
-from .._failures.groups import peel
+from .._failures.failure import failure_of, peel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,10 +9,13 @@ from __future__ import annotations
 from itertools import dropwhile
 from typing import TYPE_CHECKING
 
-from .._failures.blame import broken_connection_is_made, is_of_user_code
+from .._failures.blame import (
+    broken_connection_is_made,
+    is_of_user_code,
+    note_wait_in_pool,
+)
 from .._failures.failure import failure_of, judge
 from .._failures.frames import REQUEST, Trace, was_answered
-from .._failures.pool_queue import note_wait_in_pool
 from .recorder import cause_of
 
 if TYPE_CHECKING:

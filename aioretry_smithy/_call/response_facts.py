@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from yarl import URL
 
-from .._failures.any_headers import as_headers
+from .._failures.frames import as_headers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .._failures.any_headers import as_headers
 from .._failures.failure import failure_of
+from .._failures.frames import as_headers
 from .._failures.hints import retry_after
 
 if TYPE_CHECKING:

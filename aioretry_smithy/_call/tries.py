@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .._errors import UnprocessedRequestError
-from .._failures.failure import failure_of
-from .._failures.groups import peel
+from .._failures.failure import failure_of, peel
 from .rounds import asked_for, status_judged
 
 if TYPE_CHECKING:

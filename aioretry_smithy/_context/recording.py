@@ -20,7 +20,7 @@ from .._call.recorder import (
     with_outcome,
 )
 from .._call.response_facts import arrived_of, connection_of, content_of
-from .._failures.any_headers import NO_HEADERS
+from .._failures.frames import NO_HEADERS
 from .._meant import is_ours
 from .body_watch import fail_body, unwatch_body
 from .context import AttemptContext

@@ -13,8 +13,7 @@ from .._call.connection_end import end_with
 from .._call.response_facts import connection_of
 from .._call.rounds import asked_for, status_judged
 from .._context.recording import record_error
-from .._failures.failure import failure_of, is_unprocessed, judge
-from .._failures.groups import peel
+from .._failures.failure import failure_of, is_unprocessed, judge, peel
 from .._request.endpoint import joined, origin_key, path_after
 from .._request.request import RoutedRequest
 from .choice import Choice, release_trial

@@ -1,19 +1,44 @@
-"""Find in the frames of a failure whether it was sent, and its response.
+"""Find in a failure whether its request was sent, and the answer of a server.
 
 Only failures are looked at: tracing every request would cost all of them.
+
+A middleware, a decorator or a function that is retried may raise in place of returning
+a response. Such an exception is judged as the response would have been.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from traceback import walk_tb
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import aiohttp
 from aiohttp.http import HttpProcessingError
+from multidict import CIMultiDict, CIMultiDictProxy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from types import FrameType
+
+    from multidict import MultiMapping
+
+
+NO_HEADERS: Final[CIMultiDictProxy[str]] = CIMultiDictProxy(CIMultiDict())
+"""The headers of a response that has none."""
+
+
+def as_headers(headers: object) -> MultiMapping[str]:
+    """Return headers of any class as those of aiohttp; none of what has no names.
+
+    >>> as_headers({"retry-after": 1})["Retry-After"]
+    '1'
+    """
+    if isinstance(headers, CIMultiDictProxy | CIMultiDict):
+        return headers
+    if not isinstance(headers, Mapping):
+        return NO_HEADERS
+    return CIMultiDict([(str(name), str(value)) for name, value in headers.items()])
+
 
 Place: TypeAlias = tuple[str, str]
 """The module and the function of a frame."""
@@ -146,3 +171,39 @@ def _nearest_first(callers: list[FrameType]) -> Iterator[FrameType]:
     while frame is not None:
         yield frame
         frame = frame.f_back
+
+
+_ERROR: Final = 400
+
+ABOVE_ANSWERS: Final = frozenset(aiohttp.ClientResponseError.__mro__[1:])
+"""The classes above that of what is raised for an answer: they tell no status."""
+
+
+class RaisedAnswer(NamedTuple):
+    """The status and the headers of an answer that was raised."""
+
+    status: int
+    headers: MultiMapping[str]
+
+    is_of_tunnel: bool
+    """Whether it is a proxy's, which opens no tunnel to the server."""
+
+    @classmethod
+    def of(cls, error: BaseException) -> RaisedAnswer | None:
+        """Return the answer of a server or of a proxy in an exception; None without.
+
+        That is a status of 400 or more: an endless redirect, a body of the wrong type
+        and an answer that is not HTTP are failures. Of a proxy that opens no tunnel it
+        is any.
+        """
+        if not isinstance(error, aiohttp.ClientResponseError):
+            return None
+        status = getattr(error, "status", None)
+        is_of_tunnel = isinstance(error, aiohttp.ClientHttpProxyError)
+        lowest = 1 if is_of_tunnel else _ERROR
+        if not isinstance(status, int) or status < lowest:
+            return None
+        if is_unreadable_answer(error):
+            return None
+        headers = as_headers(getattr(error, "headers", None))
+        return cls(int(status), headers, is_of_tunnel)

@@ -15,8 +15,8 @@ from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._context.context import AttemptContext
 from .._context.holdings import hand_over
 from .._errors import ResponseTimeoutError, bad_argument, check_int, is_finite
+from .._failures.blame import IN_POOL, was_in_pool
 from .._failures.failure import failure_of, stands_for
-from .._failures.pool_queue import IN_POOL, was_in_pool
 from .._meant import call_it
 from .._retry.limiter import RetryLimiter
 from .._retry.no_retries import hedges_are_off

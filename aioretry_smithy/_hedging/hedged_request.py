@@ -18,10 +18,9 @@ from .._call.time_limits import time_left
 from .._clock import loop_time
 from .._context.context import AttemptContext
 from .._context.holdings import hand_over
-from .._failures.any_headers import NO_HEADERS
-from .._failures.failure import failure_of, judge
+from .._failures.failure import RetrySafety, failure_of, judge
+from .._failures.frames import NO_HEADERS
 from .._failures.kept_cause import drop_frames
-from .._failures.safety import RetrySafety
 from .._retry.call_adapter import HTTP
 from .._retry.config import RETRY_COUNT_HEADER
 from .._retry.given_up import is_refusal

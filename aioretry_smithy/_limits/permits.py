@@ -9,8 +9,7 @@ import aiohttp
 from .._call.connection_end import end_with
 from .._call.response_facts import connection_of
 from .._failures.blame import is_cut_body
-from .._failures.failure import failure_of
-from .._failures.groups import peel
+from .._failures.failure import failure_of, peel
 
 if TYPE_CHECKING:
     from .._call.kinds import Result

@@ -18,7 +18,7 @@ from .._errors import (
     ResponseTimeoutError,
     UnprocessedRequestError,
 )
-from .._failures.pool_queue import IN_POOL, TOO_LATE, note_wait_in_pool
+from .._failures.blame import IN_POOL, TOO_LATE, note_wait_in_pool
 from .._masking.mask import DEFAULT_MASK, HIDDEN
 from .._text import encodable, printable
 from .facts import LogFacts

@@ -10,7 +10,7 @@ from unicodedata import east_asian_width
 import aiohttp
 
 from .._errors import ResponseTimeoutError
-from .._failures.pool_queue import was_in_pool, where_passed
+from .._failures.blame import was_in_pool, where_passed
 from .._text import printable
 from .error_text import (
     LONGEST_CAUSE,

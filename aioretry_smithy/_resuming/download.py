@@ -21,10 +21,9 @@ from .._call.stop_reason import RetryStopReason
 from .._call.time_limits import tick_of, time_left
 from .._context.body_watch import fail_body
 from .._errors import AttemptTimeoutError, ResponseTimeoutError
-from .._failures.failure import failure_of
+from .._failures.failure import RetrySafety, failure_of
 from .._failures.hints import retry_after
 from .._failures.kept_cause import drop_frames
-from .._failures.safety import RetrySafety
 from .._retry.config import RetryConfig
 from .._retry.given_up import is_refusal
 from .._retry.wait import Stop, Wait, plan_wait

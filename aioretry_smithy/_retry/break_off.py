@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from .._call.recorder import record_failure, record_unwanted
 from .._call.stop_reason import RetryStopReason
 from .._errors import ResponseTimeoutError, raised_from
+from .._failures.blame import where_passed
 from .._failures.failure import stands_for
-from .._failures.pool_queue import where_passed
 from .given_up import reason_after
 
 if TYPE_CHECKING:

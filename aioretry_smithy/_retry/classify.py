@@ -11,10 +11,8 @@ import aiohttp
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from .._errors import bad_argument, is_finite
-from .._failures.failure import failure_of
-from .._failures.groups import peel
+from .._failures.failure import RetrySafety, failure_of, peel
 from .._failures.hints import retry_after
-from .._failures.safety import RetrySafety
 from .._frozen import extensible
 from .._log.error_text import describe_error
 from ..smithy.errors import CallError
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
     from .._context.context import ClientRequestContext
     from .._failures.failure import Failure as JudgedFailure
-    from .._failures.retry_info import Fault
+    from .._failures.hints import Fault
 
 
 # Stands for a number of too many digits, which is read as infinity.

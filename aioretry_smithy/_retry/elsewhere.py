@@ -9,7 +9,7 @@ import aiohttp
 from .._call.rounds import status_judged
 from .._call.tries import UNAVAILABLE, has_untried, is_unsent, rests_of
 from .._errors import RefusedRequestError
-from .._failures.groups import peel
+from .._failures.failure import peel
 from .wait import Wait
 
 if TYPE_CHECKING:

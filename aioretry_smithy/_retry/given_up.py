@@ -12,9 +12,7 @@ from .._errors import (
     RefusedRequestError,
     UnprocessedRequestError,
 )
-from .._failures.failure import failure_of
-from .._failures.groups import layers, peel
-from .._failures.safety import RetrySafety
+from .._failures.failure import RetrySafety, failure_of, layers, peel
 from .._log.request_log import call_of
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from .._call.deadline_cut import CUT, until_deadline
 from .._errors import bad_argument, check_int, check_positive, is_finite
-from .._failures.failure import failure_of
-from .._failures.safety import SERVER_ERRORS
+from .._failures.failure import SERVER_ERRORS, failure_of
 from .._shown import shown
 from ..smithy.shared import Shared
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import may_be_refused
 from .._call.kinds import NOTHING
-from .._failures.groups import peel
+from .._failures.failure import peel
 
 if TYPE_CHECKING:
     from .._call.call import Call

@@ -18,7 +18,7 @@ from .strategy import RetryStrategy, backoff_or_default
 if TYPE_CHECKING:
     from .._backoff.backoff import Backoff
     from .._context.context import ClientRequestContext
-    from .._failures.safety import RetrySafety
+    from .._failures.failure import RetrySafety
     from .._rules.content_conditions import Content, ContentRuleConditions
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from .._backoff.backoff import Backoff
 from .._errors import bad_argument
-from .._failures.failure import failure_of
-from .._failures.safety import SERVER_ERRORS, RetrySafety, may_pass_by
+from .._failures.failure import SERVER_ERRORS, RetrySafety, failure_of, may_pass_by
 from .._meant import call_it
 from .._rules.conditions import Member, chained
 from .decision import RetryAnswer, first_answer

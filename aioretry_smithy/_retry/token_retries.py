@@ -14,8 +14,7 @@ from .._call.pause import pause
 from .._call.stop_reason import RetryStopReason
 from .._errors import is_finite, raised_from
 from .._failures.failure import failure_of
-from .._failures.hints import most_jitter
-from .._failures.retry_info import RetryInfo
+from .._failures.hints import RetryInfo, most_jitter
 from ..smithy.errors import (
     BackoffExhaustedError,
     CallError,

@@ -17,10 +17,8 @@ from typing import (
 )
 
 from .._errors import bad_argument, is_finite, is_plain_function
-from .._failures.failure import failure_of
-from .._failures.groups import peel
-from .._failures.raised_answers import ABOVE_ANSWERS
-from .._failures.safety import RetrySafety
+from .._failures.failure import RetrySafety, failure_of, peel
+from .._failures.frames import ABOVE_ANSWERS
 
 if TYPE_CHECKING:
     from .._context.context import ClientRequestContext

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from .._errors import bad_argument
-from .._failures.safety import RetrySafety
+from .._failures.failure import RetrySafety
 from .conditions import Conditions, RuleConditions, check_function, checked_answer
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from .._call.time_limits import passed_limit
 from .._context.body_watch import watch_body
 from .._context.client import ForOneKind
 from .._context.recording import record_http
+from .._failures.blame import IN_POOL, was_in_pool
 from .._failures.failure import judge, stands_for
-from .._failures.pool_queue import IN_POOL, was_in_pool
 from .._request.endpoint import from_root, joined
 from .._request.request import RoutedRequest
 

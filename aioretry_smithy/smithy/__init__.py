@@ -7,7 +7,7 @@ session.
 import typing as _typing
 
 if _typing.TYPE_CHECKING:
-    from .._failures.retry_info import Fault, RetryInfo
+    from .._failures.hints import Fault, RetryInfo
     from .._retry.classify import (
         DEFAULT_CLASSIFIERS,
         Classifier,

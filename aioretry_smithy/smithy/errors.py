@@ -10,7 +10,7 @@ from typing import Any
 from .._errors import UnprocessedRequestError
 
 # Who derives a dataclass from these may ask for the types of its fields.
-from .._failures.retry_info import Fault  # noqa: TC001
+from .._failures.hints import Fault  # noqa: TC001
 
 
 class RetryError(Exception):

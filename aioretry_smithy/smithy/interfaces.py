@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast, runtime_checka
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from .._failures.retry_info import Fault
+    from .._failures.hints import Fault
 
 METHODS = (
     "acquire_initial_retry_token",

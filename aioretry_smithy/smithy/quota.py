@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 from .._errors import bad_argument, is_finite
-from .._failures.retry_info import RetryInfo
+from .._failures.hints import RetryInfo
 from .._frozen import extensible
 from .errors import RetryError
 from .shared import Shared

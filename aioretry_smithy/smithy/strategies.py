@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypedDict, TypeVar, Unpack
 
 from .._errors import bad_argument
-from .._failures.retry_info import RetryInfo
+from .._failures.hints import RetryInfo
 from .._lru import BoundedMap
 from .._shown import shown
 from .backoff import (

@@ -21,9 +21,8 @@ from aioretry_smithy import (
     is_unprocessed,
     retry_safety,
 )
-from aioretry_smithy._failures.failure import failure_of, judge
+from aioretry_smithy._failures.failure import Kind, failure_of, judge
 from aioretry_smithy._failures.kept_cause import without_frames
-from aioretry_smithy._failures.safety import Kind
 from aioretry_smithy.testing import ScriptedTransport
 
 
