@@ -18,8 +18,8 @@ if _typing.TYPE_CHECKING:
     from ._breaker.state import CircuitPermit, CircuitState
     from ._breaker.strategy import CircuitBreakerStrategy
     from ._breaker.window import EventCount
-    from ._call.connection_timings import ConnectionTimings
-    from ._call.stop_reason import RetryStopReason
+    from ._call.outcome import RetryStopReason
+    from ._call.record import ConnectionTimings
     from ._context.client import (
         DecoratingClient,
         Decorator,

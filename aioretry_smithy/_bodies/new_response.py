@@ -15,7 +15,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.helpers import TimerNoop
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from .._call.response_facts import connection_of
+from .._call.outcome import connection_of
 from .._errors import bad_argument
 
 if TYPE_CHECKING:

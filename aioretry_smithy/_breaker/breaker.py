@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from .._backoff.backoff import Backoff
-    from .._call.rounds import FailedAttempt
+    from .._call.tries import FailedAttempt
     from .waiting_line import WaitingLine
 
 

@@ -8,9 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._bodies.response_content import read_head_of
-from .._call.deadline_cut import until_deadline
-from .._call.kinds import NOTHING
-from .._call.time_limits import time_left
+from .._call.outcome import NOTHING
+from .._call.time_limits import time_left, until_deadline
 from .._call.tries import has_untried
 from .._context.client import ClientT, DecoratingClient, HttpClient
 from .._context.holdings import holdings_of, is_held
@@ -32,7 +31,7 @@ from .waiting_line import must_wait
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .._call.kinds import Request, Result
+    from .._call.outcome import Request, Result
     from .._context.client import Decorator
     from .._context.context import ClientRequestContext
     from .._rules.content_conditions import Content

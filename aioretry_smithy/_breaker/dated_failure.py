@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from .._call.rounds import FailedAttempt
-from .._call.server_work import is_slow
+from .._call.tries import FailedAttempt, is_slow
 
 if TYPE_CHECKING:
     from .._call.call import Context

@@ -14,7 +14,7 @@ from .waiting_line import give_back, wait_at
 if TYPE_CHECKING:
     from typing import Literal
 
-    from .._call.kinds import Nothing
+    from .._call.outcome import Nothing
     from .._context.context import ClientRequestContext
     from .breaker import CircuitBreaker
     from .waiting_line import Answer

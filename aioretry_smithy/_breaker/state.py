@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from .._call.rounds import Rounds
+from .._call.tries import Rounds
 from .._errors import bad_argument
 from ..smithy.shared import NeverCopied
 

@@ -3,30 +3,277 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 import weakref
-from typing import TYPE_CHECKING, Any, Self
+from base64 import b32encode
+from functools import lru_cache
+from itertools import count
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self, TypeAlias
 
 from .._clock import wall_clock_at
 from .._failures.kept_cause import CallBound
-from .defaults import RareCallFacts
-from .kept_requests import MOST_KEPT
-from .outcome import PENDING, Outcome
-from .record import CallsInside, Record
-from .resources import CallResources
+from .._masking.mask import DEFAULT_MASK
+from .outcome import NOTHING, PENDING, Outcome, connection_of
+from .record import MOST_KEPT, NONE_DROPPED, CallsInside, Record
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import aiohttp
+    from yarl import URL
 
+    from .._failures.kept_cause import KeptCause
     from .._masking.mask import Mask
-    from .defaults import CallDefaults
-    from .kept_requests import DroppedRequests
-    from .kinds import Cut, Request
-    from .record import DelaySource
-    from .stamps import IdempotencyKey
+    from .._request.endpoint import Endpoint, Service
+    from .._request.own_hosts import OwnHosts
+    from .._request.request import HttpRequest
+    from .outcome import Cut, Holdings, Request, Result, RetryStopReason
+    from .record import DelaySource, DroppedRequests, SerializedJson
+
+    Told: TypeAlias = Callable[["Call", Result, bytes | None], None]
+    """Takes the call, the answer that was looked at, and its body if it is here."""
+
+
+class IdempotencyKey(NamedTuple):
+    """The key by which a server recognises a request that it has seen."""
+
+    header: str
+    """The name of the header that has it."""
+
+    value: str | None
+    """The key that was made; None where the caller brings one."""
+
+    request: HttpRequest
+    """The request that the key was made for, as the caller sent it."""
+
+    def is_for(self, request: HttpRequest) -> bool:
+        """Say whether a request is the same one, perhaps with other headers."""
+        own, others = self.request.arguments, request.arguments
+        return (
+            self.request.method == request.method
+            and own.get("data") is others.get("data")
+            and own.get("json") is others.get("json")
+            and self.request.full_url() == request.full_url()
+        )
+
+    def was_made_for(self, request: HttpRequest) -> bool:
+        """Say whether a request carries the key that was made."""
+        return self.value is not None and self.value == request.headers.get(self.header)
+
+
+class BoundHeader(NamedTuple):
+    """A header that goes neither to other servers nor along with a redirect to one."""
+
+    name: str
+    hosts: OwnHosts
+
+
+NONE_BOUND: Final[Mapping[str, BoundHeader]] = MappingProxyType({})
+
+
+class ReplayableBody(Protocol):
+    """A body that several attempts of a call can send, or what tracks one."""
+
+    source: object
+    """The caller's own object."""
+
+    async def end(self) -> None:
+        """Close the body if aiohttp wanted to close it; end its tracker."""
+        ...
+
+
+class CallResources:
+    """The bodies and the responses that a call closes, and what it may use once.
+
+    Made only for calls that have one of these; see :meth:`.Call.own_resources`.
+    """
+
+    bodies: Sequence[ReplayableBody] = ()
+    """The wrapped bodies of the call, and what tracks their uploads."""
+
+    json: list[SerializedJson]
+    """The values of ``json=``, each with the text that its first body had."""
+
+    bound_headers: Mapping[str, BoundHeader] = NONE_BOUND
+    """The headers that go to certain servers alone, by their names in lower case."""
+
+    key: IdempotencyKey | None = None
+    """The key by which a server recognises the request of the call."""
+
+    key_stayed: bool = False
+    """Whether a redirect led the last request to a server that did not get the key."""
+
+    _responses: Sequence[tuple[aiohttp.ClientResponse, object]] = ()
+    _used: Sequence[object] = ()
+
+    def __init__(self) -> None:
+        self.json = []
+
+    async def close_bodies(self) -> None:
+        """Close the bodies that aiohttp wanted to close, and end their trackers."""
+        bodies, self.bodies = self.bodies, ()
+        for body in bodies:
+            await body.end()
+
+    def track(self, response: aiohttp.ClientResponse, owner: object = None) -> None:
+        """Remember a response whose connection is in use, in case the call fails.
+
+        It may have an *owner*, which is sent for, and be closed with that one alone.
+        """
+        open_ones = [each for each in self._responses if connection_of(each[0])]
+        self._responses = [*open_ones, (response, owner)]
+
+    def close_responses(self, owner: object = None) -> None:
+        """Close responses that a decorator may have left open when the call failed.
+
+        Or, when what an *owner* was sent for is given up, only those that it has.
+        """
+        for response, its_owner in self._responses:
+            if owner is None or owner is its_owner:
+                response.close()
+
+    def bind(self, header: BoundHeader) -> None:
+        """Let a header go to certain servers alone from now on."""
+        self.bound_headers = {**self.bound_headers, header.name.lower(): header}
+
+    def use_once(self, used: object) -> bool:
+        """Mark an object as used; return False if it was used in this call before."""
+        if any(earlier is used for earlier in self._used):
+            return False
+        self._used = (*self._used, used)
+        return True
+
+
+class CallDefaults:
+    """An immutable snapshot of the settings that calls share.
+
+    Args:
+        mask: What their views hide.
+        headers: A copy of the session's headers; None of a function.
+        no_retries: Whether each makes one attempt, whatever its settings say.
+    """
+
+    __slots__ = ("headers", "mask", "no_retries", "version")
+
+    base_url: URL | Service | None = None
+    """What relative URLs are joined to; None of a function."""
+
+    mask: Mask
+    """What the views of a call hide."""
+
+    headers: Mapping[str, str] | None
+    """A copy of the session's headers; None of a function."""
+
+    no_retries: bool
+    """Whether each makes one attempt, whatever its settings say."""
+
+    version: object
+    """The version of the session's headers; -1 where nobody knows."""
+
+    def __init__(
+        self,
+        mask: Mask = DEFAULT_MASK,
+        headers: Mapping[str, str] | None = None,
+        *,
+        no_retries: bool = False,
+    ) -> None:
+        self.mask = mask
+        self.headers = headers
+        self.no_retries = no_retries
+        self.version = -1
+
+
+class RareCallFacts:
+    """The defaults of facts that few calls have; an instance gets its own then."""
+
+    __slots__ = ()
+
+    aiohttp_keeps_time: bool = True
+    """Whether the session's own timeout, which aiohttp keeps, is the deadline."""
+
+    own_attributes: dict[Any, Any] | None = None
+    """Values of the decorators' own, once there are any."""
+
+    awaiting_body: list[Callable[..., None]] | None = None
+    """Callbacks for the body of an answer, while a retrying client may read it."""
+
+    around: Callable[[], Any] | None = None
+    """A weak reference to the call in whose attempt this call was made."""
+
+    brings_response: bool = True
+    """Whether the result is a response; False of the call of a function."""
+
+    cap: float | None = None
+    """The deadline of the attempt around this call."""
+
+    cut: Cut = None
+    """The timer that cancels a function at its deadline, while it runs."""
+
+    timeout: float | None = None
+    """The attempt timeout in seconds; None of a call."""
+
+    dropped: DroppedRequests = NONE_DROPPED
+    """The requests in the middle, of which nothing is kept but counts."""
+
+    gave_up_inside: bool = False
+    """Whether it failed with the error of a nested call that has made its retries."""
+
+    has_begun_to_send: bool = False
+    """Whether a request got as far as the transport, if the caller may change that."""
+
+    has_queued: bool = False
+    """Whether a request has waited in the queue of a limit."""
+
+    holdings: Holdings = None
+    """The limits and trials that the call holds outside of its attempts."""
+
+    options: Any = None
+    """The options of the blocks of code around the call."""
+
+    outer_epoch: tuple[float, float] | None = None
+    """The epoch of the outermost call around this one."""
+
+    refused_hedges: int = 0
+    """How many hedges a limiter has refused."""
+
+    own_id: str | None = None
+    """The ID of the call, made on first use."""
+
+    own_headers: Mapping[str, str] | None = None
+    """The session's headers, where they changed before the first request."""
+
+    own_mask: Mask | None = None
+    """The mask of this call, where calls around or inside hide more."""
+
+    deadline_cuts: Any = None
+    """The timers that cut users' code at the deadline, by the task that runs it."""
+
+    reads_whole_bodies: bool = False
+    """Whether each body is read whole within its attempt, as the settings say."""
+
+    resends: int = 0
+    """How many requests were sent again because a connection of the pool was broken."""
+
+    retry_error: BaseException | KeptCause | None = None
+    """The error with which a Smithy strategy refused an attempt."""
+
+    switches: int = 0
+    """How often the call went to the next endpoint without a wait."""
+
+    stays_at: Endpoint | None = None
+    """The endpoint of the last part of a download, which is asked first."""
+
+    stop_reason: RetryStopReason | None = None
+    """Why there was no further attempt; None after a success."""
+
+    tries_before: int = 0
+    """The number of the last request of the part before."""
+
+    waiters: Sequence[Callable[[], object]] = ()
+    """Functions to call, once, when something of the call has ended."""
 
 
 class Context(CallBound):
@@ -277,3 +524,78 @@ class Exchange(Record):
     def shown_request(self) -> Request:
         """The request as it was sent, but for its body."""
         return self.sent_request or self.begun_request
+
+
+def will_read(call: Call) -> None:
+    """Note that the body of the next answer may be read before the attempt is over."""
+    call.awaiting_body = []
+
+
+def await_body(call: Call, told: Told) -> bool:
+    """Let a function be told of the body; return False where nobody will read it."""
+    if call.awaiting_body is None:
+        return False
+    call.awaiting_body.append(told)
+    return True
+
+
+def tell_of_body(call: Call, result: Result, body: bytes | None = None) -> None:
+    """Tell those who wait, once, that an answer was looked at."""
+    waiting, call.awaiting_body = call.awaiting_body or (), None
+    for told in waiting if result is not NOTHING else ():
+        told(call, result, body)
+
+
+def forget_body(call: Call) -> None:
+    """Let nobody be told: there is no answer after all."""
+    if call.awaiting_body is not None:
+        call.awaiting_body = None
+
+
+def id_of(call: Call) -> str:
+    """Return the id of a call, which it gets when it is first asked for."""
+    own = call.own_id
+    if own is None:
+        process, numbers = _ids_of(os.getpid())
+        # It has one, though two threads ask at once.
+        own = vars(call).setdefault("own_id", f"{process}-{next(numbers)}")
+    return own
+
+
+@lru_cache(maxsize=1)
+def _ids_of(process: int) -> tuple[str, Iterator[int]]:
+    """Return 40 random bits, and numbers; others after a fork."""
+    return b32encode(os.urandom(5)).decode().lower(), count(1)
+
+
+class PartsToCome:
+    """Keeps what the requests for further parts need, which a call gives up at its end.
+
+    Args:
+        call: The call, before its end.
+    """
+
+    __slots__ = ("_call", "_session")
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._session = call.session
+
+    def begin(self) -> None:
+        """Begin a part: tries count from here."""
+        call = self._call
+        for last in call.sent[-1:]:
+            call.tries_before = last.number
+            call.switches = 0
+            call.stays_at = None if last.route is None else last.route.endpoint
+        call.session = self._session
+
+    def end(self) -> None:
+        """Release the session again, if the call is over."""
+        call = self._call
+        if call.is_over:
+            call.session = call.resources = None
+
+    def let_go(self) -> None:
+        """Keep it no longer: no further part is asked for."""
+        self._session = None

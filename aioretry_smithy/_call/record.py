@@ -1,22 +1,159 @@
-"""Hold what is known of a call, or of one request of it."""
+"""Hold what is known of a call, or of one request of it, and how many are kept."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypeVar
 
 from .._failures.kept_cause import NeverCopied
-from .upload import NO_BODY
+from .._request.request import Goal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Container, Mapping
+
+    from aiohttp.payload import Payload
 
     from .._failures.kept_cause import KeptCause
-    from .connection_timings import ConnectionTimes
-    from .kinds import Request
-    from .outcome import Outcome
-    from .route import Route
-    from .upload import Upload
+    from .._request.endpoint import Endpoint
+    from .outcome import Outcome, Request
+
+    _Sent = TypeVar("_Sent", bound="Record")
+
+
+SerializedJson: TypeAlias = "tuple[object, Callable[..., Payload], str | bytes]"
+"""An object given as JSON, the class that aiohttp makes its body of, and its text."""
+
+
+class Upload:
+    """Counts the bytes of a request body that are sent, and keeps its JSON."""
+
+    __slots__ = ("ended", "is_open", "json", "length", "outer", "shown", "writer")
+
+    length: int | None
+    """The bytes so far; None where no body was sent to count, as with a mock."""
+
+    ended: float | None
+    """When the last byte was sent, by the event loop's clock."""
+
+    is_open: bool
+    """Whether its request is being sent; an open upload counts the next body."""
+
+    json: list[SerializedJson] | None
+    """The JSON that was serialized for it, while it is open."""
+
+    outer: object
+    """What the context variable held before: an upload or none; None once closed."""
+
+    shown: Any
+    """The body as others see it, while the upload is open; None if the same."""
+
+    writer: Any
+    """aiohttp's writer of a body that leaves in one piece, while the upload is open."""
+
+    def __init__(self, length: int | None = None, *, is_open: bool = True) -> None:
+        self.length = length
+        self.is_open = is_open
+        self.ended = self.json = self.outer = self.shown = self.writer = None
+
+
+NO_BODY: Final = Upload(0, is_open=False)
+"""The upload of requests without a body. Nothing is written into it."""
+
+
+class Route(Goal, Protocol):
+    """Where a request goes: to one endpoint of a group.
+
+    The record of the request has it, for views, for the transport and for retries.
+    """
+
+    @property
+    def is_out(self) -> bool:
+        """Whether the endpoint is left alone now."""
+        ...
+
+    def has_other(self, tried: Container[Endpoint]) -> bool:
+        """Say whether an endpoint of the group is well that was not tried."""
+        ...
+
+
+Part: TypeAlias = Literal["queued", "dns", "connect"]
+"""A part of the wait for a connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionTimings:
+    """The seconds that a request waited for a connection, by part.
+
+    After redirects these are the sums of all hops. None stands for what did not happen.
+    A wait that goes on, or that was cut, counts up to now, or up to then.
+
+    >>> ConnectionTimings(queued=0.75, dns=None, connect=0.25, reused=False).waited
+    1.0
+    """
+
+    queued: float | None
+    """Seconds in the queue of the session's own connection pool."""
+
+    dns: float | None
+    """Seconds to resolve the name of the host."""
+
+    connect: float | None
+    """Seconds to connect, with the TLS handshake, but without :attr:`dns`."""
+
+    reused: bool
+    """Whether the connection had carried a request before; that of the last hop."""
+
+    @property
+    def waited(self) -> float:
+        """The sum of the seconds."""
+        return sum(filter(None, (self.queued, self.dns, self.connect)))
+
+
+class ConnectionTimes:
+    """Adds up the waits of one request, hop by hop, while it is sent."""
+
+    __slots__ = ("_seconds", "_since", "began", "part", "reused")
+
+    began: float
+    """When the first wait began, by the event loop's clock."""
+
+    part: Part | None
+    """The part that goes on now."""
+
+    reused: bool
+    """Whether the last hop had a connection that was used before."""
+
+    def __init__(self, now: float) -> None:
+        self.began = self._since = now
+        self.reused = False
+        self.part = None
+        self._seconds: dict[Part, float] = {}
+
+    def wait_for(self, part: Part | None, now: float) -> None:
+        """End what is waited for, and begin to wait for another part, or for nothing.
+
+        A request that waits has no connection yet.
+        """
+        self._seconds = self._up_to(now)
+        self.part, self._since = part, now
+        if part is not None:
+            self.reused = False
+            if not self._seconds:
+                self.began = now
+
+    def shown(self, now: float) -> ConnectionTimings:
+        """Return the waits up to now."""
+        seconds = self._up_to(now).get
+        parts = seconds("queued"), seconds("dns"), seconds("connect")
+        return ConnectionTimings(*parts, self.reused)
+
+    def _up_to(self, now: float) -> dict[Part, float]:
+        part, seconds = self.part, self._seconds
+        if part is None:
+            return seconds
+        passed = max(0.0, now - self._since)
+        return {**seconds, part: seconds.get(part, 0.0) + passed}
 
 
 _MOST_CALLS: Final = 100
@@ -223,3 +360,49 @@ class Record(_RareFacts):
         if outcome.status is None:
             return outcome.ended is not None
         return outcome.status < 400
+
+
+_KEPT: Final = 50
+MOST_KEPT: Final = 2 * _KEPT
+"""So many requests of a call are kept: half of them the first, half the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedRequests:
+    """The requests of a call that are not kept any more."""
+
+    count: int = 0
+
+    hedges: int = 0
+    """The number of dropped requests that were hedges."""
+
+    last_number: int = 0
+    """The highest of their numbers."""
+
+    were_sent: bool = False
+    """Whether a server may have seen one of the dropped requests."""
+
+    def may_be_sent_after(self, number: int) -> bool:
+        """Say whether one was sent, perhaps one after that number."""
+        return self.were_sent and self.last_number > number
+
+    def with_one_of(self, sent: list[_Sent], outcome: Outcome) -> DroppedRequests:
+        """Drop the first request of the middle that is over.
+
+        That with the *outcome* of the call is kept, and what is under way.
+        """
+        for place in range(_KEPT, len(sent) - _KEPT):
+            record = sent[place]
+            if record.outcome.ended is not None and record.outcome is not outcome:
+                del sent[place]
+                is_hedge = record.is_hedge and not record.was_sent_again
+                return DroppedRequests(
+                    self.count + 1,
+                    self.hedges + is_hedge,
+                    max(self.last_number, record.number or 0),
+                    self.were_sent or record.was_sent,
+                )
+        return self
+
+
+NONE_DROPPED: Final = DroppedRequests()

@@ -1,20 +1,24 @@
-"""Find the time limit of a call that has passed, with any clock resolution."""
+"""Keep the time limits of a call: which one has passed, cuts at it, and pauses."""
 
 from __future__ import annotations
 
 import asyncio
 import math
+from contextvars import Context as Variables
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from .._clock import NEAR
 from .._errors import AttemptTimeoutError, ResponseTimeoutError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
+
+    from aiohttp import ClientSession
 
     from .call import Call, Context
     from .record import Record
+
 
 # uvloop counts in milliseconds, but has no attribute for that.
 _TICK_OF_OTHER_LOOPS = 1e-3
@@ -105,3 +109,251 @@ def up_to_tick(seconds: float, tick: float) -> float:
         return seconds
     # It begins within one tick, and may end at the beginning of one.
     return (math.ceil(seconds / tick - NEAR) + 1) * tick
+
+
+GRACE: Final = 0.01
+"""Seconds between the deadline and the cut, for requests to raise their own error."""
+
+
+CUT: Final = object()
+"""The placeholder for the result of code that the deadline has cut."""
+
+
+class DeadlineCut:
+    """Cancels one task after the deadline of a call, while it is in a user's code.
+
+    The cancellation is taken back where the code ends, so that one from outside is
+    told from it. All code of a call that is nested in one task shares one timer.
+
+    Args:
+        call: The call.
+        task: The task.
+        grace: Seconds that it waits after the deadline.
+    """
+
+    __slots__ = (
+        "_before",
+        "_call",
+        "_fired",
+        "_grace",
+        "_handle",
+        "_task",
+        "depth",
+        "held",
+    )
+
+    depth: int
+    """The number of nested pieces of a user's code under way in the task."""
+
+    held: int
+    """The number of nested steps that keep the deadline by themselves; no cut then."""
+
+    def __init__(self, call: Call, task: asyncio.Task[Any], grace: float) -> None:
+        self._call = call
+        self._task = task
+        self._before = task.cancelling()
+        self._grace = grace
+        self._fired = False
+        self._handle: asyncio.TimerHandle | None = None
+        self.depth = self.held = 0
+        deadline = call.deadline
+        if deadline is not None:
+            self._wait(deadline + grace)
+
+    def follow(self) -> None:
+        """Wait for the deadline that the call has now."""
+        deadline = self._call.deadline
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        if deadline is not None and not self._fired:
+            self._wait(deadline + self._grace)
+
+    def _wait(self, when: float) -> None:
+        # A timer that was cancelled keeps its context variables until it is due.
+        self._handle = self._call.loop.call_at(
+            when, self._fire, when, context=Variables()
+        )
+
+    def _fire(self, when: float) -> None:
+        now = self._call.loop.time()
+        if self.held or now > when + self._grace / 2:
+            # If the loop was held up, so may be what keeps the deadline by itself.
+            self._wait(now + self._grace)
+            return
+        self._handle = None
+        self._fired = True
+        self._task.cancel()
+
+    def take_back(self, *, inside: bool = False) -> bool:
+        """Take the cancellation back; return whether it was ours, and the only one.
+
+        If that is *inside* of the innermost code, all of it may wait on.
+        """
+        if not self._fired:
+            return False
+        self._fired = False
+        if self._task.uncancel() > self._before:
+            return False
+        if inside or self.depth > 1:
+            self._wait(self._call.loop.time() + self._grace)
+        return True
+
+    def end(self) -> None:
+        """Leave neither a timer nor a cancellation behind."""
+        if self._handle is not None:
+            self._handle.cancel()
+        if self._fired:
+            # The code has made something else of it.
+            self._task.uncancel()
+        # The frames of what was raised have this object, and the task has the frames.
+        del self._task, self._call, self._handle
+
+
+def is_cut(call: Call, cause: BaseException) -> bool:
+    """Say whether a deadline cuts the code around, and take the cancellation back.
+
+    For what is ours inside of a user's code, and has no limit of its own.
+    """
+    if not isinstance(cause, asyncio.CancelledError):
+        return False
+    cut = cut_of(call)
+    return cut is not None and cut.take_back(inside=True)
+
+
+def cut_of(call: Call) -> DeadlineCut | None:
+    """Return what cuts the code around, in this task; None where there is none."""
+    cuts = call.deadline_cuts
+    return cuts.get(asyncio.current_task()) if cuts else None
+
+
+async def until_deadline(
+    ctx: Context, code: Awaitable[Any], *, raises: bool = False
+) -> Any:
+    """Await what a user wrote; return :data:`CUT` where the deadline has cut it.
+
+    Its ``finally`` runs. What it returns or raises in spite of that stands.
+
+    Args:
+        ctx: What it is awaited for.
+        code: What is awaited.
+        raises: Whether to raise what says that the deadline has passed.
+
+    Raises:
+        ResponseTimeoutError: The deadline has cut it.
+    """
+    task = asyncio.current_task()
+    if ctx.cut is not None or task is None:
+        # The attempt of a function has a limit that covers all of it.
+        return await code
+    call = ctx.call
+    cuts = call.deadline_cuts
+    if cuts is None:
+        cuts = call.deadline_cuts = {}
+    cut = cuts.get(task)
+    if cut is None:
+        # A task inside another one ends first.
+        cut = cuts[task] = DeadlineCut(call, task, GRACE / (1 + len(cuts)))
+    cut.depth += 1
+    try:
+        return await code
+    except asyncio.CancelledError as cancelled:
+        if not cut.take_back():
+            raise
+        if not raises:
+            return CUT
+        make_error = TimeLimits.of(ctx).passed() or ResponseTimeoutError
+        raise make_error() from cancelled
+    finally:
+        cut.depth -= 1
+        if not cut.depth:
+            del cuts[task]
+            cut.end()
+        # The frames of what was raised must keep neither.
+        del task, cut
+
+
+_WAITS: Final = "_aioretry_smithy_waits"
+"""The attribute of a session with the waits of its calls, while there are any."""
+
+
+async def pause(call: Call, seconds: float) -> float:
+    """Wait for some seconds; return how many are left where the session was closed.
+
+    The next attempt is then refused as that of a closed session.
+    """
+    session = call.session
+    if session is None or seconds <= 0:
+        await asyncio.sleep(seconds)
+        return 0.0
+    if session.closed:
+        return seconds
+    waits: _Waits = vars(session).get(_WAITS) or _Waits(session)
+    loop = call.loop
+    end = loop.time() + seconds
+    wait = asyncio.timeout(None)
+    waits.running.add(wait)
+    try:
+        async with wait:
+            # Tests of users put a function of their own in the place of this one.
+            await asyncio.sleep(seconds)
+    except TimeoutError:
+        if not wait.expired():
+            raise
+        return max(0.0, end - loop.time())
+    finally:
+        waits.end(session, wait)
+    return 0.0
+
+
+class _Waits:
+    """The waits of the calls of a session, which hear when it is closed.
+
+    Until the last one is over a function stands in front of the session's ``close()``.
+    A call that waits keeps the session alive, so its method may be fetched from what
+    nobody else keeps.
+
+    Args:
+        session: The session.
+    """
+
+    __slots__ = ("_before", "_close", "running")
+
+    running: set[asyncio.Timeout]
+    """The waits that a close of the session ends."""
+
+    def __init__(self, session: ClientSession) -> None:
+        attributes = vars(session)
+        self.running = set()
+        # Another library may have put a function in the same place.
+        self._before: Callable[[], Awaitable[None]] | None = attributes.get("close")
+
+        async def close() -> None:
+            try:
+                await (self._before or type(session).close.__get__(session))()
+            finally:
+                if session.closed:
+                    now = asyncio.get_running_loop().time()
+                    for wait in self.running:
+                        if wait.when() is None:
+                            wait.reschedule(now)
+
+        self._close = close
+        attributes[_WAITS], attributes["close"] = self, close
+
+    def end(self, session: ClientSession, wait: asyncio.Timeout) -> None:
+        """Forget a wait that is over, and with the last one the session."""
+        self.running.discard(wait)
+        if self.running:
+            return
+        attributes = vars(session)
+        del attributes[_WAITS]
+        # It has this object, which must not have it.
+        close = self._close
+        del self._close
+        if attributes.get("close") is not close:
+            # Somebody has put another one there meanwhile.
+            return
+        del attributes["close"]
+        if self._before is not None:
+            attributes["close"] = self._before

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import aiohttp
 from aiohttp.helpers import BaseTimerContext, TimeoutHandle
 
+from .._call.outcome import connection_of
 from .._call.recorder import attach, note_length, record_failed_body
-from .._call.response_facts import connection_of
 from .._call.time_limits import IN_BODY, TimeLimits
 from .._log.notes import annotate
 

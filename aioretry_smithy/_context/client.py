@@ -17,7 +17,7 @@ from typing import (
     runtime_checkable,
 )
 
-from .._call.deadline_cut import until_deadline
+from .._call.time_limits import until_deadline
 from .._errors import bad_argument
 from .recording import record_error, record_result
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import aiohttp
     from typing_extensions import TypeVar as TypeVarWithDefault
 
-    from .._call.kinds import Request
+    from .._call.outcome import Request
     from .._masking.mask import Mask
     from .._request.request import HttpRequest, RpcRequest
     from .context import ClientRequestContext

@@ -14,7 +14,7 @@ from .._log.request_log import log_of
 from .._text import printable
 
 if TYPE_CHECKING:
-    from .._call.kinds import Cut, Holdings, Request
+    from .._call.outcome import Cut, Holdings, Request
     from .._log.request_log import RequestLog
     from .._request.endpoint import Endpoint
     from .._request.request import HttpRequest

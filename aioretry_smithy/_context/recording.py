@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 
 from .._call.call import Exchange
-from .._call.outcome import PENDING, Answered
+from .._call.outcome import PENDING, Answered, arrived_of, connection_of, content_of
 from .._call.recorder import (
     note_length,
     record_end_of_body,
@@ -19,7 +19,6 @@ from .._call.recorder import (
     record_return,
     with_outcome,
 )
-from .._call.response_facts import arrived_of, connection_of, content_of
 from .._failures.frames import NO_HEADERS
 from .._meant import is_ours
 from .body_watch import fail_body, unwatch_body
@@ -27,8 +26,7 @@ from .context import AttemptContext
 
 if TYPE_CHECKING:
     from .._call.call import Call
-    from .._call.kinds import Result
-    from .._call.outcome import Outcome
+    from .._call.outcome import Outcome, Result
     from .._call.record import Record
     from .context import ClientRequestContext
 

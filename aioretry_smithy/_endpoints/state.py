@@ -16,8 +16,7 @@ from aiohttp.client_reqrep import ConnectionKey
 from multidict import CIMultiDict
 
 from .._breaker.strategy import CircuitBreakerStrategy
-from .._call.rounds import Rounds
-from .._call.tries import tries_of
+from .._call.tries import Rounds, tries_of
 from .._errors import bad_argument, check_int, check_positive, is_finite
 from .._frozen import extensible
 from .._request.endpoint import joined, keep, origin_key

@@ -9,9 +9,8 @@ import aiohttp
 
 from .._breaker.errors import FailFastError
 from .._breaker.strategy import checked_verdict
-from .._call.connection_end import end_with
-from .._call.response_facts import connection_of
-from .._call.rounds import asked_for, status_judged
+from .._call.outcome import connection_of, end_with
+from .._call.tries import asked_for, status_judged
 from .._context.recording import record_error
 from .._failures.failure import failure_of, is_unprocessed, judge, peel
 from .._request.endpoint import joined, origin_key, path_after

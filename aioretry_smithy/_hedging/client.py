@@ -6,8 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from .._bodies.request_body import can_be_sent_at_once
-from .._call.origin import judge_attempt
-from .._call.recorder import record_failure
+from .._call.recorder import judge_attempt, record_failure
 from .._call.time_limits import time_left
 from .._clock import loop_time
 from .._context.chain import check_inside

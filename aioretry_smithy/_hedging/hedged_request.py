@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from .._call.outcome import connection_of
 from .._call.record import Race
 from .._call.recorder import (
     begin_beside,
@@ -13,7 +14,6 @@ from .._call.recorder import (
     record_race,
     record_superseded,
 )
-from .._call.response_facts import connection_of
 from .._call.time_limits import time_left
 from .._clock import loop_time
 from .._context.context import AttemptContext

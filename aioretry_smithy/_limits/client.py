@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
-from .._call.kinds import NOTHING
+from .._call.outcome import NOTHING
 from .._clock import loop_time
 from .._context.client import DecoratingClient, HttpClient
 from .._context.holdings import holdings_of, is_held

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import aiohttp
 
-from .._call.connection_end import end_with
-from .._call.response_facts import connection_of
+from .._call.outcome import connection_of, end_with
 from .._failures.blame import is_cut_body
 from .._failures.failure import failure_of, peel
 
 if TYPE_CHECKING:
-    from .._call.kinds import Result
+    from .._call.outcome import Result
     from .._context.holdings import Holdings
 
 

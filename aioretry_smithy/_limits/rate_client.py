@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from .._bodies.response_content import whole_body
-from .._call.awaited_body import await_body
-from .._call.kinds import NOTHING
+from .._call.call import await_body
+from .._call.outcome import NOTHING
 from .._call.recorder import begin_after_wait
 from .._clock import loop_time
 from .._context.client import DecoratingClient, HttpClient

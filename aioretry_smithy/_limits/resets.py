@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from .._call.response_facts import headers_of
+from .._call.outcome import headers_of
 from .._chance import chance
 from .._clock import NEAR, loop_time, wall_clock
 from .._failures.hints import most_jitter, retry_after, timestamp

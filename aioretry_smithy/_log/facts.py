@@ -7,7 +7,7 @@ import weakref
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from .._call.call_id import id_of
+from .._call.call import id_of
 from .._call.recorder import cause_of
 from .._call.tries import last_of, route_of
 from .._failures.frames import as_headers
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from .._call.call import Call
-    from .._call.connection_timings import ConnectionTimings
-    from .._call.kinds import Request
-    from .._call.record import DelaySource, Record
-    from .._call.stop_reason import RetryStopReason
+    from .._call.outcome import Request, RetryStopReason
+    from .._call.record import ConnectionTimings, DelaySource, Record
     from .._masking.mask import Mask
     from .._request.request import HttpRequest
 

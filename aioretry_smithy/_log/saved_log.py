@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import aiohttp
 
-from .._call.connection_timings import ConnectionTimings
+from .._call.record import ConnectionTimings
 from .._errors import (
     AttemptTimeoutError,
     RefusedRequestError,

@@ -25,7 +25,7 @@ from .error_text import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from .._call.connection_timings import ConnectionTimings
+    from .._call.record import ConnectionTimings
     from .._masking.mask import Mask
     from .facts import LogFacts
 

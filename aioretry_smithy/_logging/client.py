@@ -27,7 +27,7 @@ from .settings import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from .._call.kinds import Request
+    from .._call.outcome import Request
     from .._context.client import Decorator
     from .._context.context import ClientRequestContext
     from .sampling import Sampling

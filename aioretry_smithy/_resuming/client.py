@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Final
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
-from .._call.origin import judge_attempt
-from .._call.recorder import record_failure
-from .._call.response_facts import content_of
+from .._call.outcome import content_of
+from .._call.recorder import judge_attempt, record_failure
 from .._context.chain import retrying_client
 from .._context.client import DecoratingClient, HttpClient
 from .._errors import bad_argument, check_int, is_plain_function

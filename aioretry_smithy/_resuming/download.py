@@ -13,12 +13,10 @@ import aiohttp
 
 from .._backoff.backoff import Backoff
 from .._bodies.response_content import discard
-from .._call.outcome import Answered
-from .._call.parts import PartsToCome
-from .._call.pause import pause
+from .._call.call import PartsToCome
+from .._call.outcome import Answered, RetryStopReason
 from .._call.recorder import note_length, record_end_of_body
-from .._call.stop_reason import RetryStopReason
-from .._call.time_limits import tick_of, time_left
+from .._call.time_limits import pause, tick_of, time_left
 from .._context.body_watch import fail_body
 from .._errors import AttemptTimeoutError, ResponseTimeoutError
 from .._failures.failure import RetrySafety, failure_of
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
     from contextvars import Context
 
     from .._call.call import Call
-    from .._call.kinds import Result
+    from .._call.outcome import Result
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .part import Piece

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from .._call.outcome import RetryStopReason
 from .._call.recorder import record_failure, record_unwanted
-from .._call.stop_reason import RetryStopReason
 from .._errors import ResponseTimeoutError, raised_from
 from .._failures.blame import where_passed
 from .._failures.failure import stands_for

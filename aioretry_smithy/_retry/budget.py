@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from .._call.rounds import FailedAttempt, Rounds, is_throttled
-from .._call.tries import is_of_one_server
+from .._call.tries import FailedAttempt, Rounds, is_of_one_server, is_throttled
 from .._errors import bad_argument, checked_name, is_finite
 from .._listeners import Listeners, checked
 from .._request.keys import PerKey, service_key

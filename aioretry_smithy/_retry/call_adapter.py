@@ -9,8 +9,8 @@ from .._bodies import response_content as _content
 from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import is_spent
 from .._bodies.response_content import read_within
-from .._call.awaited_body import forget_body, tell_of_body
-from .._call.response_facts import connection_of, headers_of
+from .._call.call import forget_body, tell_of_body
+from .._call.outcome import connection_of, headers_of
 from .._failures.hints import retry_after
 from .._request.keys import service_key
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import aiohttp
 
     from .._call.call import Call
-    from .._call.kinds import Request, Result
+    from .._call.outcome import Request, Result
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest, RpcRequest
 

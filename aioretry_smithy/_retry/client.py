@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
 
+from .._call.outcome import RetryStopReason
 from .._call.recorder import record_failure
-from .._call.stop_reason import RetryStopReason
 from .._context.client import ClientT, DecoratingClient, HttpClient
 from .._context.options import UNSET, Unset
 from .._errors import bad_argument, unqualified
@@ -22,7 +22,7 @@ from .wait import AT_ONCE, TOO_LATE
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .._call.kinds import Request
+    from .._call.outcome import Request
     from .._context.client import Decorator
     from .._context.context import ClientRequestContext
     from .call_adapter import CallAdapter

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import aiohttp
 
-from .._call.rounds import status_judged
-from .._call.tries import UNAVAILABLE, has_untried, is_unsent, rests_of
+from .._call.tries import UNAVAILABLE, has_untried, is_unsent, rests_of, status_judged
 from .._errors import RefusedRequestError
 from .._failures.failure import peel
 from .wait import Wait

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from .._bodies.response_content import read_head_within
-from .._call.response_facts import headers_of
+from .._call.outcome import headers_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from .._bodies.replayable_payload import SpentBodyError
+from .._call.outcome import RetryStopReason
 from .._call.recorder import attached_to, cause_of
-from .._call.stop_reason import RetryStopReason
 from .._errors import (
     LimitedRequestError,
     RefusedRequestError,

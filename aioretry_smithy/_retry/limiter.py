@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
-from .._call.deadline_cut import CUT, until_deadline
+from .._call.time_limits import CUT, until_deadline
 from .._errors import bad_argument, check_int, check_positive, is_finite
 from .._failures.failure import SERVER_ERRORS, failure_of
 from .._shown import shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from .._call.server_work import is_unserved
+from .._call.tries import is_unserved
 
 if TYPE_CHECKING:
     from .._context.context import ClientRequestContext

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import may_be_refused
-from .._call.kinds import NOTHING
+from .._call.outcome import NOTHING
 from .._failures.failure import peel
 
 if TYPE_CHECKING:
     from .._call.call import Call
-    from .._call.kinds import Result
+    from .._call.outcome import Result
     from .._call.record import Record
 
 

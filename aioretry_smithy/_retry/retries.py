@@ -5,15 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .._call.awaited_body import forget_body, tell_of_body, will_read
-from .._call.deadline_cut import cut_of, is_cut
-from .._call.kinds import NOTHING
-from .._call.origin import judge_attempt
-from .._call.outcome import PENDING
-from .._call.pause import pause
-from .._call.recorder import record_failure
-from .._call.stop_reason import RetryStopReason
-from .._call.time_limits import tick_of, time_left
+from .._call.call import forget_body, tell_of_body, will_read
+from .._call.outcome import NOTHING, PENDING, RetryStopReason
+from .._call.recorder import judge_attempt, record_failure
+from .._call.time_limits import cut_of, is_cut, pause, tick_of, time_left
 from .._clock import NEAR
 from .._context.context import AttemptContext
 from .._failures.failure import failure_of
@@ -37,7 +32,7 @@ from .wait import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from .._call.kinds import Request, Result
+    from .._call.outcome import Request, Result
     from .._call.record import Record
     from .._context.context import ClientRequestContext
     from .call_adapter import CallAdapter

@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from .._backoff.backoff import Backoff, counts_attempts
-from .._call.deadline_cut import CUT, until_deadline
-from .._call.stop_reason import RetryStopReason
+from .._call.outcome import RetryStopReason
+from .._call.time_limits import CUT, until_deadline
 from .content_strategy import RetryStrategyWithContent
 from .decision import RetryDecision, first_answer
 from .retries import Retries

@@ -6,7 +6,7 @@ import inspect
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .._call.deadline_cut import until_deadline
+from .._call.time_limits import until_deadline
 from .._errors import bad_argument, is_finite
 from ..smithy import sync
 from ..smithy.interfaces import METHODS

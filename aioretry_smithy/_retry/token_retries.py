@@ -8,10 +8,8 @@ import math
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from .._call.deadline_cut import CUT
-from .._call.kinds import NOTHING
-from .._call.pause import pause
-from .._call.stop_reason import RetryStopReason
+from .._call.outcome import NOTHING, RetryStopReason
+from .._call.time_limits import CUT, pause
 from .._errors import is_finite, raised_from
 from .._failures.failure import failure_of
 from .._failures.hints import RetryInfo, most_jitter

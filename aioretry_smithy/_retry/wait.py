@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
-from .._call.stop_reason import RetryStopReason
+from .._call.outcome import RetryStopReason
 from .._call.time_limits import up_to_tick
 from .._chance import chance
 from .._errors import bad_argument, is_finite

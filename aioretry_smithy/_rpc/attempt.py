@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from .._call.deadline_cut import cut_of
 from .._call.recorder import note_request, record_failure, record_return
-from .._call.time_limits import TimeLimits, time_left
+from .._call.time_limits import TimeLimits, cut_of, time_left
 from .._context.client import DecoratingClient, RpcClient
 from .._context.enclosing import EnclosingAttempt
 from .._context.options import leave_attempt

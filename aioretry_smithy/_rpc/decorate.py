@@ -7,7 +7,7 @@ import inspect
 from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias, TypeVar
 
-from .._call.defaults import CallDefaults
+from .._call.call import CallDefaults
 from .._call.recorder import end_call
 from .._context.chain import assemble, check_attempt_timeout, mask_of, retrying_client
 from .._context.context import CallContext

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientSession
     from yarl import URL
 
-    from .._call.resources import CallResources
-    from .._call.stamps import BoundHeader
+    from .._call.call import BoundHeader, CallResources
     from .._request.arguments import Arguments
     from .._request.endpoint import Service
     from .._request.request import HttpRequest

@@ -6,11 +6,15 @@ from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any, Final
 
 from .._bodies.new_response import CLOSES_REFUSED
-from .._call.deadline_cut import until_deadline
-from .._call.origin import judge_attempt
 from .._call.outcome import PENDING
-from .._call.recorder import attach, attached_to, end_call, record_failure
-from .._call.time_limits import time_left
+from .._call.recorder import (
+    attach,
+    attached_to,
+    end_call,
+    judge_attempt,
+    record_failure,
+)
+from .._call.time_limits import time_left, until_deadline
 from .._context.context import CallContext
 from .._context.enclosing import begin_call
 from .._context.options import current_options

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from multidict import CIMultiDict, getversion
 
-from .._call.defaults import CallDefaults
+from .._call.call import CallDefaults
 from .deadline import limit_of
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 from aiohttp import TraceConfig
 
-from .._call.connection_timings import ConnectionTimes
+from .._call.record import ConnectionTimes
 from .aiohttp_transport import AiohttpTransport
 
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     import aiohttp
     from aiohttp import BaseConnector, ClientSession
 
-    from .._call.connection_timings import Part
-    from .._call.record import Record
+    from .._call.record import Part, Record
     from .._context.context import ClientRequestContext
     from .._request.arguments import Arguments
     from .._request.request import HttpRequest

@@ -10,10 +10,8 @@ from yarl import URL
 from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import prepare, refusal_behind
 from .._bodies.response_content import read_whole
-from .._call.deadline_cut import is_cut
-from .._call.origin import judge_request
-from .._call.recorder import record_failure
-from .._call.time_limits import passed_limit
+from .._call.recorder import judge_request, record_failure
+from .._call.time_limits import is_cut, passed_limit
 from .._context.body_watch import watch_body
 from .._context.client import ForOneKind
 from .._context.recording import record_http
@@ -28,9 +26,8 @@ if TYPE_CHECKING:
     import aiohttp
 
     from .._call.call import Call
-    from .._call.kinds import Result
-    from .._call.record import Record
-    from .._call.route import Route
+    from .._call.outcome import Result
+    from .._call.record import Record, Route
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
 

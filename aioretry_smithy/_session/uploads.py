@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from aiohttp import ClientRequest, payload
 
-from .._call.upload import Upload
+from .._call.record import Upload
 from .request_classes import RequestClasses
 from .reused_connections import marks_connection
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     import aiohttp
     from aiohttp import ClientSession
 
-    from .._call.record import Record
-    from .._call.upload import SerializedJson
+    from .._call.record import Record, SerializedJson
     from .._request.arguments import Arguments
 
 # Bodies that aiohttp hands to the transport without a wait, if they are not long.

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from .._call.call import Call, Exchange
-    from .._call.kinds import Request
-    from .._call.outcome import Outcome
+    from .._call.outcome import Outcome, Request
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
 

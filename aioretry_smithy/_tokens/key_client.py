@@ -6,7 +6,7 @@ import inspect
 import uuid
 from typing import TYPE_CHECKING, TypeAlias
 
-from .._call.stamps import BoundHeader, IdempotencyKey
+from .._call.call import BoundHeader, IdempotencyKey
 from .._context.client import DecoratingClient, HttpClient
 from .._context.recording import record_error
 from .._errors import bad_argument, is_plain_function

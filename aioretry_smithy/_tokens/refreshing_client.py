@@ -11,9 +11,9 @@ import aiohttp
 from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import is_spent, may_be_refused
 from .._bodies.response_content import discard, keep
+from .._call.call import BoundHeader
+from .._call.outcome import history_of, url_of
 from .._call.recorder import follow_rejected, record_failure
-from .._call.response_facts import history_of, url_of
-from .._call.stamps import BoundHeader
 from .._call.time_limits import TimeLimits
 from .._context.client import DecoratingClient, HttpClient
 from .._context.context import AttemptContext

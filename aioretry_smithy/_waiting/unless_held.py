@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from .._call.kinds import NOTHING
+from .._call.outcome import NOTHING
 from .._context.holdings import fetch_around, is_held
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine
     from typing import Literal
 
-    from .._call.kinds import Nothing
+    from .._call.outcome import Nothing
     from .._context.context import ClientRequestContext
 
 _T = TypeVar("_T")

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING
 
 from .._bodies.new_response import new_response
-from .._call.defaults import CallDefaults
+from .._call.call import CallDefaults
 from .._context.context import CallContext
 from .._context.recording import record_error, record_result
 from .._errors import bad_argument

@@ -16,8 +16,8 @@ from multidict import CIMultiDict
 
 from .._bodies.new_response import HAS_STREAM_WRITER, new_response
 from .._bodies.replayable_payload import ReplayablePayload
+from .._call.record import Upload
 from .._call.recorder import note_request
-from .._call.upload import Upload
 from .._errors import bad_argument
 from .._session.aiohttp_transport import refuse_as_closed
 from .._session.deadline import too_late

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from aioretry_smithy import ConnectionTimings
-from aioretry_smithy._call.connection_timings import ConnectionTimes
+from aioretry_smithy._call.record import ConnectionTimes
 
 
 def times(*parts, now=10.0):

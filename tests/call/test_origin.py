@@ -30,7 +30,7 @@ from aioretry_smithy import (
     retry_safety,
     rpc,
 )
-from aioretry_smithy._call.origin import judge_request
+from aioretry_smithy._call.recorder import judge_request
 from aioretry_smithy._failures.blame import was_in_pool
 from aioretry_smithy.testing import ScriptedTransport
 

@@ -6,7 +6,7 @@ import pytest
 from calls import REQUEST, begin, call_of
 from fake_responses import FakeResponse, FakeStream
 
-from aioretry_smithy._call.resources import CallResources
+from aioretry_smithy._call.call import CallResources
 
 
 async def test_something_is_used_once_in_a_call():

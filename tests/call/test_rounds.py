@@ -27,7 +27,7 @@ from aioretry_smithy import (
     client_decorator,
     rpc,
 )
-from aioretry_smithy._call.rounds import FailedAttempt
+from aioretry_smithy._call.tries import FailedAttempt
 from aioretry_smithy.redis import SharedRetryBudget
 from aioretry_smithy.testing import ScriptedTransport
 

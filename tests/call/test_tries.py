@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from aioretry_smithy import Endpoint
-from aioretry_smithy._call.route import Route
+from aioretry_smithy._call.record import Route
 from aioretry_smithy._call.tries import has_untried, last_of, route_of, tries_of
 
 A, B = Endpoint("http://a.example"), Endpoint("http://b.example")

@@ -17,7 +17,7 @@ from chains import connected, retrying
 from fault_server import End, Fault, FaultServer, Read, answer, cut, early, response
 
 from aioretry_smithy import RetryStopReason, capture_logs
-from aioretry_smithy._call.upload import Upload
+from aioretry_smithy._call.record import Upload
 
 pytestmark = pytest.mark.slow
 

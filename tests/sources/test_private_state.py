@@ -17,7 +17,6 @@ STATE = {"ClientRequestContext", "RequestLog"}
 MODULES = {
     f"aioretry_smithy.{name}"
     for name in (
-        "_call.defaults",
         "_call.call",
         "_call.outcome",
         "_call.record",
@@ -28,6 +27,12 @@ MODULES = {
         "_log.request_log",
     )
 }
+BESIDE = {
+    *("CallResources", "ConnectionTimes", "Route", "UNSET", "Upload"),
+    *("current_options", "judge_request", "lending", "watch_body"),
+}
+"""What stands in these modules beside the state, and holds nothing of it."""
+
 WRITTEN = {"delay", "delay_source", "stop_reason"}
 PRIVATE = {
     name
@@ -69,8 +74,11 @@ def known(source: str) -> set[str]:
             ) if name in STATE:
                 found.add(name)
             case ast.ImportFrom(str(module), aliases):
-                imported = {module, *(f"{module}.{each.name}" for each in aliases)}
+                names = {each.name for each in aliases}
+                imported = {f"{module}.{name}" for name in names}
                 found |= imported & MODULES
+                if names - BESIDE:
+                    found |= {module} & MODULES
             case ast.Import(aliases):
                 found |= {each.name for each in aliases} & MODULES
     return {name.removeprefix("aioretry_smithy.") for name in found}

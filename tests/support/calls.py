@@ -20,11 +20,9 @@ from aioretry_smithy import (
 )
 from aioretry_smithy._body_text import BodyHead
 from aioretry_smithy._call import recorder
-from aioretry_smithy._call.connection_timings import ConnectionTimes
-from aioretry_smithy._call.defaults import CallDefaults
+from aioretry_smithy._call.call import CallDefaults
 from aioretry_smithy._call.outcome import Answered
-from aioretry_smithy._call.record import Race
-from aioretry_smithy._call.upload import Upload
+from aioretry_smithy._call.record import ConnectionTimes, Race, Upload
 from aioretry_smithy._context.body_watch import fail_body
 from aioretry_smithy._context.context import CallContext
 from aioretry_smithy._context.recording import record_error, record_result

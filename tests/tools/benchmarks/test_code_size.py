@@ -45,7 +45,7 @@ def test_module_without_code_is_none():
 def test_types_are_left_open_in_few_places():
     """There are no more of them than there were; lower the bounds when there are fewer.
 
-    What cannot be typed has a name: :mod:`aioretry_smithy._call.kinds`.
+    What cannot be typed has a name: :mod:`aioretry_smithy._call.outcome`.
     """
     sizes = [size_of(path.read_text("utf-8")) for path in FOLDERS[0].rglob("*.py")]
 
