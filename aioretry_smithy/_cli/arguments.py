@@ -17,7 +17,7 @@ import aioretry_smithy
 
 from .. import Backoff, RetryStrategy
 from .._backoff.spec import parse_spec
-from .._context.options import UNSET
+from .._context.context import UNSET
 from .._masking.mask import DEFAULT_MASK
 from .._simulation.settings import USUAL_OUTAGE
 from .options import (

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.request import getproxies, proxy_bypass
 
 from .._call.recorder import begin_after_wait
-from .._context.chain import check_inside
-from .._context.client import DecoratingClient, HttpClient
+from .._context.client import DecoratingClient, HttpClient, check_inside
 from .._context.recording import close_result, record_error
 from .._errors import bad_argument
 from .._request.endpoint import ServiceBehind, endpoint_of

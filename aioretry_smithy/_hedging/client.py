@@ -9,8 +9,7 @@ from .._bodies.request_body import can_be_sent_at_once
 from .._call.recorder import judge_attempt, record_failure
 from .._call.time_limits import time_left
 from .._clock import loop_time
-from .._context.chain import check_inside
-from .._context.client import DecoratingClient, Decorator, HttpClient
+from .._context.client import DecoratingClient, Decorator, HttpClient, check_inside
 from .._context.context import AttemptContext
 from .._context.holdings import hand_over
 from .._errors import ResponseTimeoutError, bad_argument, check_int, is_finite

@@ -10,8 +10,7 @@ from aiohttp.client_proto import ResponseHandler
 
 from .._call.outcome import content_of
 from .._call.recorder import judge_attempt, record_failure
-from .._context.chain import retrying_client
-from .._context.client import DecoratingClient, HttpClient
+from .._context.client import DecoratingClient, HttpClient, retrying_client
 from .._errors import bad_argument, check_int, is_plain_function
 from .._rules.conditions import checked_answer
 from .._text import name_of

@@ -17,7 +17,7 @@ from .._call.call import PartsToCome
 from .._call.outcome import Answered, RetryStopReason
 from .._call.recorder import note_length, record_end_of_body
 from .._call.time_limits import pause, tick_of, time_left
-from .._context.body_watch import fail_body
+from .._context.recording import fail_body
 from .._errors import AttemptTimeoutError, ResponseTimeoutError
 from .._failures.failure import RetrySafety, failure_of
 from .._failures.hints import retry_after

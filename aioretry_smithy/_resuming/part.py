@@ -8,7 +8,7 @@ import aiohttp
 from aiohttp.connector import Connection
 
 from .._bodies.new_response import TruncatedBody
-from .._context.body_watch import outlast_attempt
+from .._context.recording import outlast_attempt
 
 if TYPE_CHECKING:
     import asyncio

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
 from .._call.outcome import RetryStopReason
 from .._call.recorder import record_failure
 from .._context.client import ClientT, DecoratingClient, HttpClient
-from .._context.options import UNSET, Unset
+from .._context.context import UNSET, Unset
 from .._errors import bad_argument, unqualified
 from .._meant import call_it
 from .call_adapter import HTTP

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
     from .._call.call import Call
-    from .._context.context import ClientRequestContext
-    from .._context.options import Options
+    from .._context.context import ClientRequestContext, Options
     from .._request.request import HttpRequest
 
 _Member = TypeVar("_Member", bound=Member)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from .._call.recorder import note_request, record_failure, record_return
 from .._call.time_limits import TimeLimits, cut_of, time_left
 from .._context.client import DecoratingClient, RpcClient
-from .._context.enclosing import EnclosingAttempt
-from .._context.options import leave_attempt
+from .._context.context import EnclosingAttempt, leave_attempt
 from .._errors import ResponseTimeoutError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from .._breaker.client import CommonCircuitBreakerClient
 from .._context.client import RpcClient
-from .._context.options import UNSET, Unset
+from .._context.context import UNSET, Unset
 from .._errors import bad_argument
 from .._logging.client import CommonLoggingClient
 from .._retry.call_adapter import RPC

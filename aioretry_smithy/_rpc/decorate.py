@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias, TypeVar
 
 from .._call.call import CallDefaults
 from .._call.recorder import end_call
-from .._context.chain import assemble, check_attempt_timeout, mask_of, retrying_client
-from .._context.context import CallContext
-from .._context.enclosing import begin_call
-from .._context.options import UNSET, RequestOptions, Unset, current_options
+from .._context.client import assemble, check_attempt_timeout, mask_of, retrying_client
+from .._context.context import (
+    UNSET,
+    CallContext,
+    RequestOptions,
+    Unset,
+    begin_call,
+    current_options,
+)
 from .._errors import bad_argument, checked_name, is_finite
 from .._log.notes import annotate
 from .._meant import warn_caller

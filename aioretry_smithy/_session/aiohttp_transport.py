@@ -13,8 +13,7 @@ from .._call.recorder import (
     note_defaults,
     note_request,
 )
-from .._context.context import AttemptContext
-from .._context.options import current_options, lending
+from .._context.context import AttemptContext, current_options, lending
 from .._context.recording import count_earlier
 from .._endpoints.visit import move_resend
 from .._failures.failure import judge
@@ -44,8 +43,7 @@ if TYPE_CHECKING:
 
     from .._call.call import Call
     from .._call.record import Record
-    from .._context.context import ClientRequestContext
-    from .._context.options import Options
+    from .._context.context import ClientRequestContext, Options
     from .._request.arguments import Arguments
     from .._request.request import HttpRequest
 

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, Unpack
 import aiohttp
 from aiohttp import ClientSession, ClientTimeout
 
-from .._context.chain import (
+from .._context.client import (
     assemble,
+    chain_of,
     check_attempt_timeout,
     check_origin,
     checked_decorator,
     describe_client,
+    find_client,
     mask_of,
     sends_again,
 )
-from .._context.client import chain_of, find_client
-from .._context.options import UNSET, Unset
+from .._context.context import UNSET, Unset
 from .._endpoints.client import LoadBalancingClient
 from .._endpoints.group import EndpointGroup
 from .._errors import bad_argument, is_finite

@@ -15,9 +15,7 @@ from .._call.recorder import (
     record_failure,
 )
 from .._call.time_limits import time_left, until_deadline
-from .._context.context import CallContext
-from .._context.enclosing import begin_call
-from .._context.options import current_options
+from .._context.context import CallContext, begin_call, current_options
 from .._context.recording import close_result
 from .._errors import (
     RefusedRequestError,

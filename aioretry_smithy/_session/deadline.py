@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 from aiohttp import ClientSession, ClientTimeout
 from aiohttp.helpers import sentinel
 
-from .._context.options import UNSET
+from .._context.context import UNSET
 from .._errors import AttemptTimeoutError, ResponseTimeoutError
 
 if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.record import Record
-    from .._context.options import Options
+    from .._context.context import Options
     from .._request.arguments import Arguments
     from .._request.request import HttpRequest
 

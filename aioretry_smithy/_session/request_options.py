@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from .._context.options import UNSET, OptionsBlock, RequestOptions, Unset
+from .._context.context import UNSET, OptionsBlock, RequestOptions, Unset
 from .._errors import bad_argument, is_finite
 from .._meant import call_it
 from .._request.endpoint import endpoint_of

@@ -12,9 +12,8 @@ from .._bodies.request_body import prepare, refusal_behind
 from .._bodies.response_content import read_whole
 from .._call.recorder import judge_request, record_failure
 from .._call.time_limits import is_cut, passed_limit
-from .._context.body_watch import watch_body
 from .._context.client import ForOneKind
-from .._context.recording import record_http
+from .._context.recording import record_http, watch_body
 from .._failures.blame import IN_POOL, was_in_pool
 from .._failures.failure import judge, stands_for
 from .._request.endpoint import from_root, joined

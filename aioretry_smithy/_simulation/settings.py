@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from .._context.options import UNSET
+from .._context.context import UNSET
 from .._errors import bad_argument, is_finite
 
 if TYPE_CHECKING:

@@ -7,8 +7,14 @@ from abc import ABC, abstractmethod
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from .._context.chain import retrying_client, sends_again
-from .._context.client import ClientT, DecoratingClient, chain_of, find_client
+from .._context.client import (
+    ClientT,
+    DecoratingClient,
+    chain_of,
+    find_client,
+    retrying_client,
+    sends_again,
+)
 from .._hedging.client import HedgingClient
 from .._hedging.hedged_request import is_good
 from .._request.keys import group_key

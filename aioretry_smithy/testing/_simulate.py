@@ -9,7 +9,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from .._context.options import UNSET, Unset
+from .._context.context import UNSET, Unset
 from .._errors import bad_argument, is_plain_function
 from .._rules.conditions import check_function
 from .._simulation.fleet import COMPARED, nobody, run_fleet, standard_chain

@@ -11,7 +11,7 @@ from calls import REQUEST, begin, begin_body, call_of, end_call
 from fake_responses import FakeResponse, FakeStream, unending
 
 from aioretry_smithy import RequestLog, ResponseTimeoutError
-from aioretry_smithy._context.body_watch import watch_body
+from aioretry_smithy._context.recording import watch_body
 
 
 def watched(ctx, start=b""):

@@ -10,7 +10,7 @@ import pytest
 from chains import URL, response_of, session
 
 from aioretry_smithy import RetryConfig, request_options
-from aioretry_smithy._context.options import current_options, lending
+from aioretry_smithy._context.context import current_options, lending
 from aioretry_smithy.testing import ScriptedTransport
 
 

@@ -7,7 +7,7 @@ import math
 import pytest
 from simulated import settings
 
-from aioretry_smithy._context.options import UNSET
+from aioretry_smithy._context.context import UNSET
 from aioretry_smithy._simulation.settings import read_outage, read_restart
 
 

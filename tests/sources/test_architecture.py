@@ -66,7 +66,6 @@ TOUCH_AIOHTTP = {
     "_call.outcome",
     "_call.recorder",
     "_call.time_limits",
-    "_context.body_watch",
     "_context.recording",
     "_endpoints.state",
     "_endpoints.health",

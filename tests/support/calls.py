@@ -23,9 +23,8 @@ from aioretry_smithy._call import recorder
 from aioretry_smithy._call.call import CallDefaults
 from aioretry_smithy._call.outcome import Answered
 from aioretry_smithy._call.record import ConnectionTimes, Race, Upload
-from aioretry_smithy._context.body_watch import fail_body
 from aioretry_smithy._context.context import CallContext
-from aioretry_smithy._context.recording import record_error, record_result
+from aioretry_smithy._context.recording import fail_body, record_error, record_result
 from aioretry_smithy._log.notes import annotate
 from aioretry_smithy._masking.mask import DEFAULT_MASK, Mask
 
