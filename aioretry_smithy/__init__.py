@@ -81,8 +81,13 @@ if _typing.TYPE_CHECKING:
         RetryingRpcClient,
     )
     from ._rpc.decorate import rpc
-    from ._session.builder import SessionBuilder, decorate, undecorate, unwrap
-    from ._session.request_options import request_options
+    from ._session.builder import (
+        SessionBuilder,
+        decorate,
+        request_options,
+        undecorate,
+        unwrap,
+    )
     from ._tokens.key_client import IdempotencyKeyClient
     from ._tokens.refreshing_client import RefreshingClient
 

@@ -94,7 +94,7 @@ PUBLIC: Final = {
         "is_unprocessed": "._failures.failure",
         "new_response": "._bodies.new_response",
         "peel": "._failures.failure",
-        "request_options": "._session.request_options",
+        "request_options": "._session.builder",
         "retry_safety": "._failures.failure",
         "rpc": "._rpc.decorate",
         "undecorate": "._session.builder",

@@ -294,7 +294,7 @@ _BODY = {
     "aiohttp.multipart",
     "aiohttp.payload",
     "aioretry_smithy._bodies.replayable_payload",
-    "aioretry_smithy._session.uploads",
+    "aioretry_smithy._session.request_classes",
 }
 _WIRE = {"aiohttp.base_protocol", "aiohttp.http_writer"}
 

@@ -1,9 +1,20 @@
-"""Build a session with decorators, or decorate one."""
+"""Build a session with decorators, or decorate one; change settings for some calls."""
 
 from __future__ import annotations
 
+import inspect
 import math
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, Unpack
+from collections.abc import Mapping
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NoReturn,
+    Self,
+    TypedDict,
+    TypeVar,
+    Unpack,
+)
 
 import aiohttp
 from aiohttp import ClientSession, ClientTimeout
@@ -19,30 +30,141 @@ from .._context.client import (
     mask_of,
     sends_again,
 )
-from .._context.context import UNSET, Unset
+from .._context.context import UNSET, OptionsBlock, RequestOptions, Unset
 from .._endpoints.client import LoadBalancingClient
 from .._endpoints.group import EndpointGroup
 from .._errors import bad_argument, is_finite
 from .._masking.mask import DEFAULT_MASK
-from .._request.endpoint import check_scheme
+from .._meant import NAMES_ELSEWHERE, call_it, nearest
+from .._request.endpoint import check_scheme, endpoint_of
+from .._retry.config import RetryConfig
 from . import install as installing
 from .aiohttp_transport import AiohttpTransport
 from .deadline import keep_session_limit, limit_of, means_no_limit
-from .session_arguments import STANDARD, check_arguments, new_session
 from .standard import Retrying, standard_decorators
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from asyncio import AbstractEventLoop
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+    from contextlib import AbstractContextManager
 
-    from aiohttp.typedefs import StrOrURL
+    from aiohttp.abc import AbstractCookieJar
+    from aiohttp.typedefs import JSONEncoder, LooseCookies, LooseHeaders, StrOrURL
 
     from .._context.client import Decorator, HttpClient
-    from .._request.endpoint import Service
+    from .._request.arguments import Arguments
+    from .._request.endpoint import Endpoint, Service
     from .._retry.config import Strategy
     from .._retry.limiter import RetryLimiter
     from .._retry.listener import RetryListener
-    from .session_arguments import SessionArguments
     from .standard_limits import Concurrency, Rate
+
+
+STANDARD = {
+    "response_timeout",
+    *inspect.signature(standard_decorators).parameters,
+} - {"has_group"}
+"""The arguments of the standard chain besides those of a session."""
+
+
+class SessionArguments(TypedDict, total=False):
+    """The arguments of :class:`aiohttp.ClientSession`, for type checkers alone.
+
+    Those of the newest aiohttp that is tested; :func:`check_arguments` goes by the one
+    that is installed.
+    """
+
+    connector: aiohttp.BaseConnector | None
+    loop: AbstractEventLoop | None
+    cookies: LooseCookies | None
+    headers: LooseHeaders | None
+    proxy: StrOrURL | None
+    proxy_auth: aiohttp.BasicAuth | None
+    skip_auto_headers: Iterable[str] | None
+    auth: aiohttp.BasicAuth | None
+    json_serialize: JSONEncoder
+    json_serialize_bytes: Callable[[Any], bytes] | None
+    request_class: type[aiohttp.ClientRequest]
+    response_class: type[aiohttp.ClientResponse]
+    ws_response_class: type[aiohttp.ClientWebSocketResponse]
+    version: aiohttp.HttpVersion
+    cookie_jar: AbstractCookieJar | None
+    connector_owner: bool
+    raise_for_status: bool | Callable[[aiohttp.ClientResponse], Awaitable[None]]
+    read_timeout: float | None
+    conn_timeout: float | None
+    timeout: aiohttp.ClientTimeout
+    auto_decompress: bool
+    trust_env: bool
+    requote_redirect_url: bool
+    trace_configs: list[aiohttp.TraceConfig] | None
+    read_bufsize: int
+    max_line_size: int
+    max_field_size: int
+    max_headers: int
+    fallback_charset_resolver: Callable[[aiohttp.ClientResponse, bytes], str]
+    middlewares: Sequence[aiohttp.ClientMiddlewareType]
+    ssl_shutdown_timeout: float | None
+
+
+def new_session(base_url: StrOrURL | None, arguments: Arguments) -> ClientSession:
+    """Make a session.
+
+    Raises:
+        RuntimeError: No event loop is running.
+    """
+    try:
+        return ClientSession(base_url, **arguments)
+    except RuntimeError as error:
+        # Not asked before: aiohttp needs none if the connector has one.
+        if str(error) != "no running event loop":
+            raise
+        message = (
+            "build() needs a running event loop, as aiohttp.ClientSession does: write"
+            " 'async with builder.build() as session:' in a coroutine, and run that"
+            " with asyncio.run()"
+        )
+        raise RuntimeError(message) from error
+
+
+def check_arguments(given: Mapping[str, object], *, standard: bool = False) -> None:
+    """Refuse unknown arguments of a session, and suggest the nearest name.
+
+    Of a *standard* chain, its own arguments are known, too. A number of seconds is no
+    timeout of a session.
+    """
+    if not given:
+        return
+    _check_names(given, standard=standard)
+    if isinstance(timeout := given.get("timeout"), int | float):
+        expected = (
+            "an aiohttp.ClientTimeout; response_timeout takes the seconds of a call,"
+            " and attempt_timeout those of an attempt"
+        )
+        raise bad_argument("timeout", timeout, expected)
+
+
+def _check_names(given: Collection[str], *, standard: bool) -> None:
+    parameters = inspect.signature(ClientSession).parameters.values()
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        # A tracer has replaced the class by a function that takes any name.
+        return
+    known = {each.name for each in parameters}
+    expected = "an argument of aiohttp.ClientSession"
+    if standard:
+        known |= STANDARD
+        expected += " or of SessionBuilder.standard()"
+    for name in given:
+        if name in known:
+            continue
+        if name in STANDARD:
+            expected += "; SessionBuilder.standard() has one of that name"
+        elif not standard and name in NAMES_ELSEWHERE:
+            expected += f"; SessionBuilder.standard() has {NAMES_ELSEWHERE[name]!r}"
+        else:
+            expected += nearest(name, known)
+        # Without the value, which may be a secret.
+        raise bad_argument("argument", name, expected)
 
 
 _C = TypeVar("_C")
@@ -428,3 +550,55 @@ def _install(
         service=_service_of(client),
     )
     return session
+
+
+def request_options(
+    *,
+    retry: RetryConfig | None = None,
+    response_timeout: float | Literal[Unset.UNSET] | None = UNSET,
+    idempotent: bool | None = None,
+    attributes: Mapping[Any, Any] | None = None,
+    endpoint: StrOrURL | Endpoint | None = None,
+) -> AbstractContextManager[None]:
+    """Change settings for the calls in a block.
+
+    The settings hold for calls in tasks that are started in the block, but not in other
+    tasks. Blocks can be nested: the inner one wins for each argument that it has. One
+    object may be entered several times, also by several tasks or threads at once.
+
+    Args:
+        retry: The settings that replace those of the retrying client. Without a
+            retrying client a session does not retry.
+        response_timeout: Seconds that a call may take, finite and > 0; None for no
+            limit. It has precedence over the ``timeout=`` of a request.
+        idempotent: Whether the server may see a request twice, with any method:
+            for :meth:`RetryStrategy.failsafe`, for :func:`smithy.only_idempotent`, and
+            for a :class:`HedgingClient`, which sends it once more while it is late.
+        attributes: Added to ``ctx.attributes`` of each call.
+        endpoint: One endpoint of an :class:`EndpointGroup`, or its URL; one behind a
+            name may be named by its address, such as ``http://10.0.0.3:8080``. The
+            calls of sessions with a group go to it, retries too, though it may be out;
+            a call of one whose group does not have it is a ValueError, and one that has
+            left since an :class:`EndpointGroupError`. Other sessions ignore it.
+
+    Raises:
+        ValueError: An argument is not as described.
+
+    >>> with request_options(retry=RetryConfig.no_retry(), response_timeout=2.0):
+    ...     pass  # for example: await session.get("/health")
+    """
+    if retry is not None and not isinstance(retry, RetryConfig):
+        expected = f"a RetryConfig or None{call_it(retry, RetryConfig)}"
+        raise bad_argument("retry", retry, expected)
+    seconds = response_timeout
+    if not (
+        seconds is None or seconds is UNSET or (is_finite(seconds) and seconds > 0)
+    ):
+        raise bad_argument("response_timeout", seconds, "finite and > 0, or None")
+    if idempotent is not None and not isinstance(idempotent, bool):
+        raise bad_argument("idempotent", idempotent, "True, False or None")
+    if not (attributes is None or isinstance(attributes, Mapping)):
+        raise bad_argument("attributes", attributes, "a mapping or None")
+    given = dict(attributes or {})
+    pin = None if endpoint is None else endpoint_of("endpoint", endpoint)
+    return OptionsBlock(RequestOptions(retry, seconds, idempotent, given, pin))

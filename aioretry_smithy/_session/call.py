@@ -1,4 +1,9 @@
-"""Begin the calls of a session, and end them."""
+"""Begin the calls of a session, and end them.
+
+aiohttp ends each tracker that it got, whatever comes of the request. A call that is
+refused, or answered by a decorator, never gets that far; who waits for the end of its
+upload would wait for ever.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +22,7 @@ from .._call.recorder import (
 from .._call.time_limits import time_left, until_deadline
 from .._context.context import CallContext, begin_call, current_options
 from .._context.recording import close_result
-from .._errors import (
-    RefusedRequestError,
-    ResponseTimeoutError,
-    UnprocessedRequestError,
-)
+from .._errors import RefusedRequestError, ResponseTimeoutError, UnprocessedRequestError
 from .._failures.failure import failure_of, judge
 from .._failures.kept_cause import KeptCause
 from .._log.notes import annotate
@@ -30,9 +31,7 @@ from .._request.arguments import MUTABLE_ARGUMENTS, copy_arguments
 from .._request.request import HttpRequest
 from .._retry.no_retries import retries_are_off
 from .aiohttp_transport import refuse_as_closed
-from .deadline import response_timeout
-from .defaults import SessionDefaults, version_of
-from .tracked_upload import TrackedUpload, end_unsent
+from .deadline import SessionDefaults, response_timeout, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -46,6 +45,30 @@ if TYPE_CHECKING:
     from .._masking.mask import Mask
     from .._request.arguments import Arguments
     from .._request.endpoint import Service
+
+
+class TrackedUpload:
+    """Ends with its call, as the bodies do that wait for another attempt.
+
+    Args:
+        tracker: What the caller gave; None, or an object of a mock, has no end.
+    """
+
+    __slots__ = ("source",)
+
+    def __init__(self, tracker: object) -> None:
+        self.source = tracker
+
+    async def end(self) -> None:
+        """End the tracker if nothing was sent with it; it is used up then."""
+        end_unsent(self.source)
+
+
+def end_unsent(tracker: object) -> None:
+    """End a tracker as aiohttp does, unless it is that of a request of aiohttp's."""
+    if not getattr(tracker, "_bound", True):
+        for step in ("_bind", "_finalize"):
+            getattr(tracker, step)()
 
 
 _TRACKER: Final = "upload_tracker"

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._errors import bad_argument
 from .call import SessionChain, call_and_raise
-from .hops import follow_hops
-from .json_once import keep_json, restore_serializers
-from .reused_connections import mark_pool
-from .uploads import measure_uploads
+from .request_classes import (
+    follow_hops,
+    keep_json,
+    mark_pool,
+    measure_uploads,
+    restore_serializers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from .._masking.mask import Mask
     from .._request.endpoint import Service
     from .aiohttp_transport import AiohttpTransport
-    from .json_once import Serializers
+    from .request_classes import Serializers
 
 _INSTALLED = "_aioretry_smithy_installed"
 

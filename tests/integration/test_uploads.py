@@ -26,7 +26,7 @@ from aioretry_smithy import (
     decorate,
     undecorate,
 )
-from aioretry_smithy._session.uploads import current_upload
+from aioretry_smithy._session.request_classes import current_upload
 
 
 @pytest.fixture

@@ -8,8 +8,12 @@ from types import SimpleNamespace
 import pytest
 from aiohttp import payload
 
-from aioretry_smithy._session.json_once import keep_json, restore_serializers
-from aioretry_smithy._session.uploads import close_upload, open_upload
+from aioretry_smithy._session.request_classes import (
+    close_upload,
+    keep_json,
+    open_upload,
+    restore_serializers,
+)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import ClientSession
 
 from aioretry_smithy import SessionBuilder
-from aioretry_smithy._session.session_arguments import STANDARD, SessionArguments
+from aioretry_smithy._session.builder import STANDARD, SessionArguments
 
 SESSION = "an argument of aiohttp.ClientSession"
 EITHER = f"{SESSION} or of SessionBuilder.standard()"

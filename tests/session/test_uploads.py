@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from calls import begin, record_of
 
-from aioretry_smithy._session.uploads import (
+from aioretry_smithy._session.request_classes import (
     close_upload,
     current_upload,
     open_upload,

@@ -78,21 +78,12 @@ TOUCH_AIOHTTP = {
     "_resuming.part",
     "_resuming.client",
     "_session.aiohttp_transport",
-    "_session.bound_headers",
     "_session.builder",
     "_session.call",
     "_session.deadline",
-    "_session.defaults",
-    "_session.hops",
-    "_session.json_once",
-    "_session.resend",
-    "_session.routed_arguments",
-    "_session.pool_waiters",
-    "_session.reused_connections",
+    "_session.request_classes",
+    "_session.transport",
     "_session.install",
-    "_session.shown_body",
-    "_session.tracked_upload",
-    "_session.uploads",
 }
 """The modules that may know private names of aiohttp."""
 
