@@ -65,16 +65,21 @@ if _typing.TYPE_CHECKING:
     from ._request.endpoint import Endpoint
     from ._request.request import HttpRequest, RpcRequest
     from ._resuming.client import ResumingClient
-    from ._retry.budget import PerHostRetryBudget, RetryBudget, RetryBudgetListener
     from ._retry.client import RetryingClient
-    from ._retry.config import RetryConfig
-    from ._retry.config_mapping import RetryConfigMapping
-    from ._retry.content_strategy import RetryStrategyWithContent
-    from ._retry.decision import RetryDecision
-    from ._retry.limiter import RetryLimiter
-    from ._retry.listener import RetryListener
+    from ._retry.config import RetryConfig, RetryConfigMapping, RetryListener
+    from ._retry.limiter import (
+        PerHostRetryBudget,
+        RetryBudget,
+        RetryBudgetListener,
+        RetryLimiter,
+    )
     from ._retry.rule import RetryRule, RetryRuleWithContent
-    from ._retry.strategy import IDEMPOTENT_METHODS, RetryStrategy
+    from ._retry.strategy import (
+        IDEMPOTENT_METHODS,
+        RetryDecision,
+        RetryStrategy,
+        RetryStrategyWithContent,
+    )
     from ._rpc.clients import (
         CircuitBreakerRpcClient,
         LoggingRpcClient,

@@ -16,8 +16,8 @@ from .._errors import ResponseTimeoutError, bad_argument, check_int, is_finite
 from .._failures.blame import IN_POOL, was_in_pool
 from .._failures.failure import failure_of, stands_for
 from .._meant import call_it
+from .._retry.config import hedges_are_off
 from .._retry.limiter import RetryLimiter
-from .._retry.no_retries import hedges_are_off
 from .._retry.strategy import may_be_hedged
 from .delay import HedgingDelay
 from .hedged_request import HedgedRequest, came_from_server, is_good

@@ -12,11 +12,8 @@ from .._context.context import UNSET, Unset
 from .._errors import bad_argument, unqualified
 from .._meant import call_it
 from .call_adapter import HTTP
-from .config import RetryConfig
-from .config_mapping import RetryConfigMapping
-from .no_retries import in_one_attempt
-from .strategy_retries import StrategyRetries
-from .token_retries import TokenRetries
+from .config import RetryConfig, RetryConfigMapping, in_one_attempt
+from .strategy_retries import StrategyRetries, TokenRetries
 from .wait import AT_ONCE, TOO_LATE
 
 if TYPE_CHECKING:

@@ -1,9 +1,12 @@
-"""Check the settings of a retrying client."""
+"""Check the settings of a retrying client, and choose them for each call."""
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict, Unpack
 
@@ -11,20 +14,67 @@ from .._backoff.backoff import Backoff
 from .._errors import bad_argument, is_finite, positive_integer
 from .._frozen import extensible
 from .._listeners import checked
+from .._lru import BoundedMap
 from .._meant import call_it, check_unit, refuses_unknown_names
 from .._request.arguments import is_header_name
+from .._request.keys import host_and_method_key, host_key, method_key
 from .._rules.content_conditions import checked_length
+from .._text import name_of
 from ..smithy.interfaces import METHODS, TokenSource, is_smithy_strategy
-from .budget import RetryBudget
 from .classify import DEFAULT_CLASSIFIERS
-from .content_strategy import AnyStrategy, RetryStrategyWithContent, strategies_of
-from .limiter import RetryLimiter
-from .listener import RetryListener
-from .strategy import RetryStrategy
-from .strategy_tokens import TokenScope, holds_up_the_loop, names_scope
+from .limiter import RetryBudget, RetryLimiter
+from .smithy_strategies import TokenScope, holds_up_the_loop, names_scope
+from .strategy import (
+    AnyStrategy,
+    RetryStrategy,
+    RetryStrategyWithContent,
+    strategies_of,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from .._call.call import Call
+    from .._context.context import ClientRequestContext
+    from .._request.request import HttpRequest
     from .classify import Classifier
+
+
+class RetryListener:
+    """Hears of each retry before it is waited for; override the method.
+
+    What it raises is logged and changes nothing. It has no say in the retry, but may
+    prepare it: what it puts into ``ctx.attributes`` is there for decorators inside the
+    retrying client. Give it to ``listeners=`` of a retrying client.
+
+    It does not hear of what is no retry of that client: hedges, requests that are sent
+    again on another connection, resumed downloads and refreshed tokens.
+
+    >>> class Diary(RetryListener):
+    ...     def on_retry(self, ctx, cause, delay):
+    ...         print(f"attempt {ctx.attempt} failed, {delay} s to the next one")
+    >>> decorator = RetryingClient.new_decorator(
+    ...     RetryStrategy.failsafe(), listeners=[Diary()]
+    ... )
+    """
+
+    def on_retry(
+        self, ctx: ClientRequestContext, cause: Exception | None, delay: float
+    ) -> Awaitable[None] | None:
+        """Called when a retry is decided and paid for, before the wait; may be async.
+
+        The response of the attempt is released by now. The wait goes on meanwhile: what
+        this takes is part of it, and longer if this takes longer. If the deadline of
+        the call passes, the retry is not made.
+
+        Args:
+            ctx: The attempt that failed; ``ctx.log`` has the status and the headers of
+                its response.
+            cause: The exception of the attempt, or None when there was a response.
+            delay: Seconds from the end of the attempt to the next one.
+        """
+        return None
+
 
 Strategy: TypeAlias = RetryStrategy | RetryStrategyWithContent | TokenSource
 """A strategy of any kind."""
@@ -303,3 +353,159 @@ def _what_to_write(given: object) -> str:
     if not hint and callable(given) and not isinstance(given, type):
         return "; write RetryStrategy.on_status(function) for a function"
     return hint
+
+
+class RetryConfigMapping:
+    """Finds the settings of a call by a key, such as its host.
+
+    It makes the settings of a key once, and keeps those of the 1024 most recently used
+    keys; so any number of hosts may be called. After Armeria's
+    ``RetryConfigMapping``.
+
+    >>> mapping = RetryConfigMapping.per_host(
+    ...     lambda host: RetryConfig.no_retry()
+    ...     if host == "slow.example.com:443"
+    ...     else RetryConfig(RetryStrategy.failsafe(), max_total_attempts=3)
+    ... )
+    >>> decorator = RetryingClient.new_mapped_decorator(mapping)
+    """
+
+    __slots__ = ("_configs", "_factory", "_key_fn", "_name")
+
+    def __init__(
+        self,
+        name: str,
+        key_fn: Callable[[ClientRequestContext, HttpRequest], str | None],
+        factory: Callable[[str], RetryConfig],
+    ) -> None:
+        if not callable(key_fn):
+            raise bad_argument("key_fn", key_fn, "a function of context and request")
+        self._name = name
+        self._key_fn = key_fn
+        self._factory = factory
+        self._configs = BoundedMap(factory, kind=RetryConfig)
+
+    @classmethod
+    def of(
+        cls,
+        key_fn: Callable[[ClientRequestContext, HttpRequest], str],
+        factory: Callable[[str], RetryConfig],
+    ) -> RetryConfigMapping:
+        """Make a mapping with a key of your own.
+
+        Args:
+            key_fn: Called with the context and the request of each call; returns its
+                key.
+            factory: Called with a key; returns the settings for it.
+
+        Raises:
+            ValueError: An argument is not a function.
+
+        >>> mapping = RetryConfigMapping.of(
+        ...     lambda ctx, request: request.url.path,
+        ...     lambda path: RetryConfig(RetryStrategy.failsafe()),
+        ... )
+        """
+        return cls("of", key_fn, factory)
+
+    @classmethod
+    def per_host(cls, factory: Callable[[str], RetryConfig]) -> RetryConfigMapping:
+        """Make a mapping by server.
+
+        Args:
+            factory: Called with a key like ``example.com:443``, always with the port;
+                returns the settings for it.
+        """
+        return cls("per_host", lambda ctx, request: host_key(request), factory)
+
+    @classmethod
+    def per_method(cls, factory: Callable[[str], RetryConfig]) -> RetryConfigMapping:
+        """Make a mapping by method.
+
+        Args:
+            factory: Called with a key like ``GET``; returns the settings for it.
+
+        >>> budgets = RetryBudget.per_host()
+        >>> reads = RetryConfig.standard(max_total_attempts=4, limiter=budgets)
+        >>> writes = RetryConfig.standard(max_total_attempts=2, limiter=budgets)
+        >>> mapping = RetryConfigMapping.per_method(
+        ...     lambda method: reads if method == "GET" else writes
+        ... )
+        """
+        return cls("per_method", lambda ctx, request: method_key(request), factory)
+
+    @classmethod
+    def per_host_and_method(
+        cls, factory: Callable[[str], RetryConfig]
+    ) -> RetryConfigMapping:
+        """Make a mapping by server and method.
+
+        Args:
+            factory: Called with a key like ``example.com:443#GET``; returns the
+                settings for it.
+        """
+        return cls(
+            "per_host_and_method",
+            lambda ctx, request: host_and_method_key(request),
+            factory,
+        )
+
+    def config_for(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> RetryConfig:
+        """Return the settings for a call.
+
+        Raises:
+            ValueError: The key is not a str, or the factory returns no settings.
+        """
+        key: object = self._key_fn(ctx, request)
+        if isinstance(key, str):
+            return self._configs.get(key)
+        if key is None and self._name != "of":
+            # An invalid URL: one attempt, and aiohttp reports it.
+            return _NO_RETRY
+        raise bad_argument("key_fn", key, "returns a str")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.{self._name}({name_of(self._factory)})"
+
+
+_NO_RETRY = RetryConfig.no_retry()
+
+
+_logger = logging.getLogger("aioretry_smithy")
+
+VARIABLE: Final = "AIORETRY_SMITHY_NO_RETRIES"
+
+_untold: Final = [
+    f"{VARIABLE} is set: calls are neither retried nor hedged, whatever their settings"
+]
+"""The one warning of a process; a warning of Python's may be an error in tests."""
+
+
+def retries_are_off() -> bool:
+    """Say whether the environment wants one attempt of each call; warn once of it."""
+    if os.environ.get(VARIABLE, "") in {"", "0"}:
+        return False
+    # Of threads that decorate functions at once, one finds it.
+    with suppress(IndexError):
+        _logger.warning(_untold.pop())
+    return True
+
+
+def in_one_attempt(config: RetryConfig) -> RetryConfig:
+    """Return the same settings, but for one attempt."""
+    if config.max_total_attempts == 1:
+        return config
+    # Not made anew, since that may warn of a setting again.
+    changed = copy(config)
+    object.__setattr__(changed, "max_total_attempts", 1)
+    return changed
+
+
+def hedges_are_off(call: Call) -> bool:
+    """Say whether a call makes one request: as all do, or as the block around wants."""
+    retry = None if call.options is None else call.options.retry
+    if retry is not None and retry.max_total_attempts == 1:
+        return True
+    return call.defaults.no_retries

@@ -14,19 +14,21 @@ from .._context.context import AttemptContext
 from .._failures.failure import failure_of
 from .._failures.kept_cause import drop_frames
 from .._listeners import tell
-from .break_off import deadline_passed, record_break, record_stop
-from .elsewhere import ELSEWHERE, overrules, without_wait
+from .call_adapter import ReplacedOutcome, is_refused_body
+from .given_up import deadline_passed, record_break, record_stop
 from .limiter import acquired, notify, report, until_it_waits
-from .replaced_outcome import ReplacedOutcome, is_refused_body
 from .wait import (
     AT_ONCE,
+    ELSEWHERE,
     NOT_REPLAYABLE,
     STOPPED_AFTER_DELAY,
     SUCCEEDED,
     TOO_LATE,
     Stop,
     Wait,
+    overrules,
     plan_wait,
+    without_wait,
 )
 
 if TYPE_CHECKING:

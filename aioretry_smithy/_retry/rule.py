@@ -10,10 +10,14 @@ from .._failures.failure import failure_of
 from .._frozen import extensible
 from .._rules.conditions import Conditions, RuleConditions
 from .._rules.content_conditions import ContentConditions
-from .content_strategy import RetryStrategyWithContent
-from .decision import RetryAnswer, RetryDecision
 from .given_up import safety_in, status_judged_in
-from .strategy import RetryStrategy, backoff_or_default
+from .strategy import (
+    RetryAnswer,
+    RetryDecision,
+    RetryStrategy,
+    RetryStrategyWithContent,
+    backoff_or_default,
+)
 
 if TYPE_CHECKING:
     from .._backoff.backoff import Backoff

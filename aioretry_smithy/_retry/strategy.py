@@ -3,23 +3,160 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from collections.abc import Awaitable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
 
 from .._backoff.backoff import Backoff
 from .._errors import bad_argument
 from .._failures.failure import SERVER_ERRORS, RetrySafety, failure_of, may_pass_by
+from .._frozen import extensible
 from .._meant import call_it
 from .._rules.conditions import Member, chained
-from .decision import RetryAnswer, first_answer
+from .._rules.content_conditions import MAX_CONTENT_LENGTH, checked_length
 from .given_up import safety_in, status_judged_in
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
+    from collections.abc import Callable, Collection
 
     from .._call.call import Call
     from .._context.context import ClientRequestContext, Options
     from .._request.request import HttpRequest
+    from .._rules.content_conditions import Content
+
+
+@extensible
+@dataclass(frozen=True, slots=True)
+class RetryDecision:
+    """The answer of a strategy: retry, no retry, or next.
+
+    A strategy may also return a bare :class:`Backoff`, which means :meth:`retry`, or
+    None, which means :meth:`next`. So you need a decision only to stop without asking
+    the next strategy of a chain. Make it by these three methods. After Armeria's
+    ``RetryDecision``.
+
+    >>> class NeverTwicePaid(RetryStrategy):
+    ...     def should_retry(self, ctx, cause):
+    ...         if ctx.request.url.path == "/payments":
+    ...             return RetryDecision.no_retry()
+    ...         return RetryDecision.next()
+    >>> strategy = NeverTwicePaid() | RetryStrategy.failsafe()
+    """
+
+    backoff: Backoff | None = None
+    """How to wait for the next attempt; None unless this is :meth:`retry`."""
+
+    is_next: bool = False
+    """Whether the next strategy of a chain is to be asked."""
+
+    def __post_init__(self) -> None:
+        backoff: object = self.backoff
+        is_next: object = self.is_next
+        if not (backoff is None or isinstance(backoff, Backoff)):
+            raise bad_argument("backoff", backoff, "a Backoff or None")
+        if not isinstance(is_next, bool) or (is_next and backoff is not None):
+            expected = "True or False, and False beside a backoff"
+            raise bad_argument("is_next", is_next, expected)
+
+    @staticmethod
+    def retry(backoff: Backoff) -> RetryDecision:
+        """Decide to make another attempt.
+
+        Args:
+            backoff: How to wait for it; keep it and return the same object each time.
+
+        >>> RetryDecision.retry(Backoff.fixed(0.5))
+        RetryDecision.retry(Backoff.fixed(0.5))
+        """
+        if not isinstance(backoff, Backoff):
+            raise bad_argument("backoff", backoff, "a Backoff")
+        return RetryDecision(backoff)
+
+    @staticmethod
+    def no_retry() -> RetryDecision:
+        """Decide to stop with this outcome; strategies behind this one are not asked.
+
+        >>> RetryDecision.no_retry()
+        RetryDecision.no_retry()
+        """
+        return _NO_RETRY
+
+    @staticmethod
+    def next() -> RetryDecision:
+        """Leave it to the next strategy of a chain; at its end this is a stop.
+
+        >>> RetryDecision.next()
+        RetryDecision.next()
+        """
+        return _NEXT
+
+    @staticmethod
+    def of(answer: object) -> RetryDecision:
+        """Return the decision for an answer of a strategy.
+
+        Args:
+            answer: A backoff means :meth:`retry`, None means :meth:`next`, a decision
+                is returned as it is.
+
+        Raises:
+            ValueError: *answer* is none of these.
+
+        >>> RetryDecision.of(None)
+        RetryDecision.next()
+        >>> RetryDecision.of(0.5)
+        Traceback (most recent call last):
+            ...
+        ValueError: should_retry: 0.5 (expected: a Backoff, a RetryDecision or None)
+        """
+        if answer is None:
+            return _NEXT
+        if isinstance(answer, Backoff):
+            return RetryDecision(answer)
+        if isinstance(answer, RetryDecision):
+            return answer
+        expected = "a Backoff, a RetryDecision or None"
+        raise bad_argument("should_retry", answer, expected)
+
+    def __repr__(self) -> str:
+        if self.backoff is not None:
+            return f"RetryDecision.retry({self.backoff!r})"
+        return f"RetryDecision.{'next' if self.is_next else 'no_retry'}()"
+
+
+_NO_RETRY = RetryDecision()
+_NEXT = RetryDecision(is_next=True)
+
+RetryAnswer: TypeAlias = Backoff | RetryDecision | None
+"""The answer of ``should_retry``, plain or awaited."""
+
+
+def first_answer(
+    answers: Iterator[RetryAnswer | Awaitable[RetryAnswer]],
+) -> RetryAnswer | Awaitable[RetryAnswer]:
+    """Return the first answer that is not "next"; None if all are.
+
+    It takes no further answers after that one. If it meets an awaitable answer, it
+    returns an awaitable.
+    """
+    for answer in answers:
+        if isinstance(answer, Awaitable):
+            return _first_awaited(answer, answers)
+        if not RetryDecision.of(answer).is_next:
+            return answer
+    return None
+
+
+async def _first_awaited(
+    pending: Awaitable[RetryAnswer],
+    rest: Iterator[RetryAnswer | Awaitable[RetryAnswer]],
+) -> RetryAnswer:
+    for given in chain((pending,), rest):
+        answer = await given if isinstance(given, Awaitable) else given
+        if not RetryDecision.of(answer).is_next:
+            return answer
+    return None
+
 
 _Member = TypeVar("_Member", bound=Member)
 
@@ -355,3 +492,134 @@ def may_be_repeated(call: Call, request: HttpRequest) -> bool:
     if "Idempotency-Key" in request.headers:
         return True
     return key is not None and key.header in request.headers
+
+
+class RetryStrategyWithContent(ABC):
+    """Decides, after each attempt, by the body of its response too.
+
+    The client waits for the beginning of each body, also of a success, and keeps it in
+    memory; the caller still gets the whole body, by ``read()`` and by streaming. If the
+    status and the headers are enough, take :class:`RetryStrategy`. After Armeria's
+    ``RetryStrategyWithContent``.
+
+    If the body breaks off or stalls meanwhile, the attempt has failed: the strategy
+    gets the failure as *cause*.
+
+    ``a | b`` asks *b* when *a* abstains. Either may be a :class:`RetryStrategy`; a body
+    is looked at only if a strategy that needs it is asked.
+
+    >>> class RetryWhileLocked(RetryStrategyWithContent):
+    ...     backoff = Backoff.of_default()
+    ...     max_content_length = 4096
+    ...
+    ...     def should_retry(self, ctx, cause, content):
+    ...         return self.backoff if content and b"locked" in content else None
+    """
+
+    max_content_length: int = MAX_CONTENT_LENGTH
+    """Bytes of each body to look at, >= 1."""
+
+    @abstractmethod
+    def should_retry(
+        self, ctx: ClientRequestContext, cause: Exception | None, content: Content
+    ) -> RetryAnswer | Awaitable[RetryAnswer]:
+        """Say whether to retry; plain or ``async``.
+
+        Called after every attempt, the successful ones too. Its exceptions go to the
+        caller.
+
+        Args:
+            ctx: The attempt; ``ctx.log`` has the status and the headers of its response
+                and ``ctx.request`` its request.
+            cause: The exception of a failed attempt, or None when there is a response.
+                Call :func:`is_timeout` and :func:`is_unprocessed` instead of testing
+                types.
+            content: The first ``max_content_length`` bytes of the body, decoded by its
+                ``Content-Encoding`` as in aiohttp; empty without a body. None when
+                there is a *cause*. Of a function of :func:`rpc`: what it returned.
+
+        Returns:
+            The backoff, the same object each time; None to leave it to the next
+            strategy of a chain, or to stop with this outcome if there is none; or a
+            :class:`RetryDecision`.
+        """
+
+    def _looks_at(self, ctx: ClientRequestContext) -> bool:
+        """Say whether the strategy needs the body of a response."""
+        return True
+
+    @property
+    def _answers_always(self) -> bool:
+        """Whether a strategy behind this one is never asked."""
+        return False
+
+    def __or__(
+        self, other: RetryStrategy | RetryStrategyWithContent
+    ) -> RetryStrategyWithContent:
+        if not isinstance(other, RetryStrategy | RetryStrategyWithContent):
+            return NotImplemented
+        return _chain(join(strategies_of(self), strategies_of(other)))
+
+    def __ror__(self, other: RetryStrategy) -> RetryStrategyWithContent:
+        if not isinstance(other, RetryStrategy):
+            return NotImplemented
+        return _chain(join(strategies_of(other), strategies_of(self)))
+
+
+AnyStrategy: TypeAlias = RetryStrategy | RetryStrategyWithContent
+"""A strategy of either kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyChainWithContent(RetryStrategyWithContent):
+    """Strategies that are asked in turn, at least one of which looks at content."""
+
+    members: tuple[AnyStrategy, ...]
+
+    max_content_length: int = field(init=False, repr=False, compare=False)
+    """The longest beginning of the body that one of them looks at."""
+
+    def __post_init__(self) -> None:
+        lengths = [
+            checked_length(member.max_content_length)
+            for member in self.members
+            if isinstance(member, RetryStrategyWithContent)
+        ]
+        object.__setattr__(self, "max_content_length", max(lengths))
+
+    def should_retry(
+        self, ctx: ClientRequestContext, cause: Exception | None, content: Content
+    ) -> RetryAnswer | Awaitable[RetryAnswer]:
+        return first_answer(self._answers(ctx, cause, content))
+
+    def _answers(
+        self, ctx: ClientRequestContext, cause: Exception | None, content: Content
+    ) -> Iterator[RetryAnswer | Awaitable[RetryAnswer]]:
+        for member in self.members:
+            if isinstance(member, RetryStrategyWithContent):
+                start = content
+                if isinstance(content, bytes):
+                    start = content[: member.max_content_length]
+                yield member.should_retry(ctx, cause, start)
+            else:
+                yield member.should_retry(ctx, cause)
+
+    def __repr__(self) -> str:
+        return " | ".join(map(repr, self.members))
+
+
+def strategies_of(strategy: AnyStrategy) -> tuple[AnyStrategy, ...]:
+    """Return the members of a chain in order, or the one strategy in a tuple.
+
+    None of the members is a chain itself.
+    """
+    if isinstance(strategy, StrategyChain | StrategyChainWithContent):
+        return strategy.members
+    return (strategy,)
+
+
+def _chain(members: tuple[AnyStrategy, ...]) -> RetryStrategyWithContent:
+    first = members[0]
+    if len(members) == 1 and isinstance(first, RetryStrategyWithContent):
+        return first
+    return StrategyChainWithContent(members)

@@ -1,4 +1,4 @@
-"""Decide whether to wait for the next attempt, and how long."""
+"""Decide whether to wait for the next attempt, how long, and where it goes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
+import aiohttp
+
 from .._call.outcome import RetryStopReason
 from .._call.time_limits import up_to_tick
+from .._call.tries import UNAVAILABLE, has_untried, is_unsent, rests_of, status_judged
 from .._chance import chance
-from .._errors import bad_argument, is_finite
+from .._errors import RefusedRequestError, bad_argument, is_finite
+from .._failures.failure import peel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .._call.call import Call
+    from .._call.record import Record
     from .config import RetryConfig
 
 
@@ -94,3 +100,76 @@ def plan_wait(
         seconds = retry_after
     # ">=": a Smithy strategy may have used the hint as its delay.
     return Wait(seconds, "retry_after") if seconds >= delay else wait
+
+
+_MOST_SWITCHES: Final = 2
+"""How often a call goes to the next endpoint without a wait."""
+
+_BAD_SERVERS = (
+    aiohttp.ClientConnectorCertificateError,
+    aiohttp.ServerFingerprintMismatch,
+)
+
+ELSEWHERE: Final = Wait(0.0, "next_endpoint")
+"""The decision to go to the next endpoint at once."""
+
+_PAST_OPEN_CIRCUIT: Final = Wait(0.0, "next_endpoint")
+"""Like :data:`ELSEWHERE`, but not counted: any number of circuits may be open."""
+
+
+def overrules(call: Call, record: Record, cause: Exception | None) -> bool:
+    """Say whether the next endpoint is asked though the strategy wants no retry.
+
+    Where the circuit of this one is open, or its certificate is bad: that says nothing
+    of the others, and nothing was sent.
+    """
+    if record.route is None or cause is None:
+        return False
+    failure = peel(cause)
+    is_refused = _is_open_circuit(failure)
+    is_bad = isinstance(failure, _BAD_SERVERS) and call.switches < _MOST_SWITCHES
+    return (is_refused or is_bad) and is_unsent(failure) and has_untried(call, record)
+
+
+def _is_open_circuit(failure: BaseException) -> bool:
+    """Say whether the circuit of the one endpoint is open."""
+    is_of_endpoint: bool = getattr(failure, "is_of_endpoint", False)
+    return is_of_endpoint and isinstance(failure, RefusedRequestError)
+
+
+def without_wait(
+    call: Call, record: Record, cause: Exception | None, wait: Wait, asked: float
+) -> tuple[Wait, float]:
+    """Return the wait for an attempt elsewhere, and what the server asks for of it.
+
+    After a failure that did not reach a server there is none, twice a call; nor past
+    open circuits, as many as there are. The ``Retry-After`` of a 503 is of one server
+    alone: it does not matter while another one is well that has not asked for a wait;
+    where none is, the shortest one counts.
+
+    Args:
+        call: The call.
+        record: The request before.
+        cause: Its failure, or None.
+        wait: The wait that the strategy wants.
+        asked: The seconds that the server asks to be left alone; 0 for none.
+    """
+    status = status_judged(record, cause)
+    if cause is None or status is not None:
+        is_one = asked and status == UNAVAILABLE
+        return wait, _shortest(call, record, asked) if is_one else asked
+    failure = peel(cause)
+    past_open_circuit = _is_open_circuit(failure)
+    may_switch = past_open_circuit or call.switches < _MOST_SWITCHES
+    if may_switch and is_unsent(failure) and has_untried(call, record):
+        return _PAST_OPEN_CIRCUIT if past_open_circuit else ELSEWHERE, 0.0
+    return wait, asked
+
+
+def _shortest(call: Call, record: Record, asked: float) -> float:
+    """Return for how long all servers want to be left alone that a call may try."""
+    rests = rests_of(call)
+    if record.route is None or record.route.has_other(rests):
+        return 0.0
+    now = call.loop.time()
+    return max(0.0, min([asked, *(until - now for until in rests.values())]))

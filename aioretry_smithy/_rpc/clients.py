@@ -11,8 +11,7 @@ from .._errors import bad_argument
 from .._logging.client import CommonLoggingClient
 from .._retry.call_adapter import RPC
 from .._retry.client import CommonRetryingClient
-from .._retry.config import RetryConfig
-from .._retry.config_mapping import RetryConfigMapping
+from .._retry.config import RetryConfig, RetryConfigMapping
 from .attempt import attempted
 
 if TYPE_CHECKING:

@@ -22,9 +22,8 @@ from .._errors import bad_argument, checked_name, is_finite
 from .._log.notes import annotate
 from .._meant import warn_caller
 from .._request.request import RpcRequest
-from .._retry.config import RetryConfig
+from .._retry.config import RetryConfig, retries_are_off
 from .._retry.given_up import call_inside, is_given_up
-from .._retry.no_retries import retries_are_off
 from .._retry.strategy import asks_for_idempotence
 from .attempt import FunctionClient, OneAttempt
 

@@ -54,9 +54,8 @@ if TYPE_CHECKING:
     from .._context.client import Decorator, HttpClient
     from .._request.arguments import Arguments
     from .._request.endpoint import Endpoint, Service
-    from .._retry.config import Strategy
+    from .._retry.config import RetryListener, Strategy
     from .._retry.limiter import RetryLimiter
-    from .._retry.listener import RetryListener
     from .standard_limits import Concurrency, Rate
 
 

@@ -29,7 +29,7 @@ from .._log.notes import annotate
 from .._log.request_log import collecting
 from .._request.arguments import MUTABLE_ARGUMENTS, copy_arguments
 from .._request.request import HttpRequest
-from .._retry.no_retries import retries_are_off
+from .._retry.config import retries_are_off
 from .aiohttp_transport import refuse_as_closed
 from .deadline import SessionDefaults, response_timeout, version_of
 

@@ -16,13 +16,12 @@ from .._logging.client import LoggingClient
 from .._logging.formatter import LogFormatter
 from .._meant import call_it
 from .._retry.client import RetryingClient
-from .._retry.config import RetryConfig, Strategy
-from .._retry.config_mapping import RetryConfigMapping
+from .._retry.config import RetryConfig, RetryConfigMapping, Strategy
 
 if TYPE_CHECKING:
     from .._context.client import Decorator
+    from .._retry.config import RetryListener
     from .._retry.limiter import RetryLimiter
-    from .._retry.listener import RetryListener
     from .standard_limits import Concurrency, Rate
 
 _CONFIGS = (RetryConfig, RetryConfigMapping)

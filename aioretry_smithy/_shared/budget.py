@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from .._clock import loop_time
 from .._errors import checked_name, is_plain_function
-from .._retry.budget import RetryBudget, count_failure, prices_of
-from .._retry.limiter import RetryLimiter
+from .._retry.limiter import RetryBudget, RetryLimiter, count_failure, prices_of
 from .._text import encodable
 from ..smithy.shared import Shared
 from .storage import StorageProbe, check_client, no_client
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .._context.context import ClientRequestContext
-    from .._retry.budget import RetryBudgetListener
+    from .._retry.limiter import RetryBudgetListener
     from .storage import RedisClient
 
 _REPORT_AFTER = 1.0

@@ -23,7 +23,7 @@ from .._breaker.breaker import CircuitBreaker, CircuitBreakerListener
 from .._breaker.state import CircuitState
 from .._endpoints.state import EndpointGroupListener, Group
 from .._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
-from .._retry.budget import RetryBudget, RetryBudgetListener
+from .._retry.limiter import RetryBudget, RetryBudgetListener
 from .client import HEDGES
 
 if TYPE_CHECKING:

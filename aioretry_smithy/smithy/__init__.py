@@ -20,7 +20,7 @@ if _typing.TYPE_CHECKING:
         only_idempotent,
     )
     from .._retry.sdk_headers import sdk_headers
-    from .._retry.smithy_backoff import from_backoff, to_backoff
+    from .._retry.smithy_strategies import from_backoff, to_backoff
     from .backoff import ExponentialBackoffJitterType, ExponentialRetryBackoffStrategy
     from .errors import (
         BackoffExhaustedError,

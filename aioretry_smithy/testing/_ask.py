@@ -13,9 +13,7 @@ from .._context.recording import record_error, record_result
 from .._errors import bad_argument
 from .._meant import call_it
 from .._request.request import HttpRequest
-from .._retry.content_strategy import RetryStrategyWithContent
-from .._retry.decision import RetryDecision
-from .._retry.strategy import RetryStrategy
+from .._retry.strategy import RetryDecision, RetryStrategy, RetryStrategyWithContent
 
 if TYPE_CHECKING:
     from .._backoff.backoff import Backoff

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioretry_smithy import HttpRequest, new_response
-from aioretry_smithy._retry.error_code import read_error_code
+from aioretry_smithy._retry.classify import read_error_code
 
 LIMIT = 64 * 1024
 KINDS = ["application/json", "application/x-amz-json-1.1", "application/xml"]

@@ -24,7 +24,7 @@ from aioretry_smithy import (
     RetryStrategy,
     RetryStrategyWithContent,
 )
-from aioretry_smithy._retry.content_strategy import strategies_of
+from aioretry_smithy._retry.strategy import strategies_of
 from aioretry_smithy.testing import ask
 
 # A catch-all in front of something is among the chains.

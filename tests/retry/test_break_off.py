@@ -17,7 +17,7 @@ from aioretry_smithy import (
     RetryStrategy,
     capture_logs,
 )
-from aioretry_smithy._retry.break_off import keep_as_context
+from aioretry_smithy._retry.given_up import keep_as_context
 
 
 class Breaking(RetryStrategy):

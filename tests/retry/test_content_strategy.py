@@ -26,7 +26,7 @@ from aioretry_smithy import (
     new_response,
 )
 from aioretry_smithy._bodies.response_content import buffer, read_head
-from aioretry_smithy._retry.content_strategy import strategies_of
+from aioretry_smithy._retry.strategy import strategies_of
 from aioretry_smithy.testing import ScriptedTransport, ask
 
 

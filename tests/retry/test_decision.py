@@ -11,7 +11,7 @@ import pytest
 from chains import bad_argument, raises_exactly
 
 from aioretry_smithy import Backoff, RetryDecision
-from aioretry_smithy._retry.decision import first_answer
+from aioretry_smithy._retry.strategy import first_answer
 
 BACKOFF = Backoff.fixed(0.5)
 OTHER = Backoff.fixed(1.0)

@@ -17,7 +17,7 @@ from aioretry_smithy import (
 )
 from aioretry_smithy._call.tries import is_unsent
 from aioretry_smithy._failures.failure import judge
-from aioretry_smithy._retry.elsewhere import overrules
+from aioretry_smithy._retry.wait import overrules
 
 LATER = RetryStrategy.failsafe(Backoff.fixed(0.5))
 

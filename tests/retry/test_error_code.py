@@ -10,7 +10,7 @@ from fake_responses import unending
 
 from aioretry_smithy import HttpRequest, new_response
 from aioretry_smithy._bodies.response_content import read_head_within
-from aioretry_smithy._retry.error_code import read_error_code
+from aioretry_smithy._retry.classify import read_error_code
 
 REQUEST = HttpRequest("POST", "http://localhost/")
 JSON = "application/x-amz-json-1.0"

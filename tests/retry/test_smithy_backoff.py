@@ -4,7 +4,7 @@ import pytest
 from chains import bad_argument
 
 from aioretry_smithy import Backoff
-from aioretry_smithy._retry.smithy_backoff import to_backoff
+from aioretry_smithy._retry.smithy_strategies import to_backoff
 from aioretry_smithy.smithy import from_backoff
 from aioretry_smithy.smithy.backoff import ask_for_delay
 from aioretry_smithy.smithy.errors import BackoffExhaustedError

@@ -116,8 +116,8 @@ PRIVATE_OF_OTHERS = {
     ("_bodies.response_content", "_size"),
     ("testing._transport", "_request"),
     # Users derive from these classes, or see them, and these are not for users.
-    ("_retry.strategy_tokens", "_may_wait"),
-    ("_retry.strategy_tokens", "_release"),
+    ("_retry.smithy_strategies", "_may_wait"),
+    ("_retry.smithy_strategies", "_release"),
     ("_rpc.clients", "_name"),
     ("_shared.budget", "_become"),
     ("_shared.budget", "_refuse"),
