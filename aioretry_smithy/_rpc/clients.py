@@ -12,7 +12,7 @@ from .._logging.client import CommonLoggingClient
 from .._retry.call_adapter import RPC
 from .._retry.client import CommonRetryingClient
 from .._retry.config import RetryConfig, RetryConfigMapping
-from .attempt import attempted
+from .decorate import attempted
 
 if TYPE_CHECKING:
     from .._context.client import RpcDecorator
