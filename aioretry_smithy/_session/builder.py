@@ -277,7 +277,7 @@ class SessionBuilder:
                 host.
             enforce: False: the circuit breakers and limits that are made here decide,
                 count and log, but refuse no request and let none wait.
-            inside: Decorators between the circuit breaker and aiohttp, from the
+            inside: Decorators between these parts and aiohttp, from the
                 innermost, such as one that signs each attempt, or a second
                 :class:`LoggingClient`, which logs each attempt.
             client_session_arguments: Any other argument of

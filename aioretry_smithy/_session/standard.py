@@ -85,16 +85,17 @@ def standard_decorators(
     }
     how = _how_to_retry(retrying, settings)
     yield from inside
-    if circuit_breaker is UNSET:
-        yield _circuit_breaker(patience, has_group=has_group, enforce=enforce)
-    elif circuit_breaker is not None:
-        yield circuit_breaker
     if concurrency is not None or rate is not None:
         # Most chains have neither.
         from .standard_limits import limit_decorators  # noqa: PLC0415
 
         longest = _attempt_timeout(how)
         yield from limit_decorators(concurrency, rate, longest, enforce=enforce)
+    # What waits at a circuit holds no place and takes no turn.
+    if circuit_breaker is UNSET:
+        yield _circuit_breaker(patience, has_group=has_group, enforce=enforce)
+    elif circuit_breaker is not None:
+        yield circuit_breaker
     if how is not None:
         yield _retrying(how)
     if logging is UNSET:

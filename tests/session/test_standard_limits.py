@@ -127,21 +127,21 @@ def test_a_number_is_described_as_the_limit_of_each_host():
     ]
 
 
-def test_limits_stand_between_the_retries_and_the_circuit_breaker():
-    """Each attempt waits for its turn, for its place, and then asks the breaker."""
+def test_limits_stand_inside_the_circuit_breaker():
+    """What waits at an open circuit holds no place and takes no turn."""
     lines = described(concurrency=20, rate=RateLimit(50))
 
     assert [
         "LoggingClient",
         "RetryingClient",
+        "CircuitBreakerClient",
         "RateLimitingClient",
         "ConcurrencyLimitingClient",
-        "CircuitBreakerClient",
         "aiohttp.ClientSession",
     ] == [line.partition("(")[0] for line in lines]
     expected = "per='host', factory=ConcurrencyLimit.fixed(limit=20)"
-    assert "RateLimitingClient(RateLimit(50, 1.0), timeout=None)" == lines[2]
-    assert lines[3].startswith(f"ConcurrencyLimitingClient({expected}, max_pending=")
+    assert "RateLimitingClient(RateLimit(50, 1.0), timeout=None)" == lines[3]
+    assert lines[4].startswith(f"ConcurrencyLimitingClient({expected}, max_pending=")
 
 
 @pytest.mark.parametrize(
@@ -223,3 +223,26 @@ def test_what_is_no_limit_is_refused(name, value, expected):
         SessionBuilder.standard(**{name: value})
 
     assert f"{name}: {value!r} (expected: {expected})" == str(caught.value)
+
+
+async def test_places_are_free_while_calls_wait_at_a_circuit():
+    """Another host's calls do not wait for those of a server that is away."""
+    away, well = "http://away.example", "http://well.example"
+
+    async def answer(ctx, request):
+        return 503 if request.url.host == "away.example" else 200
+
+    builder = SessionBuilder.standard(
+        inside=[ScriptedTransport([answer] * 40)],
+        concurrency=ConcurrencyLimit.fixed(limit=2, name="all"),
+        logging=None,
+    )
+    async with builder.build() as client:
+        calls = [asyncio.create_task(client.get(away)) for _ in range(6)]
+        await asyncio.sleep(2.0)
+        started = now()
+        async with client.get(well) as response:
+            assert (200, started) == (response.status, now())
+        for call in calls:
+            call.cancel()
+        await asyncio.wait(calls)
