@@ -174,7 +174,7 @@ def came_from_server(
 ) -> bool:
     """Say whether the answer to a request is one of a server.
 
-    One that a fault injected is, so that hedging can be rehearsed; that of a fallback
+    One that a fault injected is, so that hedging can be tested; that of a fallback
     or a cache is not. A decorator may have made attempts of its own.
     """
     record, headers = ctx.record, getattr(response, "headers", NO_HEADERS)

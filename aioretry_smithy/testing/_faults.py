@@ -396,10 +396,10 @@ class FaultInjectingClient(DecoratingClient[HttpClient]):
         Raises:
             ValueError: An argument is not as described.
 
-        >>> def is_rehearsal(ctx, request):
-        ...     return request.headers.get("X-Rehearsal") == "1"
+        >>> def is_fault_test(ctx, request):
+        ...     return request.headers.get("X-Fault-Test") == "1"
         >>> decorator = FaultInjectingClient.new_decorator(
-        ...     InjectedFault.hang(), enabled=is_rehearsal
+        ...     InjectedFault.hang(), enabled=is_fault_test
         ... )
         """
         for number, fault in enumerate(faults):
