@@ -402,7 +402,7 @@ class ConcurrencyLimit(Shared, ABC):
         name: str | None = None,
         listeners: Iterable[ConcurrencyLimitListener] = (),
     ) -> ConcurrencyLimit:
-        """Return a limit that grows by one a round trip and is cut by overload.
+        """Return a limit with additive increase and multiplicative decrease (AIMD).
 
         Each success adds ``1 / limit`` if at least half of the places were in use when
         its call began. A timeout, a status of 429 or 503, a connection that is refused,
