@@ -179,9 +179,9 @@ def record_body_failure(
     note_length(record.outcome, arrived_of(response))
     fail_body(call, record.outcome, cause)
     # The outcome may be settled as an answer; now it is a failure.
-    was_settled, record.is_settled = record.is_settled, False
+    was_final, record.is_final = record.is_final, False
     record_failure(call, record, cause)
-    record.is_settled = was_settled
+    record.is_final = was_final
     response.close()
 
 

@@ -102,7 +102,7 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
             try:
                 record = ctx.record
                 verdict = self._verdicts.get(record.outcome.status)
-                if verdict is None or record.has_moved:
+                if verdict is None or record.endpoint_changed:
                     await self._report(ctx, breaker, permit, result)
                 else:
                     count(breaker, permit, verdict, ctx)
@@ -198,7 +198,7 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         cause: Exception | None = None,
     ) -> None:
         """Report an outcome as the strategy judges it."""
-        if ctx.record.has_moved and self._circuit_breakers.is_per_server:
+        if ctx.record.endpoint_changed and self._circuit_breakers.is_per_server:
             # The outcome is that of another endpoint.
             breaker.on_ignored(permit)
             return

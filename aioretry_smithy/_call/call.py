@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .outcome import Cut, Holdings, Request, Result, RetryStopReason
     from .record import DelaySource, DroppedRequests, SerializedJson
 
-    Told: TypeAlias = Callable[["Call", Result, bytes | None], None]
+    OnBody: TypeAlias = Callable[["Call", Result, bytes | None], None]
     """Takes the call, the answer that was looked at, and its body if it is here."""
 
 
@@ -44,7 +44,7 @@ class IdempotencyKey(NamedTuple):
     """The name of the header that has it."""
 
     value: str | None
-    """The key that was made; None where the caller brings one."""
+    """The generated key; None if the caller's key is used."""
 
     request: HttpRequest
     """The request that the key was made for, as the caller sent it."""
@@ -168,7 +168,7 @@ class CallDefaults:
     """A copy of the session's headers; None of a function."""
 
     no_retries: bool
-    """Whether each makes one attempt, whatever its settings say."""
+    """Whether retries are switched off, whatever the settings."""
 
     version: object
     """The version of the session's headers; -1 where nobody knows."""
@@ -239,7 +239,7 @@ class RareCallFacts:
     refused_hedges: int = 0
     """How many hedges a limiter has refused."""
 
-    own_id: str | None = None
+    assigned_id: str | None = None
     """The ID of the call, made on first use."""
 
     own_headers: Mapping[str, str] | None = None
@@ -335,7 +335,7 @@ class Call(RareCallFacts, Record, Context):
     """The time of day at its start, by the clock of the machine."""
 
     resources: CallResources | None
-    """What is closed at its end, or may be used once; None where nothing is."""
+    """Resources that are closed at the end of the call; None without any."""
 
     retry_config: Any
     """The settings of the retrying client, once it has made an attempt of its own."""
@@ -362,13 +362,13 @@ class Call(RareCallFacts, Record, Context):
         self.defaults = defaults
         self.session = session
         self.outcome: Outcome = PENDING
-        self.is_over = self.is_settled = self.was_refused = self.was_sent = False
+        self.is_over = self.is_final = self.was_refused = self.was_sent = False
         self.resources = self.retry_config = None
         self.sent = ()
 
     @property
     def call(self) -> Self:
-        """The call itself."""
+        """The call itself (an attempt has the same attribute)."""
         return self
 
     @property
@@ -397,12 +397,12 @@ class Call(RareCallFacts, Record, Context):
 
     @property
     def record(self) -> Self:
-        """The call itself, where nothing makes attempts."""
+        """The call itself: without attempts, the call is its own record."""
         return self
 
     @property
     def key(self) -> IdempotencyKey | None:
-        """The key by which a server recognises its request; None if nobody made one."""
+        """The idempotency key of the request; None without a key."""
         return None if self.resources is None else self.resources.key
 
     @property
@@ -455,7 +455,7 @@ class Call(RareCallFacts, Record, Context):
         # Some before it may not be kept.
         number = sent[-1].number + 1 if sent else 1
         record = Exchange(request, started, deadline, number)
-        if self.outcome is not PENDING and not self.is_settled:
+        if self.outcome is not PENDING and not self.is_final:
             # A decorator outside may begin anew after what looked like the end.
             self.outcome = PENDING
         if not sent:
@@ -467,7 +467,7 @@ class Call(RareCallFacts, Record, Context):
             self.dropped: DroppedRequests = dropped
         return record
 
-    def surround(self, record: Record, inside: Call) -> None:
+    def add_nested_call(self, record: Record, inside: Call) -> None:
         """Register a nested call, made inside an attempt of this call.
 
         Each hides what the other hides, for it is shown in the views of this one, and
@@ -518,11 +518,11 @@ class Exchange(Record):
         self.deadline = deadline
         self.number = number
         self.outcome = PENDING
-        self.is_settled = self.was_refused = self.was_sent = False
+        self.is_final = self.was_refused = self.was_sent = False
 
     @property
     def shown_request(self) -> Request:
-        """The request as it was sent, but for its body."""
+        """The sent request, without its body."""
         return self.sent_request or self.begun_request
 
 
@@ -531,34 +531,34 @@ def will_read(call: Call) -> None:
     call.awaiting_body = []
 
 
-def await_body(call: Call, told: Told) -> bool:
-    """Let a function be told of the body; return False where nobody will read it."""
+def await_body(call: Call, on_body: OnBody) -> bool:
+    """Register a callback for the body; return False if the body will not be read."""
     if call.awaiting_body is None:
         return False
-    call.awaiting_body.append(told)
+    call.awaiting_body.append(on_body)
     return True
 
 
 def tell_of_body(call: Call, result: Result, body: bytes | None = None) -> None:
-    """Tell those who wait, once, that an answer was looked at."""
+    """Call the callbacks once, after the answer was examined."""
     waiting, call.awaiting_body = call.awaiting_body or (), None
-    for told in waiting if result is not NOTHING else ():
-        told(call, result, body)
+    for on_body in waiting if result is not NOTHING else ():
+        on_body(call, result, body)
 
 
 def forget_body(call: Call) -> None:
-    """Let nobody be told: there is no answer after all."""
+    """Drop the callbacks, because there is no answer."""
     if call.awaiting_body is not None:
         call.awaiting_body = None
 
 
 def id_of(call: Call) -> str:
     """Return the id of a call, which it gets when it is first asked for."""
-    own = call.own_id
+    own = call.assigned_id
     if own is None:
         process, numbers = _ids_of(os.getpid())
         # It has one, though two threads ask at once.
-        own = vars(call).setdefault("own_id", f"{process}-{next(numbers)}")
+        own = vars(call).setdefault("assigned_id", f"{process}-{next(numbers)}")
     return own
 
 

@@ -85,7 +85,7 @@ class RetryStopReason(StrEnum):
 
 
 def connection_of(response: Result) -> Result:
-    """Return the connection that the body comes over; None where all of it is here."""
+    """Return the connection of the response; None once the body is received."""
     return getattr(response, "connection", None)
 
 
@@ -107,7 +107,7 @@ def headers_of(response: Result) -> MultiMapping[str]:
 
 
 def sent_headers_of(response: Result) -> Mapping[str, str] | None:
-    """Return the headers that were sent first; None where nobody knows."""
+    """Return the headers of the first request sent; None if unknown."""
     history = history_of(response)
     request = getattr(history[0] if history else response, "request_info", None)
     headers: Mapping[str, str] | None = getattr(request, "headers", None)
@@ -120,7 +120,7 @@ def history_of(response: Result) -> Sequence[Result]:
 
 
 def url_of(response: Result) -> URL | None:
-    """Return the URL that has answered; None where nobody knows."""
+    """Return the URL of the response; None if unknown."""
     url = getattr(response, "url", None)
     return URL(url) if isinstance(url, str | URL) else None
 

@@ -40,13 +40,13 @@ class Upload:
     """Whether its request is being sent; an open upload counts the next body."""
 
     json: list[SerializedJson] | None
-    """The JSON that was serialized for it, while it is open."""
+    """The serialized JSON of an open upload."""
 
     outer: object
     """What the context variable held before: an upload or none; None once closed."""
 
     shown: Any
-    """The body as others see it, while the upload is open; None if the same."""
+    """The body shown to middlewares while the upload is open; None if not replaced."""
 
     writer: Any
     """aiohttp's writer of a body that leaves in one piece, while the upload is open."""
@@ -238,7 +238,7 @@ class _RareFacts(NeverCopied):
     """The reason for the delay."""
 
     first_sent: float | None = None
-    """When the attempt sent its first request, where that is not its start."""
+    """The send time of the first request, if later than the start of the attempt."""
 
     preview_length: int | None = None
     """How many characters of a text to keep of a body that is read by the transport."""
@@ -259,7 +259,7 @@ class _RareFacts(NeverCopied):
     """The request that a decorator further in has sent instead, without a body."""
 
     sent_headers: Mapping[str, str] | None = None
-    """The headers that aiohttp sent first, where the outcome lacks them."""
+    """The headers of the first request sent by aiohttp, if missing in the outcome."""
 
     upload: Upload = NO_BODY
     """How much of the request body was sent."""
@@ -268,12 +268,12 @@ class _RareFacts(NeverCopied):
     """The endpoint that was chosen; None without an endpoint group."""
 
     is_raced: bool = False
-    """Whether a hedging client uses this record; another pass then gets another."""
+    """Whether a hedging client uses the record; a second pass gets a new record."""
 
-    has_moved: bool = False
-    """Whether it was sent again elsewhere, unseen by decorators further in."""
+    endpoint_changed: bool = False
+    """Whether the transport resent the request to a different endpoint."""
 
-    view: Callable[[], Any] | None = None
+    log_ref: Callable[[], Any] | None = None
     """A weak reference to the RequestLog of this record."""
 
 
@@ -298,11 +298,11 @@ class Record(_RareFacts):
 
     outcome: Outcome
 
-    is_settled: bool
+    is_final: bool
     """Whether the outcome is final: later ones are ignored."""
 
     was_refused: bool
-    """Whether a circuit breaker refused it, so that nothing was sent."""
+    """Whether a circuit breaker refused the request."""
 
     was_sent: bool
     """Whether a server may have seen it."""
@@ -341,7 +341,7 @@ class Record(_RareFacts):
 
     @property
     def is_hedge(self) -> bool:
-        """Whether it was sent beside another request."""
+        """Whether the request is a hedge."""
         return self.race is not None and self.race.after is not None
 
     @property
@@ -383,7 +383,7 @@ class DroppedRequests:
     """Whether a server may have seen one of the dropped requests."""
 
     def may_be_sent_after(self, number: int) -> bool:
-        """Say whether one was sent, perhaps one after that number."""
+        """Say whether a dropped request after *number* may have been sent."""
         return self.were_sent and self.last_number > number
 
     def with_one_of(self, sent: list[_Sent], outcome: Outcome) -> DroppedRequests:

@@ -57,15 +57,15 @@ def attached_to(source: object) -> Any:
 def record_return(call: Call, record: Record) -> None:
     """Record that a function returned; its value is not kept."""
     outcome = record.outcome
-    if not record.is_settled and (outcome.ended is None or outcome.cause is not None):
+    if not record.is_final and (outcome.ended is None or outcome.cause is not None):
         record.outcome = Ended(call.loop.time())
         if call.waiters:
             call.wake()
 
 
 def record_failure(call: Call, record: Record, cause: BaseException) -> None:
-    """Judge a failure that was caught; record that there is no response for it."""
-    if record.is_settled or cause_of(record) is cause:
+    """Classify a caught failure, and record that there is no response."""
+    if record.is_final or cause_of(record) is cause:
         return
     judge(cause)
     if record.outcome.sent_headers is not None:
@@ -91,7 +91,7 @@ def _cut_answer(call: Call, record: Record, cause: BaseException) -> Outcome | N
 
 def record_race(call: Call) -> None:
     """Record that a race is over, but the request that counts was before."""
-    if not call.is_settled:
+    if not call.is_final:
         call.race = Race(ended=call.loop.time())
 
 
@@ -102,8 +102,8 @@ def record_superseded(record: Record) -> None:
 
 
 def record_injected(record: Record) -> None:
-    """Record that a fault was injected, and that the outcome so far came of it."""
-    if record.outcome.ended is not None and not record.is_settled:
+    """Record that the outcome so far is an injected fault."""
+    if record.outcome.ended is not None and not record.is_final:
         record.outcome.is_injected = True
 
 
@@ -154,9 +154,9 @@ def cause_of(record: Record) -> BaseException | None:
 
 
 def note_request(ctx: Context, request: Request) -> None:
-    """Note the request that is sent, where a decorator has made another of it."""
+    """Record the sent request, if a decorator has replaced the original."""
     record = ctx.record
-    if record.is_settled:
+    if record.is_final:
         return
     if not request.looks_like(record.begun_request):
         record.sent_request = request.without_body()
@@ -235,8 +235,8 @@ def _follow(
     delay: float,
     source: Literal["stale_connection", "token"],
 ) -> Exchange:
-    """Begin the request that is sent in place of another one."""
-    stale.delay, stale.delay_source, stale.is_settled = delay, source, True
+    """Begin a request that replaces a failed request of the same attempt."""
+    stale.delay, stale.delay_source, stale.is_final = delay, source, True
     sent = begin_beside(call, stale)
     sent.route, sent.is_raced = stale.route, stale.is_raced
     if stale.race is not None:
@@ -246,7 +246,7 @@ def _follow(
 
 
 def begin_beside(call: Call, record: Record) -> Exchange:
-    """Begin another request in the attempt of one that has an outcome of its own."""
+    """Begin a second request in an attempt whose first request has an outcome."""
     sent = call.begin_request(record.begun_request)
     sent.began, sent.deadline = record.attempt_started, record.deadline
     sent.request_preview, sent.first_sent = record.request_preview, record.first_sent
@@ -259,7 +259,7 @@ def end_call(call: Call, raised: BaseException | None = None) -> None:
 
     What is *raised* next keeps its frames.
     """
-    call.is_over = call.is_settled = True
+    call.is_over = call.is_final = True
     call.session = call.resources = None
     call.request = call.request.without_body()
     outcome = call.outcome
@@ -270,7 +270,7 @@ def end_call(call: Call, raised: BaseException | None = None) -> None:
     if call.retry_error is not None:
         call.retry_error = KeptCause.of(call.retry_error, raised)
     for sent in call.sent:
-        if sent.outcome is not outcome or not sent.is_settled:
+        if sent.outcome is not outcome or not sent.is_final:
             _let_go(sent, raised)
     if call.holdings is not None:
         call.holdings.end()
@@ -283,7 +283,7 @@ def _let_go(record: Record, raised: BaseException | None) -> None:
     if outcome.cause is not None:
         outcome.cause = KeptCause.of(outcome.cause, raised)
     if outcome.ended is not None:
-        record.is_settled = True
+        record.is_final = True
 
 
 _TIMER = ("aiohttp.helpers", "__exit__")

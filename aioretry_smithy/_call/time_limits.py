@@ -222,7 +222,7 @@ def is_cut(call: Call, cause: BaseException) -> bool:
 
 
 def cut_of(call: Call) -> DeadlineCut | None:
-    """Return what cuts the code around, in this task; None where there is none."""
+    """Return the deadline cut of the current task; None without a deadline."""
     cuts = call.deadline_cuts
     return cuts.get(asyncio.current_task()) if cuts else None
 

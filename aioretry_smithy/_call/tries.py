@@ -209,7 +209,7 @@ def route_of(call: Call, record: Record) -> Route | None:
 
 
 def last_of(call: Call, record: Record) -> Record:
-    """Return the request that a call ended with, or its last; other records as is."""
+    """Return the request that gave a call its outcome; of a request, the request."""
     if record is not call or not call.sent:
         return record
     last = call.outcome.part or call.outcome

@@ -75,7 +75,7 @@ class RpcClient(Protocol):
 
 
 Decorator: TypeAlias = Callable[[HttpClient], HttpClient]
-"""A function that wraps a client in another one."""
+"""A function that wraps a client in a new client."""
 
 RpcDecorator: TypeAlias = Callable[[RpcClient], RpcClient]
 """The same for the calls of a function."""
@@ -95,10 +95,10 @@ class ForOneKind:
     __slots__ = ()
 
     _serves: ClassVar[Literal["sessions", "functions"] | None] = None
-    """The kind of chain that it is for, where it cannot serve both."""
+    """The only kind of chain that the client can serve; None for both kinds."""
 
     _counterpart: ClassVar[str] = ""
-    """The name of the class that does the same for the other kind, if there is one."""
+    """The name of the equivalent class for the other kind of chain, if any."""
 
 
 class DecoratingClient(ForOneKind, Generic[ClientT]):
@@ -126,7 +126,7 @@ class DecoratingClient(ForOneKind, Generic[ClientT]):
     """
 
     _is_retrying: ClassVar[bool] = False
-    """Whether it retries, so that there may be no other such client in a chain."""
+    """Whether the client retries: a chain may have only one retrying client."""
 
     _sends_again: ClassVar[bool] = False
     """Whether it may send a request more than once, each with a log of its own."""
@@ -135,8 +135,7 @@ class DecoratingClient(ForOneKind, Generic[ClientT]):
     """Whether it has no place inside of a client that retries."""
 
     _needs_origin: bool = False
-    """Whether it acts on the session's own origin or group, so that there must be one.
-    """
+    """Whether the client needs a session with a base URL or an endpoint group."""
 
     mask: Mask | None = None
     """Names to hide in logs, besides the usual secrets."""
@@ -384,7 +383,7 @@ def sends_again(client: object) -> bool:
 
 
 def check_inside(name: str, delegate: Client, *, repeats: bool = False) -> None:
-    """Refuse a client named so around one that sends again.
+    """Refuse a client of that *name* outside of a client that retries.
 
     If it *repeats* requests itself, around one that has no place inside of that either.
 

@@ -117,7 +117,7 @@ class AttemptOptions(ABC):
         return _options.set(self)
 
     def within(self, outer: RequestOptions) -> RequestOptions:
-        """Return these options, completed by *outer* ones."""
+        """Return a copy, with missing options taken from *outer*."""
         attributes = {**outer.attributes, **self.attributes}
         return replace(outer, attributes=attributes, enclosing=self)
 
@@ -171,34 +171,34 @@ class OptionsBlock(AbstractContextManager[None]):
             _set_blocks(blocks[:last] + blocks[last + 1 :])
 
 
-class _LentOptions:
-    """The options of a block, for the code that runs while a request is sent.
+class _ReleasableOptions:
+    """The options of a block, detachable from connections opened during a request.
 
     A connection that is opened meanwhile keeps the context variables for as long as it
     lives. So this refers to the options only until then.
     """
 
-    __slots__ = ("_lent",)
+    __slots__ = ("_held",)
 
-    def __init__(self, lent: Options) -> None:
-        self._lent = lent
+    def __init__(self, held: Options) -> None:
+        self._held = held
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._lent, name)
+        return getattr(self._held, name)
 
     def end(self) -> None:
         """Change nothing any more."""
-        self._lent = RequestOptions()
+        self._held = RequestOptions()
 
 
-async def lending(options: Options, send: Callable[[], Awaitable[_T]]) -> _T:
-    """Send a request, and let no connection that it opens keep the options."""
-    lent: Any = _LentOptions(options)
-    token = _options.set(lent)
+async def sending_with(options: Options, send: Callable[[], Awaitable[_T]]) -> _T:
+    """Send a request with options that its connections cannot keep alive."""
+    held: Any = _ReleasableOptions(options)
+    token = _options.set(held)
     try:
         return await send()
     finally:
-        lent.end()
+        held.end()
         leave_attempt(token)
 
 
@@ -236,7 +236,7 @@ class ResponseTimeoutMode(StrEnum):
 
 
 class ClientRequestContext(Context):
-    """The context of one call, or of one attempt of it.
+    """The context of a call, or of an attempt of a call.
 
     The context of the call is the *root*. A retrying client gives each attempt a child
     of its own, with its own log and its own deadline. After Armeria's
@@ -285,7 +285,7 @@ class ClientRequestContext(Context):
 
     @property
     def endpoint(self) -> Endpoint | None:
-        """The one of several servers that this goes to; None before it is chosen.
+        """The chosen endpoint of the request; None before the choice.
 
         None too of a request for which there is no choice. On the root, that of the
         answer.
@@ -456,7 +456,7 @@ class EnclosingAttempt(AttemptOptions):
         """Let a call that begins be part of the attempt, and end with it."""
         if self._attempt is not None:
             outer, record = self._attempt.call, self._attempt.record
-            outer.surround(record, call)
+            outer.add_nested_call(record, call)
             deadline = outer.deadline_of(record)
             # The loop of another thread has a clock of its own.
             if deadline is not None and outer.loop is call.loop:

@@ -23,10 +23,10 @@ class Holder(Protocol):
 
     @property
     def outer(self) -> Holder | None:
-        """The next one outwards, if this is part of one."""
+        """The enclosing holder, if any."""
 
-    def lends(self, thing: object, call: Call) -> bool:
-        """Say whether it holds a thing, and not for a request of that call itself."""
+    def holds(self, thing: object, call: Call) -> bool:
+        """Say whether the holder has a thing, other than for *call* itself."""
 
 
 _around: ContextVar[Holder | None] = ContextVar("aioretry_smithy_around", default=None)
@@ -55,7 +55,7 @@ class Holdings:
         self._things: list[object] = []
         self._derived: list[Holdings] = []
 
-    def lends(self, thing: object, call: Call) -> bool:
+    def holds(self, thing: object, call: Call) -> bool:
         """Say whether the attempt holds a thing, and not for that call itself."""
         return self._call is not call and any(each is thing for each in self._things)
 
@@ -64,7 +64,7 @@ class Holdings:
         self._things += things
 
     def remove(self, *things: object) -> None:
-        """Note what it has given back; what it held twice it still holds once."""
+        """Remove things that were given back; each removal counts once."""
         for thing in things:
             for index, each in enumerate(self._things):
                 if each is thing:
@@ -77,7 +77,7 @@ class Holdings:
             _around.set(self)
 
     def own(self, derived: Holdings) -> None:
-        """End it with this one, since nobody else does."""
+        """End the derived holdings together with these holdings."""
         self._derived.append(derived)
 
     def adopt(self, inner: Holdings) -> None:
@@ -118,14 +118,14 @@ class FetchHoldings:
         self._joined: set[asyncio.Future[None]] = set()
         self._is_asked = False
 
-    def lends(self, thing: object, call: Call) -> bool:
+    def holds(self, thing: object, call: Call) -> bool:
         """Say whether an attempt that waits for the fetch holds a thing."""
         # Fetches may wait for each other.
         if self._is_asked:
             return False
         self._is_asked = True
         try:
-            return any(_is_lent(each, thing, call) for each in self._waiting)
+            return any(_is_held(each, thing, call) for each in self._waiting)
         finally:
             self._is_asked = False
 
@@ -143,7 +143,7 @@ class FetchHoldings:
         return holder
 
     def leave(self, holder: Holder | None) -> None:
-        """Note that one of those does not wait any more."""
+        """Remove an attempt that has stopped waiting for the fetch."""
         if holder is not None:
             self._waiting.remove(holder)
 
@@ -157,9 +157,9 @@ class FetchHoldings:
             self._joined.discard(joined)
 
 
-def _is_lent(holder: Holder | None, thing: object, call: Call) -> bool:
+def _is_held(holder: Holder | None, thing: object, call: Call) -> bool:
     while holder is not None:
-        if holder.lends(thing, call):
+        if holder.holds(thing, call):
             return True
         holder = holder.outer
     return False
@@ -167,7 +167,7 @@ def _is_lent(holder: Holder | None, thing: object, call: Call) -> bool:
 
 def is_held(ctx: ClientRequestContext, thing: object) -> bool:
     """Say whether a request is made inside of an attempt that holds a thing."""
-    return _is_lent(_around.get(), thing, ctx.call)
+    return _is_held(_around.get(), thing, ctx.call)
 
 
 def fetch_around() -> FetchHoldings | None:
@@ -179,7 +179,7 @@ def fetch_around() -> FetchHoldings | None:
 
 
 def holdings_of(ctx: ClientRequestContext) -> Holdings:
-    """Return what an attempt holds, for one who is about to take something.
+    """Return the holdings of an attempt, created on first use.
 
     From here on the running code is part of the attempt: what is asked for a thing may
     call listeners.
@@ -198,6 +198,6 @@ def holdings_of(ctx: ClientRequestContext) -> Holdings:
 
 
 def hand_over(inner: AttemptContext, outer: ClientRequestContext) -> None:
-    """Let an attempt hold what one of its requests has held."""
+    """Move the holdings of a request to its attempt."""
     if inner.holdings is not None:
         holdings_of(outer).adopt(inner.holdings)

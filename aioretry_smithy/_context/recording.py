@@ -73,10 +73,10 @@ def unwatch_body(content: aiohttp.StreamReader) -> None:
         content._timer = content._timer._timer
 
 
-def outlast_attempt(
+def use_call_deadline_for_body(
     call: Call, response: aiohttp.ClientResponse, content: aiohttp.StreamReader
 ) -> None:
-    """Let reading a body take longer than its attempt: till the deadline of the call.
+    """Let the call's deadline, not the attempt's, limit the reading of a body.
 
     Args:
         call: The call.
@@ -195,7 +195,7 @@ def _choose_record(call: Call, attempt: AttemptContext, response: Result) -> Non
     if headers is None or attempt.record.outcome.headers is headers:
         return
     for sent in reversed(call.sent):
-        if sent.outcome.headers is headers and sent.is_in_race and not sent.is_settled:
+        if sent.outcome.headers is headers and sent.is_in_race and not sent.is_final:
             attempt.record = sent
             return
 
@@ -206,7 +206,7 @@ def record_error(ctx: ClientRequestContext, cause: BaseException) -> None:
 
 
 def close_result(ctx: ClientRequestContext, result: Result) -> None:
-    """Close a response that nobody gets, because something has failed after it."""
+    """Close a response that was lost to a later failure."""
     if ctx.call.brings_response:
         # It may be no response at all.
         with suppress(Exception):
@@ -271,7 +271,7 @@ def record_http(
         headers = NO_HEADERS
     # Each client of a user's comes here too, so this is fast.
     outcome = record.outcome
-    if record.is_settled or (
+    if record.is_final or (
         outcome is not PENDING
         and outcome.headers is headers
         and (headers is not NO_HEADERS or outcome.status == response.status)

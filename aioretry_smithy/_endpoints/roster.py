@@ -370,7 +370,7 @@ class Roster:
 
     def settle(self) -> None:
         """Count those that have not answered yet, or failed since."""
-        self.unproven = sum(not each.is_settled for each in self.well)
+        self.unproven = sum(not each.is_proven for each in self.well)
 
     def healthy(self) -> Sequence[EndpointState]:
         """Return the healthy endpoints: empty if all are ejected (panic mode)."""

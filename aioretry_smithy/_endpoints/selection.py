@@ -225,7 +225,7 @@ class _PeakEwma(_BuiltIn):
         if preferred is not None:
             return preferred
         growth = roster.scale.growth(now)
-        known = [seconds_of(each, growth) for each in well if each.is_settled]
+        known = [seconds_of(each, growth) for each in well if each.is_proven]
         slowest = max(known, default=1.0)
 
         def cost(state: EndpointState) -> float:

@@ -566,7 +566,7 @@ class EndpointState:
         return self
 
     @property
-    def is_settled(self) -> bool:
+    def is_proven(self) -> bool:
         """Whether it has answered, and not failed since."""
         return self.grown > 0.0 and not self.penalty
 

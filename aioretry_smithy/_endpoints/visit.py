@@ -171,7 +171,7 @@ def _leave_alone(
 
 def _slowest(state: EndpointState, growth: float) -> float:
     """Return the longest known latency of the healthy endpoints; 0 without any."""
-    known = (seconds_of(each, growth) for each in state.roster.well if each.is_settled)
+    known = (seconds_of(each, growth) for each in state.roster.well if each.is_proven)
     return max(known, default=0.0)
 
 
@@ -290,9 +290,9 @@ class Visit:
         pool, have this for as long as they live: they must not have the call or its
         body, and what they send later is none of this request.
         """
-        if record.has_moved:
+        if record.endpoint_changed:
             # Clients further out know of the service alone.
-            record.has_moved = False
+            record.endpoint_changed = False
         # It is another one where a call is closed in another task than it began in.
         if _current.get() is self:
             _current.set(self.outer)
@@ -401,5 +401,5 @@ def move_resend(
     route = visit.move(state, url)
     routed = RoutedRequest.to(route, url, request)
     record.route, record.routed_request = route, routed.without_body()
-    record.has_moved = True
+    record.endpoint_changed = True
     return routed

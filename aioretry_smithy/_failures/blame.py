@@ -87,12 +87,12 @@ def is_of_user_code(cause: BaseException, inside: Frames) -> bool:
     if _has_hook(inside):
         return True
     has_left = any(place == SENDING for place, _ in inside)
-    if has_left or _stands_for_another(cause, inside):
+    if has_left or _replaces_another(cause, inside):
         return False
     return any(not _is_of_aiohttp(place[0]) for place, _ in inside)
 
 
-def _stands_for_another(cause: BaseException, inside: Frames) -> bool:
+def _replaces_another(cause: BaseException, inside: Frames) -> bool:
     """Say whether it was raised over what speaks of a server, in these very frames.
 
     Its context may also be the failure of an earlier call.

@@ -433,7 +433,7 @@ def judge(cause: BaseException) -> Failure:
     return failure
 
 
-def stands_for(error: BaseException, cause: BaseException | None) -> None:
+def copy_marks(error: BaseException, cause: BaseException | None) -> None:
     """Copy what is known of the queue and the server from *cause* to *error*."""
     failure, behind = judge(error), failure_of(cause)
     failure.queue, failure.reached_server = behind.queue, behind.reached_server

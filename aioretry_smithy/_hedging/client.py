@@ -14,7 +14,7 @@ from .._context.context import AttemptContext
 from .._context.holdings import hand_over
 from .._errors import ResponseTimeoutError, bad_argument, check_int, is_finite
 from .._failures.blame import IN_POOL, was_in_pool
-from .._failures.failure import failure_of, stands_for
+from .._failures.failure import copy_marks, failure_of
 from .._meant import call_it
 from .._retry.config import hedges_are_off
 from .._retry.limiter import RetryLimiter
@@ -204,8 +204,8 @@ class HedgingClient(DecoratingClient[HttpClient]):
 def _end(attempt: AttemptContext) -> None:
     """Copy the outcome of the only attempt to its call, without a retrying client."""
     call, record = attempt.call, attempt.record
-    record.is_settled = True
-    if not call.is_settled:
+    record.is_final = True
+    if not call.is_final:
         call.outcome = record.outcome
     hand_over(attempt, attempt.parent)
 
@@ -214,6 +214,6 @@ def _timed_out(call: Call, cause: BaseException) -> ResponseTimeoutError:
     seconds = (call.deadline or call.started) - call.started
     where = IN_POOL if was_in_pool(cause) else ""
     error = ResponseTimeoutError(f"the call had {seconds:.3f} s{where}")
-    stands_for(error, cause)
+    copy_marks(error, cause)
     record_failure(call, call, error)
     return error

@@ -107,7 +107,7 @@ class SentRequest:
         if record.outcome.ended is None:
             record.was_sent = record.was_sent or not task.done()
             record_failure(call, record, asyncio.CancelledError())
-        record.is_settled = True
+        record.is_final = True
 
 
 class Candidates:

@@ -251,7 +251,7 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
 
     def _is_elsewhere(self, ctx: ClientRequestContext) -> bool:
         """Say whether the outcome is that of a server with another limit."""
-        return self._limits.is_per_server and ctx.record.has_moved
+        return self._limits.is_per_server and ctx.record.endpoint_changed
 
     @classmethod
     def new_decorator(

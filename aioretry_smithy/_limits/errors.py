@@ -83,7 +83,7 @@ class RateLimitError(LimitedRequestError):
     """Seconds until a request may go out, counted from the refusal."""
 
     cost: float | None
-    """The cost of the request, if higher than the burst; else None."""
+    """The cost of the request if above the burst; else None."""
 
     burst: float | None
     """The highest cost of a request, if this request costs more; else None."""

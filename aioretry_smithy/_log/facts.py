@@ -81,10 +81,10 @@ class LogFacts(NeverCopied):
     @classmethod
     def _of(cls, call: Call, record: Record) -> Self:
         """Return the log of a call or of a request of it: one, while it is kept."""
-        log: Self | None = None if record.view is None else record.view()
+        log: Self | None = None if record.log_ref is None else record.log_ref()
         if log is None:
             log = cls(call, record)
-            record.view = weakref.ref(log)
+            record.log_ref = weakref.ref(log)
         return log
 
     @property

@@ -222,7 +222,7 @@ class ResumingClient(DecoratingClient[HttpClient]):
         part = Part(response)
         if part.has_arrived and not part.is_cut:
             return response
-        part.outlast_attempt(call, response)
+        part.use_call_deadline(call, response)
         asked = OpenRange.of(request.merged_headers(call.default_headers))
         version = Version.of(response, call.wall_clock, asked)
         if version is not None:
@@ -250,8 +250,8 @@ class ResumingClient(DecoratingClient[HttpClient]):
         finally:
             # A request that was sent again has put another one there.
             record = attempt.record
-            record.is_settled = True
-            if not call.is_settled:
+            record.is_final = True
+            if not call.is_final:
                 call.outcome = record.outcome
 
     def _takes_up(self, ctx: ClientRequestContext, request: HttpRequest) -> bool:

@@ -414,7 +414,7 @@ class Download:
             response.release()
             self._complete()
             return
-        part.outlast_attempt(call, response)
+        part.use_call_deadline(call, response)
         self._part = part
         if self._connection is not None and response.connection is not None:
             self._connection.current = response.connection

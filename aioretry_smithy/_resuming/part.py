@@ -8,7 +8,7 @@ import aiohttp
 from aiohttp.connector import Connection
 
 from .._bodies.new_response import TruncatedBody
-from .._context.recording import outlast_attempt
+from .._context.recording import use_call_deadline_for_body
 
 if TYPE_CHECKING:
     import asyncio
@@ -152,9 +152,9 @@ class Part:
         """Whether all of it was taken."""
         return self.content.at_eof() and not self.content._http_chunk_splits
 
-    def outlast_attempt(self, call: Call, response: aiohttp.ClientResponse) -> None:
-        """Let it, the body of a response, take longer than its attempt."""
-        outlast_attempt(call, response, self._sent)
+    def use_call_deadline(self, call: Call, response: aiohttp.ClientResponse) -> None:
+        """Let the call's deadline, not the attempt's, limit the reading of the body."""
+        use_call_deadline_for_body(call, response, self._sent)
 
     def at_end(self, before: Callable[[], None], then: Callable[[], None]) -> None:
         """Call a function when all has arrived, in place of another one."""

@@ -16,7 +16,7 @@ from .._errors import (
     raised_from,
 )
 from .._failures.blame import where_passed
-from .._failures.failure import RetrySafety, failure_of, layers, peel, stands_for
+from .._failures.failure import RetrySafety, copy_marks, failure_of, layers, peel
 from .._log.request_log import call_of
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def record_stop(
     if reason not in _CONTENT:
         record_unwanted(record)
     # Unless a decorator has answered without waiting for this.
-    if not call.is_settled:
+    if not call.is_final:
         if reason is not None or call.stop_reason is not None:
             call.stop_reason = reason_after(call, record, reason)
         if refusal is not None or call.retry_error is not None:
@@ -208,7 +208,7 @@ def record_break(
     """
     raised = isinstance(error, Exception)
     # Otherwise a concurrent pass has ended the call.
-    if not call.is_settled and (call.outcome.ended is None or is_first):
+    if not call.is_final and (call.outcome.ended is None or is_first):
         record_failure(call, call, error)
         call.retry_error = refusal
         reason = RetryStopReason.ERROR if raised else RetryStopReason.CANCELLED
@@ -230,7 +230,7 @@ def deadline_passed(
     passed = f"the deadline passed {where_passed(cut)}".rstrip()
     error = ResponseTimeoutError(f"{passed}, attempts: {attempts}")
     error.__cause__ = cut if earlier is None else earlier
-    stands_for(error, cut)
+    copy_marks(error, cut)
     return error
 
 

@@ -128,7 +128,7 @@ class Retries:
         call, record, limiter = self.call, self.attempt.record, self.config.limiter
         if self.cause is not None:
             self._judge(self.cause)
-        record.is_settled = True
+        record.is_final = True
         stop = self.ask()
         if stop is not None and not isinstance(stop, Stop):
             stop = await stop

@@ -19,7 +19,7 @@ from multidict import CIMultiDict
 
 from .._bodies.replayable_payload import SpentBodyError
 from .._call.recorder import follow_stale, note_defaults, note_request
-from .._context.context import AttemptContext, current_options, lending
+from .._context.context import AttemptContext, current_options, sending_with
 from .._context.recording import count_earlier
 from .._endpoints.visit import move_resend
 from .._failures.failure import judge
@@ -365,7 +365,7 @@ class AiohttpTransport(Transport):
             shown = None
         send = partial(request_method, request.spelling, request.target, **arguments)
         if options is not None and (options.blocks or options.attributes):
-            send = partial(lending, options, send)
+            send = partial(sending_with, options, send)
         if self.resends and is_tracked(request):
             send = partial(sending_tracked, ctx.record, session, send)
         if not has_body_in(arguments):

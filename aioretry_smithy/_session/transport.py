@@ -29,7 +29,7 @@ from .._clock import loop_time
 from .._context.client import ForOneKind
 from .._context.recording import record_http, watch_body
 from .._failures.blame import IN_POOL, was_in_pool
-from .._failures.failure import failure_of, judge, stands_for
+from .._failures.failure import copy_marks, failure_of, judge
 from .._failures.frames import Trace
 from .._request.endpoint import from_root, joined
 from .._request.request import RoutedRequest
@@ -160,7 +160,7 @@ def judged(ctx: ClientRequestContext, cause: BaseException) -> BaseException:
     if passed is not None:
         cut, cause = cause, passed()
         cause.__cause__ = cause.__context__ = cut
-        stands_for(cause, cut)
+        copy_marks(cause, cut)
     record_failure(call, record, cause)
     return cause
 

@@ -61,7 +61,7 @@ class Flight:
     """Whether the fetch is over, though tasks that it began may go on."""
 
     tokens: Tokens
-    """The cache that this fetch belongs to."""
+    """The cache of the fetched token."""
 
     def __init__(self, tokens: Tokens) -> None:
         self.tokens = tokens

@@ -19,18 +19,18 @@ async def test_the_beginning_is_read_and_left():
     assert b"fine and more" == await response.read()
 
 
-@pytest.mark.parametrize("was_settled", [False, True])
-async def test_a_body_that_fails_settles_nothing(was_settled):
+@pytest.mark.parametrize("was_final", [False, True])
+async def test_a_body_that_fails_settles_nothing(was_final):
     """Where its record was open, another outcome may follow; and else none may."""
     call, response = call_of(begin()), unending(REQUEST)
     failure = aiohttp.ClientPayloadError("broke off")
     response.content.set_exception(failure)
-    call.is_settled = was_settled
+    call.is_final = was_final
 
     with pytest.raises(aiohttp.ClientPayloadError) as caught:
         await read_whole(call, response)
 
     assert failure is caught.value
-    assert was_settled == call.is_settled
+    assert was_final == call.is_final
     assert response.closed
     assert isinstance(call.outcome.cause, aiohttp.ClientPayloadError)

@@ -122,7 +122,7 @@ async def test_settled_record_stays_as_it_is(write):
     """What was left running has no say in what was handed on."""
     call = call_of(begin())
     outcome = answered(call)
-    call.is_settled = True
+    call.is_final = True
     write(call)
 
     assert (outcome, False, None) == (call.outcome, outcome.is_injected, call.race)
@@ -264,7 +264,7 @@ async def test_request_in_place_of_a_stale_one_is_of_the_same_attempt():
     assert (0.5, "start") == (sent.race.after, sent.request_preview)
     assert (3, 2, 1) == (sent.number, call.resends, call.attempts_made)
     assert (True, 0.0, "stale_connection") == (
-        stale.is_settled,
+        stale.is_final,
         stale.delay,
         stale.delay_source,
     )
@@ -294,7 +294,7 @@ async def test_request_under_way_is_recorded_after_its_call():
     end_call(call)
     record_failure(call, going_on, cause := aiohttp.ClientError())
 
-    assert (True, False) == (ended.is_settled, going_on.is_settled)
+    assert (True, False) == (ended.is_final, going_on.is_final)
     assert cause is cause_of(going_on)
     assert not isinstance(going_on.outcome.cause, BaseException)
 

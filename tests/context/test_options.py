@@ -10,7 +10,7 @@ import pytest
 from chains import URL, response_of, session
 
 from aioretry_smithy import RetryConfig, request_options
-from aioretry_smithy._context.context import current_options, lending
+from aioretry_smithy._context.context import current_options, sending_with
 from aioretry_smithy.testing import ScriptedTransport
 
 
@@ -211,6 +211,6 @@ async def test_code_that_sends_has_the_options_only_for_as_long():
         return kept[0].idempotent
 
     with request_options(idempotent=True):
-        during = await lending(current_options(), send)
+        during = await sending_with(current_options(), send)
 
     assert (True, None) == (during, kept[0].idempotent)

@@ -94,7 +94,7 @@ class TestHedges:
             first = state_of(group, "a").latency
 
         assert 0.7 == pytest.approx(first)
-        assert state_of(group, "a").is_settled
+        assert state_of(group, "a").is_proven
         assert 0.5 == pytest.approx(state_of(group, "b").latency)
 
     async def test_short_loss_lowers_nothing(self):

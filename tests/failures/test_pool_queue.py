@@ -6,7 +6,7 @@ import aiohttp
 
 from aioretry_smithy import ResponseTimeoutError
 from aioretry_smithy._failures.blame import note_wait_in_pool, was_in_pool, where_passed
-from aioretry_smithy._failures.failure import failure_of, judge, stands_for
+from aioretry_smithy._failures.failure import copy_marks, failure_of, judge
 
 
 def test_text_of_aiohttp_is_replaced_once():
@@ -46,6 +46,6 @@ def test_error_that_stands_for_it_says_the_same():
     """A deadline that is named in its place was in the same queue."""
     cause, error = TimeoutError(), ResponseTimeoutError()
     note_wait_in_pool(cause)
-    stands_for(error, cause)
+    copy_marks(error, cause)
 
     assert was_in_pool(error)

@@ -29,7 +29,7 @@ MODULES = {
 }
 BESIDE = {
     *("CallResources", "ConnectionTimes", "Route", "UNSET", "Upload"),
-    *("current_options", "judge_request", "lending", "watch_body"),
+    *("current_options", "judge_request", "sending_with", "watch_body"),
 }
 """What stands in these modules beside the state, and holds nothing of it."""
 

@@ -48,7 +48,7 @@ def begin(
     """
     ctx = _begin(request, **options)
     if inside is not None:
-        inside._call.surround(inside._record, ctx.call)
+        inside._call.add_nested_call(inside._record, ctx.call)
     return ctx
 
 
