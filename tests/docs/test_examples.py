@@ -204,6 +204,22 @@ def test_every_output_belongs_to_an_example():
     assert set() == shown - {*SCRIPTS, *WITH_SERVER}
 
 
+STARTED = r"\d{4}-\d\d-\d\dT\d\d(?=:)"
+IDS = r"\b[a-z2-7]{8}(?=-\d+[.,\"\n])"
+
+
+@pytest.mark.parametrize("chance", [STARTED, IDS], ids=["hour", "process"])
+def test_output_is_of_one_run(chance):
+    """What differs each time is not compared with a run, but agrees with itself."""
+    mixed = [
+        name_of(output)
+        for output in EXAMPLES.rglob("*.txt")
+        if len({*re.findall(chance, output.read_text(encoding="utf-8"))}) > 1
+    ]
+
+    assert [] == mixed
+
+
 def test_every_example_is_on_a_page():
     """No example is left over from a page that has gone."""
     included = {
