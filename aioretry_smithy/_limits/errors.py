@@ -39,8 +39,7 @@ class ConcurrencyLimitError(LimitedRequestError):
     """Length of the queue when the request left it."""
 
     is_of_endpoint: bool = False
-    """Whether the limit of a single endpoint refused: a retry may use another endpoint.
-    """
+    """Whether the limit of a single endpoint refused, so that another may serve."""
 
     _snapshots = _KEPT_OF_LIMIT
 
