@@ -89,6 +89,7 @@ if _typing.TYPE_CHECKING:
     from ._session.builder import (
         SessionBuilder,
         decorate,
+        decorate_standard,
         request_options,
         undecorate,
         unwrap,
@@ -187,6 +188,7 @@ __all__ = [
     "capture_logs",
     "client_decorator",
     "decorate",
+    "decorate_standard",
     "is_timeout",
     "is_unprocessed",
     "new_response",

@@ -90,6 +90,7 @@ PUBLIC: Final = {
         "capture_logs": "._log.request_log",
         "client_decorator": "._context.client",
         "decorate": "._session.builder",
+        "decorate_standard": "._session.builder",
         "is_timeout": "._failures.failure",
         "is_unprocessed": "._failures.failure",
         "new_response": "._bodies.new_response",

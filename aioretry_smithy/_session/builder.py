@@ -41,7 +41,7 @@ from .._retry.config import RetryConfig
 from . import install as installing
 from .aiohttp_transport import AiohttpTransport
 from .deadline import keep_session_limit, limit_of, means_no_limit
-from .standard import Retrying, standard_decorators
+from .standard import Retrying, chosen_decorators, standard_decorators
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from .._request.endpoint import Endpoint, Service
     from .._retry.config import RetryListener, Strategy
     from .._retry.limiter import RetryLimiter
+    from .standard import StandardSettings
     from .standard_limits import Concurrency, Rate
 
 
@@ -495,6 +496,36 @@ def decorate(session: ClientSession, *decorators: Decorator) -> ClientSession:
     check_attempt_timeout(client, lambda: limit_of(session.timeout.total))
     check_origin(client, session._base_url or _service_of(client))
     return _install(session, transport, client)
+
+
+def decorate_standard(
+    session: ClientSession, **settings: Unpack[StandardSettings]
+) -> ClientSession:
+    """Put the standard chain on an existing session, in place.
+
+    It is that of :meth:`SessionBuilder.standard`, for a session that a library has
+    built. The time of a call stays that of the session: the ``total`` of its
+    ``ClientTimeout``, which is 300 s unless it was set. Two sessions share budgets,
+    circuit breakers and limits only where both are given the same objects.
+
+    Args:
+        session: Any session; its calls go through the chain from now on.
+        settings: Those of :meth:`SessionBuilder.standard`, but for the base URL,
+            ``response_timeout`` and what makes a session.
+
+    Returns:
+        The same session.
+
+    Raises:
+        ValueError: There is no such setting, one is not as described, the session has
+            decorators already, or an attempt may take longer than the call.
+
+    >>> async def fetch(session):
+    ...     decorate_standard(session, max_total_attempts=3)
+    ...     async with session.get("https://api.example.com/orders") as response:
+    ...         return await response.json()
+    """
+    return decorate(session, *chosen_decorators(settings))
 
 
 def undecorate(session: ClientSession) -> ClientSession:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 from .._backoff.backoff import Backoff
 from .._breaker.breaker import CircuitBreaker
@@ -14,7 +14,7 @@ from .._context.context import UNSET, Unset
 from .._errors import bad_argument
 from .._logging.client import LoggingClient
 from .._logging.formatter import LogFormatter
-from .._meant import call_it
+from .._meant import call_it, nearest
 from .._retry.client import RetryingClient
 from .._retry.config import RetryConfig, RetryConfigMapping, Strategy
 
@@ -47,21 +47,42 @@ Retrying: TypeAlias = "Decorator | RetryConfig | RetryConfigMapping"
 """A value of the argument ``retrying`` of the standard chain."""
 
 
+class StandardSettings(TypedDict, total=False):
+    """The settings of the standard chain, as :meth:`SessionBuilder.standard` has them.
+
+    For type checkers alone.
+    """
+
+    attempt_timeout: float | Literal[Unset.UNSET] | None
+    max_total_attempts: int | Literal[Unset.UNSET]
+    strategy: Strategy | Literal[Unset.UNSET]
+    limiter: RetryLimiter | Literal[Unset.UNSET] | None
+    listeners: Iterable[RetryListener] | Literal[Unset.UNSET]
+    logging: Decorator | Literal[Unset.UNSET] | None
+    retrying: Retrying | Literal[Unset.UNSET] | None
+    circuit_breaker: Decorator | Literal[Unset.UNSET] | None
+    wait_for_ready: float | Literal[Unset.UNSET] | None
+    concurrency: Concurrency | None
+    rate: Rate | None
+    enforce: bool
+    inside: Iterable[Decorator]
+
+
 def standard_decorators(
     *,
-    attempt_timeout: float | Literal[Unset.UNSET] | None,
-    max_total_attempts: int | Literal[Unset.UNSET],
-    strategy: Strategy | Literal[Unset.UNSET],
-    limiter: RetryLimiter | Literal[Unset.UNSET] | None,
-    listeners: Iterable[RetryListener] | Literal[Unset.UNSET],
-    logging: Decorator | Literal[Unset.UNSET] | None,
-    retrying: Retrying | Literal[Unset.UNSET] | None,
-    circuit_breaker: Decorator | Literal[Unset.UNSET] | None,
-    wait_for_ready: float | Literal[Unset.UNSET] | None,
-    concurrency: Concurrency | None,
-    rate: Rate | None,
-    enforce: bool,
-    inside: Iterable[Decorator],
+    attempt_timeout: float | Literal[Unset.UNSET] | None = UNSET,
+    max_total_attempts: int | Literal[Unset.UNSET] = UNSET,
+    strategy: Strategy | Literal[Unset.UNSET] = UNSET,
+    limiter: RetryLimiter | Literal[Unset.UNSET] | None = UNSET,
+    listeners: Iterable[RetryListener] | Literal[Unset.UNSET] = UNSET,
+    logging: Decorator | Literal[Unset.UNSET] | None = UNSET,
+    retrying: Retrying | Literal[Unset.UNSET] | None = UNSET,
+    circuit_breaker: Decorator | Literal[Unset.UNSET] | None = UNSET,
+    wait_for_ready: float | Literal[Unset.UNSET] | None = UNSET,
+    concurrency: Concurrency | None = None,
+    rate: Rate | None = None,
+    enforce: bool = True,
+    inside: Iterable[Decorator] = (),
     has_group: bool = False,
 ) -> Iterator[Decorator]:
     """Yield the decorators of the standard chain, from the inside out.
@@ -102,6 +123,23 @@ def standard_decorators(
         yield LoggingClient.new_decorator(formatter=LogFormatter.line())
     elif logging is not None:
         yield logging
+
+
+def chosen_decorators(settings: StandardSettings) -> Iterator[Decorator]:
+    """Yield the decorators for a session that exists, from the inside out.
+
+    Raises:
+        ValueError: There is no such setting, or one is not as described.
+    """
+    known = StandardSettings.__optional_keys__
+    for name in settings:
+        if name not in known:
+            expected = "a setting of the standard chain"
+            if name == "response_timeout":
+                expected += "; the session has one, the total of its ClientTimeout"
+            # Without the value, which may be a secret.
+            raise bad_argument("argument", name, expected + nearest(name, known))
+    return standard_decorators(**settings)
 
 
 def _check_part(name: str, part: object, usual: str, hint: str = "") -> None:
