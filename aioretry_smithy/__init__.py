@@ -8,7 +8,6 @@ import typing as _typing
 from . import smithy  # noqa: F401
 
 if _typing.TYPE_CHECKING:
-    from ._backoff.backoff import Backoff
     from ._bodies.new_response import new_response
     from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener
     from ._breaker.client import CircuitBreakerClient
@@ -61,6 +60,7 @@ if _typing.TYPE_CHECKING:
     from ._logging.client import LoggingClient
     from ._logging.formatter import LogFormatter
     from ._logging.previews import ContentPreviewingClient
+    from ._policies.backoff import Backoff
     from ._report.report import Report
     from ._request.endpoint import Endpoint
     from ._request.request import HttpRequest, RpcRequest

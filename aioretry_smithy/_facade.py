@@ -17,7 +17,7 @@ PUBLIC: Final = {
     "aioretry_smithy": {
         "IDEMPOTENT_METHODS": "._retry.strategy",
         "AttemptTimeoutError": "._errors",
-        "Backoff": "._backoff.backoff",
+        "Backoff": "._policies.backoff",
         "CircuitBreaker": "._breaker.breaker",
         "CircuitBreakerClient": "._breaker.client",
         "CircuitBreakerListener": "._breaker.breaker",

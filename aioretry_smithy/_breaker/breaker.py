@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from .._clock import loop_time
 from .._errors import bad_argument, checked_name
-from .._listeners import Listeners
+from .._policies.listeners import Listeners
 from ..smithy.shared import Shared
 from .settings import CircuitBreakerChanges, CircuitBreakerSettings
 from .state import CircuitPermit, CircuitState, State
@@ -16,8 +16,8 @@ from .window import EventCount, SlidingWindow
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from .._backoff.backoff import Backoff
     from .._call.tries import FailedAttempt
+    from .._policies.backoff import Backoff
     from .waiting_line import WaitingLine
 
 

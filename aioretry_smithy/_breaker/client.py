@@ -14,11 +14,11 @@ from .._call.tries import has_untried
 from .._context.client import ClientT, DecoratingClient, HttpClient
 from .._context.holdings import holdings_of, is_held
 from .._context.recording import close_result, record_error, record_result
-from .._dry_run import DryRun
 from .._errors import bad_argument, unqualified
+from .._policies.listeners import DryRun
+from .._policies.queues import unsent
 from .._request.keys import OneForAll, other_host_key
 from .._text import name_of
-from .._waiting.queued import unsent
 from .breaker import CircuitBreaker
 from .content_rule import JudgeOfContent, Looking
 from .dated_failure import count
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .._call.outcome import Request, Result
     from .._context.client import Decorator
     from .._context.context import ClientRequestContext
-    from .._rules.content_conditions import Content
+    from .._policies.conditions import Content
     from .content_rule import AnyJudge
     from .per_key_decorators import CircuitBreakerFactory, CircuitBreakers
     from .state import CircuitPermit

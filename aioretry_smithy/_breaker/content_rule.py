@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, Unpack
 
 from .._frozen import extensible
-from .._rules.conditions import Conditions, chained
-from .._rules.content_conditions import ContentConditions, ContentRuleConditions
+from .._policies.conditions import (
+    Conditions,
+    ContentConditions,
+    ContentRuleConditions,
+    chained,
+)
 from .rule import CircuitBreakerRule, CircuitBreakerRuleChain, verdict_of_default
 from .strategy import CircuitBreakerStrategy, checked_verdict
 
@@ -16,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from .._context.context import ClientRequestContext
-    from .._rules.content_conditions import Content
+    from .._policies.conditions import Content
 
     Read: TypeAlias = Callable[[int], Awaitable[Content]]
     """Reads the first bytes of a body; or returns what a function has returned."""

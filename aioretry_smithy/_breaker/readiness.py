@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from .._call.recorder import begin_after_wait
 from .._errors import bad_argument, is_finite
-from .._waiting.queued import note_queue
-from .._waiting.unless_held import unless_held
+from .._policies.queues import note_queue, unless_held
 from .waiting_line import give_back, wait_at
 
 if TYPE_CHECKING:

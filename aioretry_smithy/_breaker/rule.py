@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from .._frozen import extensible
-from .._rules.conditions import Conditions, RuleConditions, chained
+from .._policies.conditions import Conditions, RuleConditions, chained
 from .strategy import CircuitBreakerStrategy
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import logging
 from dataclasses import dataclass, fields, replace
 from typing import Final, TypedDict, Unpack
 
-from .._backoff.backoff import Backoff
 from .._errors import bad_argument, check_int, is_finite
 from .._meant import call_it, nearest
+from .._policies.backoff import Backoff
 
 _logger = logging.getLogger("aioretry_smithy")
 

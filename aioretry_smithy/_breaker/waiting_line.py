@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from .._call.time_limits import tick_of
 from .._clock import loop_time
-from .._waiting.wait_queue import WaitQueue
+from .._policies.queues import WaitQueue
 
 if TYPE_CHECKING:
     import asyncio

@@ -16,9 +16,9 @@ from yarl import URL
 import aioretry_smithy
 
 from .. import Backoff, RetryStrategy
-from .._backoff.spec import parse_spec
 from .._context.context import UNSET
 from .._masking.mask import DEFAULT_MASK
+from .._policies.backoff import parse_spec
 from .._simulation.settings import USUAL_OUTAGE
 from .options import (
     Commands,

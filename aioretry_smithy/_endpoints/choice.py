@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from .._call.tries import tries_of
 from .._errors import LimitedRequestError, bad_argument
+from .._policies.queues import WaitQueue, unsent
 from .._request.endpoint import Service, origin_key
-from .._waiting.queued import unsent
-from .._waiting.wait_queue import WaitQueue
 from .discovery import WarnOnce
 from .ejection import Trial
 

@@ -14,7 +14,7 @@ from yarl import URL
 
 from .._context.context import ClientRequestContext
 from .._errors import bad_argument, check_positive, checked_name
-from .._listeners import Listeners
+from .._policies.listeners import Listeners
 from .._request.endpoint import Service
 from ..smithy.shared import Shared
 from .choice import EndpointSelectionTimeoutError, Fallback, choice_in, ready_in

@@ -9,7 +9,7 @@ from .._call.tries import rests_of, tries_of
 from .._chance import chance
 from .._clock import NEAR
 from .._failures.failure import failure_of
-from .._waiting.wait_queue import WaitQueue
+from .._policies.queues import WaitQueue
 from .ejection import Trial, bring_back, may_try, new_window
 from .selection import shuffled_start
 from .state import NO_CONNECTION, SILENCE, EndpointState, Scale

@@ -12,11 +12,10 @@ from .._clock import loop_time
 from .._context.client import DecoratingClient, HttpClient
 from .._context.holdings import holdings_of, is_held
 from .._context.recording import close_result, record_error
-from .._dry_run import DryRun
 from .._errors import bad_argument
+from .._policies.listeners import DryRun
+from .._policies.queues import note_queue, unless_held, unsent
 from .._request.keys import OneForAll, PerKey, host_key
-from .._waiting.queued import note_queue, unsent
-from .._waiting.unless_held import unless_held
 from .concurrency_limit import ConcurrencyLimit
 from .errors import ConcurrencyLimitError, check_timeout
 from .permits import HeldPlace, give_back, give_back_after_body

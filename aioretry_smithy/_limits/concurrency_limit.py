@@ -17,8 +17,8 @@ from .._errors import (
     is_finite,
     is_plain_function,
 )
-from .._listeners import Listeners
-from .._waiting.wait_queue import WaitQueue
+from .._policies.listeners import Listeners
+from .._policies.queues import WaitQueue
 from ..smithy.shared import Shared
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from .._clock import NEAR, loop_time
-from .._waiting.timed_waits import TimedWaits
+from .._policies.queues import TimedWaits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence

@@ -16,13 +16,12 @@ from .._clock import loop_time
 from .._context.client import DecoratingClient, HttpClient
 from .._context.holdings import holdings_of
 from .._context.recording import record_error
-from .._dry_run import DryRun
 from .._errors import bad_argument, check_not_negative
 from .._failures.failure import failure_of
 from .._log.request_log import log_of
+from .._policies.listeners import DryRun
+from .._policies.queues import note_queue, unless_held, unsent
 from .._request.keys import OneForAll, PerKey, service_key
-from .._waiting.queued import note_queue, unsent
-from .._waiting.unless_held import unless_held
 from .errors import RateLimitError, check_timeout
 from .rate_gate import Permits, RateGate, gate_of
 from .rate_limit import keep_charge

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import aiohttp
 
-from .._backoff.backoff import Backoff
 from .._bodies.response_content import discard
 from .._call.call import PartsToCome
 from .._call.outcome import Answered, RetryStopReason
@@ -22,6 +21,7 @@ from .._errors import AttemptTimeoutError, ResponseTimeoutError
 from .._failures.failure import RetrySafety, failure_of
 from .._failures.hints import retry_after
 from .._failures.kept_cause import drop_frames
+from .._policies.backoff import Backoff
 from .._retry.config import RetryConfig
 from .._retry.given_up import is_refusal
 from .._retry.wait import Stop, Wait, plan_wait

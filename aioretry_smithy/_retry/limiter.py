@@ -20,7 +20,7 @@ from .._call.tries import (
 )
 from .._errors import bad_argument, check_int, check_positive, checked_name, is_finite
 from .._failures.failure import SERVER_ERRORS, failure_of
-from .._listeners import Listeners, checked
+from .._policies.listeners import Listeners, checked
 from .._request.keys import PerKey, service_key
 from .._shown import shown
 from ..smithy.shared import Shared

@@ -13,7 +13,7 @@ from .._clock import NEAR
 from .._context.context import AttemptContext
 from .._failures.failure import failure_of
 from .._failures.kept_cause import drop_frames
-from .._listeners import tell
+from .._policies.listeners import tell
 from .call_adapter import ReplacedOutcome, is_refused_body
 from .given_up import deadline_passed, record_break, record_stop
 from .limiter import acquired, notify, report, until_it_waits

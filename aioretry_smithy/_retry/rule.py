@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Unpack
 from .._errors import bad_argument
 from .._failures.failure import failure_of
 from .._frozen import extensible
-from .._rules.conditions import Conditions, RuleConditions
-from .._rules.content_conditions import ContentConditions
+from .._policies.conditions import Conditions, ContentConditions, RuleConditions
 from .given_up import safety_in, status_judged_in
 from .strategy import (
     RetryAnswer,
@@ -20,10 +19,10 @@ from .strategy import (
 )
 
 if TYPE_CHECKING:
-    from .._backoff.backoff import Backoff
     from .._context.context import ClientRequestContext
     from .._failures.failure import RetrySafety
-    from .._rules.content_conditions import Content, ContentRuleConditions
+    from .._policies.backoff import Backoff
+    from .._policies.conditions import Content, ContentRuleConditions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .._backoff.backoff import Backoff
 from .._call.time_limits import until_deadline
 from .._errors import bad_argument, is_finite
+from .._policies.backoff import Backoff
 from ..smithy import sync
 from ..smithy.backoff import check_backoff_strategy, check_retry_attempt
 from ..smithy.errors import BackoffExhaustedError

@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
 
-from .._backoff.backoff import Backoff
 from .._errors import bad_argument
 from .._failures.failure import SERVER_ERRORS, RetrySafety, failure_of, may_pass_by
 from .._frozen import extensible
 from .._meant import call_it
-from .._rules.conditions import Member, chained
-from .._rules.content_conditions import MAX_CONTENT_LENGTH, checked_length
+from .._policies.backoff import Backoff
+from .._policies.conditions import MAX_CONTENT_LENGTH, Member, chained, checked_length
 from .given_up import safety_in, status_judged_in
 
 if TYPE_CHECKING:
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 
     from .._call.call import Call
     from .._context.context import ClientRequestContext, Options
+    from .._policies.conditions import Content
     from .._request.request import HttpRequest
-    from .._rules.content_conditions import Content
 
 
 @extensible

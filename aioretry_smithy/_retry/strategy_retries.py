@@ -12,12 +12,12 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from .._backoff.backoff import Backoff, counts_attempts
 from .._call.outcome import NOTHING, RetryStopReason
 from .._call.time_limits import CUT, pause, until_deadline
 from .._errors import is_finite, raised_from
 from .._failures.failure import failure_of
 from .._failures.hints import RetryInfo, most_jitter
+from .._policies.backoff import Backoff, counts_attempts
 from ..smithy.errors import (
     BackoffExhaustedError,
     CallError,

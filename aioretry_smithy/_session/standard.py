@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
-from .._backoff.backoff import Backoff
 from .._breaker.breaker import CircuitBreaker
 from .._breaker.client import CircuitBreakerClient, breaker_per_other_host
 from .._breaker.strategy import CircuitBreakerStrategy
@@ -15,6 +14,7 @@ from .._errors import bad_argument
 from .._logging.client import LoggingClient
 from .._logging.formatter import LogFormatter
 from .._meant import call_it, nearest
+from .._policies.backoff import Backoff
 from .._retry.client import RetryingClient
 from .._retry.config import RetryConfig, RetryConfigMapping, Strategy
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from .._clock import loop_time
 from .._errors import bad_argument
 from .._limits.rate_limit import Admission
-from .._waiting.wait_queue import WaitQueue
+from .._policies.queues import WaitQueue
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 from yarl import URL
 
-from .._backoff.backoff import Backoff
 from .._bodies.new_response import new_response
 from .._errors import bad_argument
+from .._policies.backoff import Backoff
 from .._request.request import HttpRequest
 from .._session.deadline import limit_of
 from .._session.install import send_with

@@ -11,9 +11,9 @@ from .._context.client import DecoratingClient, HttpClient
 from .._context.recording import record_error
 from .._errors import bad_argument, is_plain_function
 from .._failures.failure import judge
+from .._policies.conditions import methods_of
 from .._request.arguments import check_header_name, is_header_value
 from .._request.own_hosts import OwnHosts
-from .._rules.conditions import methods_of
 from .._text import name_without_arguments
 
 if TYPE_CHECKING:

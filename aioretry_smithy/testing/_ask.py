@@ -16,7 +16,7 @@ from .._request.request import HttpRequest
 from .._retry.strategy import RetryDecision, RetryStrategy, RetryStrategyWithContent
 
 if TYPE_CHECKING:
-    from .._backoff.backoff import Backoff
+    from .._policies.backoff import Backoff
 
 
 _KINDS = RetryStrategy, RetryStrategyWithContent

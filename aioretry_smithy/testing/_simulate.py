@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from .._context.context import UNSET, Unset
 from .._errors import bad_argument, is_plain_function
-from .._rules.conditions import check_function
+from .._policies.conditions import check_function
 from .._simulation.fleet import COMPARED, nobody, run_fleet, standard_chain
 from .._simulation.result import SimulatedRun, SimulationResult
 from .._simulation.settings import SimulationSettings, read_outage, read_restart

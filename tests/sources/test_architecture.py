@@ -19,12 +19,10 @@ GROUND_FLOOR = {
     "_body_text",
     "_chance",
     "_clock",
-    "_dry_run",
     "_errors",
     "_extras",
     "_facade",
     "_frozen",
-    "_listeners",
     "_lru",
     "_meant",
     "_shown",
@@ -34,12 +32,12 @@ GROUND_FLOOR = {
 
 FLOORS = (
     {"ground floor"},
-    {"_backoff", "_failures", "_masking"},
+    {"_failures", "_masking"},
     {"_request"},
     {"_call"},
     {"_log"},
     {"_context", "_report"},
-    {"_bodies", "_rules", "_waiting", "smithy.*"},
+    {"_bodies", "_policies", "smithy.*"},
     {
         "_breaker",
         "_limits",

@@ -5,7 +5,7 @@ Runs mutmut in a copy of the checkout, on the modules and with the tests that
 survivor that ``equivalent.toml`` does not explain.
 
     tox run -e mutation                         # all modules, some minutes
-    tox run -e mutation -- _backoff/spec.py       # one of them
+    tox run -e mutation -- _policies/backoff.py       # one of them
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Change(NamedTuple):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run mutation tests.")
-    parser.add_argument("modules", nargs="*", help="such as _backoff/spec.py")
+    parser.add_argument("modules", nargs="*", help="such as _policies/backoff.py")
     parser.add_argument("--work", type=Path, default=Path("/tmp/mutation-work"))
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()

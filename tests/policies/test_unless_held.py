@@ -11,8 +11,7 @@ import pytest
 from calls import http
 
 from aioretry_smithy._context.holdings import FetchHoldings
-from aioretry_smithy._waiting.unless_held import unless_held
-from aioretry_smithy._waiting.wait_queue import WaitQueue
+from aioretry_smithy._policies.queues import WaitQueue, unless_held
 
 
 @pytest.mark.parametrize("turns", range(6))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from chains import bad_argument
 
-from aioretry_smithy._backoff.backoff import Backoff
+from aioretry_smithy._policies.backoff import Backoff
 
 DELAYS = "delays as 200, 200ms or 1.5s"
 EXPONENTIAL = (

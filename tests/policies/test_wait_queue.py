@@ -12,7 +12,7 @@ from itertools import count
 
 import pytest
 
-from aioretry_smithy._waiting.wait_queue import WaitQueue
+from aioretry_smithy._policies.queues import WaitQueue
 
 
 async def settle():

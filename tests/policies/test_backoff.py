@@ -9,7 +9,7 @@ import sys
 import pytest
 from chains import bad_argument, raises_exactly
 
-from aioretry_smithy._backoff.backoff import Backoff
+from aioretry_smithy._policies.backoff import Backoff
 
 MIDDLE = 0.5
 TOP = math.nextafter(1.0, 0.0)

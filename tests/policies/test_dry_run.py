@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from aioretry_smithy import HttpRequest
-from aioretry_smithy._dry_run import DryRun
+from aioretry_smithy._policies.listeners import DryRun
 from aioretry_smithy.testing import VirtualTimeLoop
 
 REQUEST = HttpRequest("GET", "http://shop/orders?api_key=secret")
