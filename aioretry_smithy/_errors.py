@@ -1,4 +1,4 @@
-"""Define the exceptions of this library, and the one form of argument errors.
+"""Define the exceptions of this library, and how their texts show and advise.
 
 ::
 
@@ -16,20 +16,123 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
+import functools
 import inspect
+import re
 import sys
+import warnings
 from collections import defaultdict
 from contextlib import suppress
+from datetime import date, time, timedelta
+from enum import Enum
+from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias, TypeGuard, TypeVar
+from numbers import Number
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    Self,
+    TypeAlias,
+    TypeGuard,
+    TypeVar,
+)
 
 import aiohttp
 
-from ._shown import shown
 from ._text import encodable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+
+_OURS: Final = __name__.partition(".")[0]
+_TEXTS: Final = {bytearray, bytes, str}
+_PLAIN: Final = (
+    *(BuiltinFunctionType, FunctionType, type),
+    *(Enum, Number, date, time, timedelta, type(None)),
+)
+_COLLECTIONS: Final = {frozenset, list, set, tuple}
+
+_LONGEST: Final = 500
+_DEEPEST: Final = 3
+
+# A URL, a user and a password before a host, and a name that looks secret with what
+# may be its value.
+_SUSPICIOUS: Final = re.compile(
+    r"//|:[^\s:@]+@|(?:auth|cookie|cred|key|pass|pwd|secret|session|sid|sig|token)"
+    r"[\w-]*['\"]?\s*[=:,]",
+    re.IGNORECASE,
+)
+
+
+def shown(value: object) -> str:
+    """Describe an object: as Python does, or by its class alone.
+
+    By its class, unless it is sure to hold no secret: a response shows its cookies, a
+    URL its password, and a class of the user's own may show anything. Cut where long.
+
+    >>> shown((1, "two")), shown("http://me:hunter2@example.com/")
+    ("(1, 'two')", '<str object>')
+    """
+    try:
+        text = _description(value)
+    except Exception:
+        # Python refuses to write whole numbers of more than 4300 digits, for one.
+        text = None
+    if text is None:
+        return f"<{type(value).__name__} object>"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _description(value: object) -> str | None:
+    """Return at least the beginning of what Python says; None if it may be secret."""
+    # What we describe ourselves has no secret in it.
+    module = getattr(type(value).__repr__, "__module__", "")
+    if module.partition(".")[0] == _OURS:
+        return repr(value)
+    some: Any = value
+    if type(value) in _TEXTS:
+        some = some[:_LONGEST]
+    if not _is_plain(some, _DEEPEST):
+        return None
+    # What tells of a secret stands before it, or is the "@" right behind it, so what is
+    # cut need not be searched.
+    text = repr(some)[: _LONGEST + 1]
+    return None if _SUSPICIOUS.search(text) else text
+
+
+def _is_plain(value: object, depth: int) -> bool:
+    """Say whether Python describes an object by nothing that is not seen here."""
+    if type(value) in _TEXTS or isinstance(value, _PLAIN):
+        return True
+    inside = _inside(value)
+    return (
+        inside is not None
+        and len(inside) <= _LONGEST
+        and (depth > 0 or not inside)
+        and all(_is_plain(each, depth - 1) for each in inside)
+    )
+
+
+def _inside(value: Any) -> Collection[object] | None:
+    """Return the objects by which Python describes another one; None if unknown."""
+    kind: Any = type(value)
+    if kind in _COLLECTIONS:
+        return value  # type: ignore[no-any-return]
+    if kind is dict:
+        return [*value, *value.values()]
+    if kind is partial:
+        return value.func, value.args, value.keywords
+    if kind is MethodType:
+        return (value.__self__,)
+    if kind.__repr__ is BaseException.__repr__:
+        return value.args  # type: ignore[no-any-return]
+    return () if kind.__repr__ is object.__repr__ else None
+
 
 _F = TypeVar("_F", bound="Callable[..., object]")
 _Parts: TypeAlias = tuple[tuple[object, ...], dict[str, object]]
@@ -261,3 +364,147 @@ def is_plain_function(value: object) -> bool:
         inspect.iscoroutinefunction(value)
         or inspect.iscoroutinefunction(type(value).__call__)
     )
+
+
+def missing_extra(extra: str, cause: ModuleNotFoundError) -> ModuleNotFoundError:
+    """Make the error for a public module whose extra is not installed.
+
+    >>> print(missing_extra("limits", ModuleNotFoundError(name="limits")))
+    limits is missing: pip install "aioretry-smithy[limits]"
+    """
+    package = str(cause.name).partition(".")[0]
+    message = f'{package} is missing: pip install "aioretry-smithy[{extra}]"'
+    return ModuleNotFoundError(message, name=cause.name)
+
+
+_T = TypeVar("_T")
+
+_PACKAGE = __name__.partition(".")[0]
+_ALSO = ", which counts the first attempt too"
+_LONG: Final = 100
+
+NAMES_ELSEWHERE: Final = {
+    "attempts": "max_total_attempts",
+    "max_attempts": "max_total_attempts",
+    "max_retries": "max_total_attempts",
+    "max_tries": "max_total_attempts",
+    "retries": "max_total_attempts",
+    "total": "max_total_attempts",
+    "tries": "max_total_attempts",
+    "max_time": "stop_after_delay",
+    "per_try_timeout": "attempt_timeout",
+    "timeout": "attempt_timeout",
+    "backoff": "strategy",
+    "rule": "strategy",
+    "budget": "limiter",
+    "before_sleep": "listeners",
+    "on_backoff": "listeners",
+    "on_retry": "listeners",
+}
+"""Names of settings in other libraries, and in this library."""
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """Return which of the known names was perhaps meant, to follow what is expected."""
+    meant = NAMES_ELSEWHERE.get(name)
+    if meant in known:
+        return f", perhaps {meant!r}{_ALSO if 'retries' in name else ''}"
+    # Who makes no mistake need not load it.
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    close = get_close_matches(name, sorted(known), 1)
+    return f", perhaps {close[0]!r}" if close else ""
+
+
+def refuses_unknown_names(kind: type[_T]) -> type[_T]:
+    """Let a class refuse unknown arguments, and suggest the nearest name."""
+    changed: Any = kind
+    initialize = changed.__init__
+    known = frozenset(inspect.signature(kind).parameters)
+
+    @functools.wraps(initialize)
+    def checked(self: _T, *args: object, **named: object) -> None:
+        for name in named:
+            if name not in known:
+                expected = f"an argument of {kind.__name__}{nearest(name, known)}"
+                # Without the value, as everywhere where the name is unknown.
+                raise bad_argument("argument", name, expected)
+        initialize(self, *args, **named)
+
+    changed.__init__ = checked
+    return kind
+
+
+def call_it(value: object, *kinds: type) -> str:
+    """Return what to add to what is expected, where a value had to be called.
+
+    Args:
+        value: What was given; perhaps a class, or one of its factories.
+        kinds: The classes of which an object is expected.
+    """
+    if isinstance(value, type):
+        if not issubclass(value, kinds):
+            return ""
+        if inspect.isabstract(value):
+            return "; call one of its factories or subclasses"
+        name = value.__name__
+    elif _is_factory(value, kinds):
+        name = ".".join(value.__qualname__.split(".")[-2:])
+    else:
+        return ""
+    return f"; call it: {name}({_arguments(value)})"
+
+
+def _is_factory(
+    value: object, kinds: tuple[type, ...]
+) -> TypeGuard[FunctionType | MethodType]:
+    owner = getattr(value, "__self__", None)
+    if isinstance(owner, type):
+        return issubclass(owner, kinds)
+    name = getattr(value, "__name__", None)
+    return isinstance(name, str) and any(
+        value is getattr(kind, name, None) for kind in kinds
+    )
+
+
+def _arguments(function: Callable[..., object]) -> str:
+    parameters = inspect.signature(function).parameters.values()
+    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = (
+        each.default is each.empty and each.kind not in optional for each in parameters
+    )
+    return "..." if any(needed) else ""
+
+
+def check_unit(name: str, seconds: float) -> None:
+    """Warn of a time that was perhaps meant in milliseconds: a whole number above 100.
+
+    A float says that seconds are meant: 200.0.
+    """
+    if isinstance(seconds, int) and seconds > _LONG:
+        warn_caller(
+            f"{name}: {seconds} s; units are seconds. Write {seconds / 1000:g} if you"
+            f" mean milliseconds, and {seconds}.0 if you mean seconds"
+        )
+
+
+def warn_caller(message: str) -> None:
+    """Warn at the caller's line outside of this library.
+
+    Python's own filter keeps this to once for each line and text.
+    """
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and _is_inside(frame.f_globals):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, RuntimeWarning, stacklevel=level)
+
+
+def _is_inside(variables: Mapping[str, object]) -> bool:
+    module = str(variables.get("__name__"))
+    # dataclasses.replace() stands between the user and one of our classes.
+    return is_ours(module) or module == dataclasses.__name__
+
+
+def is_ours(module: str) -> bool:
+    """Say whether a module is one of this library, by its name."""
+    return module.partition(".")[0] == _PACKAGE

@@ -10,8 +10,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ._errors import bad_argument, is_plain_function
-from ._extras import missing_extra
+from ._errors import bad_argument, is_plain_function, missing_extra
 from ._facade import publish
 
 try:
@@ -21,10 +20,10 @@ except ModuleNotFoundError as _cause:
 
 from ._limits.errors import RateLimitError
 from ._limits.rate_limit import Admission, RateLimit, check_function, cost_of
-from ._lru import BoundedMap
 from ._shared.storage import StorageProbe, Turns
 from ._shared.stored_rates import StoredCounter, StoredRate, storage_of
 from ._text import encodable, name_of
+from ._values import BoundedMap
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ._extras import missing_extra
+from ._errors import missing_extra
 
 try:
     from ._telemetry.instruments import http_instruments, rpc_instruments

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aioretry_smithy._lru import BoundedMap
+from aioretry_smithy._values import BoundedMap
 
 
 def test_map_makes_a_value_once_per_key():

@@ -19,7 +19,6 @@ from aioretry_smithy.testing import ScriptedTransport
 ROOT = Path(aioretry_smithy.__file__).parent
 
 FOR_LISTENERS = (
-    "_body_text",
     "_log/error_text",
     "_log/rich_tree",
     "_log/timeline",

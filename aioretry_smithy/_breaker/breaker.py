@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 from .._clock import loop_time
 from .._errors import bad_argument, checked_name
 from .._policies.listeners import Listeners
-from ..smithy.shared import Shared
+from .._values import Shared
 from .settings import CircuitBreakerChanges, CircuitBreakerSettings
 from .state import CircuitPermit, CircuitState, State
 from .window import EventCount, SlidingWindow

@@ -6,13 +6,13 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, Unpack
 
-from .._frozen import extensible
 from .._policies.conditions import (
     Conditions,
     ContentConditions,
     ContentRuleConditions,
     chained,
 )
+from .._values import extensible
 from .rule import CircuitBreakerRule, CircuitBreakerRuleChain, verdict_of_default
 from .strategy import CircuitBreakerStrategy, checked_verdict
 

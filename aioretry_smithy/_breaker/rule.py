@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
-from .._frozen import extensible
 from .._policies.conditions import Conditions, RuleConditions, chained
+from .._values import extensible
 from .strategy import CircuitBreakerStrategy
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ import logging
 from dataclasses import dataclass, fields, replace
 from typing import Final, TypedDict, Unpack
 
-from .._errors import bad_argument, check_int, is_finite
-from .._meant import call_it, nearest
+from .._errors import bad_argument, call_it, check_int, is_finite, nearest
 from .._policies.backoff import Backoff
 
 _logger = logging.getLogger("aioretry_smithy")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from .._call.tries import Rounds
 from .._errors import bad_argument
-from ..smithy.shared import NeverCopied
+from .._values import NeverCopied
 
 if TYPE_CHECKING:
     from .window import SlidingWindow

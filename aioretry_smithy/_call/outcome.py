@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import aiohttp
     from multidict import MultiMapping
 
-    from .._body_text import BodyHead
     from .._failures.kept_cause import KeptCause
+    from .._text import BodyHead
 
 
 Request: TypeAlias = Any

@@ -20,9 +20,8 @@ from typing import (
 )
 
 from .._call.time_limits import until_deadline
-from .._errors import bad_argument, is_plain_function
+from .._errors import bad_argument, is_ours, is_plain_function
 from .._masking.mask import DEFAULT_MASK, Mask
-from .._meant import is_ours
 from .recording import record_error, record_result
 
 if TYPE_CHECKING:

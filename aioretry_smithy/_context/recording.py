@@ -25,9 +25,9 @@ from .._call.recorder import (
     with_outcome,
 )
 from .._call.time_limits import IN_BODY, TimeLimits
+from .._errors import is_ours
 from .._failures.frames import NO_HEADERS
 from .._log.notes import annotate
-from .._meant import is_ours
 from .context import AttemptContext
 
 if TYPE_CHECKING:

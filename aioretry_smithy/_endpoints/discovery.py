@@ -10,7 +10,7 @@ from contextvars import Context
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from .._chance import chance
+from .._clock import chance
 from .._errors import bad_argument, check_positive, is_finite
 
 if TYPE_CHECKING:

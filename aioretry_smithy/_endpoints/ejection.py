@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from .._bodies.request_body import bytes_in_memory
 from .._breaker.window import SlidingWindow
 from .._call.tries import FailedAttempt
-from .._chance import chance
+from .._clock import chance
 from .._retry.strategy import may_be_repeated
 from .state import UNHEALTHY, begin_anew
 

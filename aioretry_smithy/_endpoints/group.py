@@ -16,7 +16,7 @@ from .._context.context import ClientRequestContext
 from .._errors import bad_argument, check_positive, checked_name
 from .._policies.listeners import Listeners
 from .._request.endpoint import Service
-from ..smithy.shared import Shared
+from .._values import Shared
 from .choice import EndpointSelectionTimeoutError, Fallback, choice_in, ready_in
 from .discovery import WarnOnce
 from .roster import Roster

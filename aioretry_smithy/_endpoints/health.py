@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import aiohttp
 from yarl import URL
 
-from .._chance import chance
+from .._clock import chance
 from .._errors import bad_argument, check_positive
 from .._masking.mask import DEFAULT_MASK
 from .choice import release_trial

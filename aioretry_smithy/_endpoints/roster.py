@@ -6,8 +6,7 @@ import math
 from typing import TYPE_CHECKING, Final, Protocol
 
 from .._call.tries import rests_of, tries_of
-from .._chance import chance
-from .._clock import NEAR
+from .._clock import NEAR, chance
 from .._failures.failure import failure_of
 from .._policies.queues import WaitQueue
 from .ejection import Trial, bring_back, may_try, new_window

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, ClassVar, Final, TypedDict
 
 from .._breaker.strategy import CircuitBreakerStrategy
-from .._chance import dice as chance
+from .._clock import dice as chance
 from .._errors import (
     bad_argument,
     check_not_negative,

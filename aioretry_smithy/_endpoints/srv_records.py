@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from .._extras import missing_extra
+from .._errors import missing_extra
 
 try:
     import dns.asyncresolver

@@ -18,8 +18,8 @@ from multidict import CIMultiDict
 from .._breaker.strategy import CircuitBreakerStrategy
 from .._call.tries import Rounds, tries_of
 from .._errors import bad_argument, check_int, check_positive, is_finite
-from .._frozen import extensible
 from .._request.endpoint import joined, keep, origin_key
+from .._values import extensible
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop

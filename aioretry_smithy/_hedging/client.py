@@ -12,10 +12,9 @@ from .._clock import loop_time
 from .._context.client import DecoratingClient, Decorator, HttpClient, check_inside
 from .._context.context import AttemptContext
 from .._context.holdings import hand_over
-from .._errors import ResponseTimeoutError, bad_argument, check_int, is_finite
+from .._errors import ResponseTimeoutError, bad_argument, call_it, check_int, is_finite
 from .._failures.blame import IN_POOL, was_in_pool
 from .._failures.failure import copy_marks, failure_of
-from .._meant import call_it
 from .._retry.config import hedges_are_off
 from .._retry.limiter import RetryLimiter
 from .._retry.strategy import may_be_hedged

@@ -14,9 +14,9 @@ from .._errors import (
     check_int,
     check_not_negative,
     check_positive,
+    check_unit,
     is_finite,
 )
-from .._meant import check_unit
 from .._request.keys import OneForAll, PerKey, host_key
 
 _GROWTH: Final = 1.05

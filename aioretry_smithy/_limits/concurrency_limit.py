@@ -19,7 +19,7 @@ from .._errors import (
 )
 from .._policies.listeners import Listeners
 from .._policies.queues import WaitQueue
-from ..smithy.shared import Shared
+from .._values import Shared
 
 if TYPE_CHECKING:
     import asyncio

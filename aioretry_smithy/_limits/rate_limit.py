@@ -16,7 +16,7 @@ from .._errors import (
 )
 from .._failures.failure import judge
 from .._text import name_of
-from ..smithy.shared import Shared
+from .._values import Shared
 from .line import Line
 from .resets import Resets
 

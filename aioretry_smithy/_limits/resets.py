@@ -9,8 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from .._call.outcome import headers_of
-from .._chance import chance
-from .._clock import NEAR, loop_time, wall_clock
+from .._clock import NEAR, chance, loop_time, wall_clock
 from .._failures.hints import most_jitter, retry_after, timestamp
 
 if TYPE_CHECKING:

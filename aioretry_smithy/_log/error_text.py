@@ -13,9 +13,8 @@ import aiohttp
 from aiohttp import http
 from aiohttp.http_exceptions import TransferEncodingError
 
-from .._body_text import ELLIPSIS
 from .._masking.mask import beginning
-from .._text import one_word, printable
+from .._text import ELLIPSIS, one_word, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 
 from .._bodies.request_body import bytes_in_memory, form_charset, form_pairs
 from .._bodies.response_content import keep_preview
-from .._body_text import BodyHead, is_text, shortened
 from .._context.client import DecoratingClient, find_client
 from .._errors import bad_argument, check_int
+from .._text import BodyHead, is_text, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

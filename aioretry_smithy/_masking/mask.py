@@ -6,8 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote_plus
 
-from .._body_text import ELLIPSIS
-from .._text import encodable
+from .._text import ELLIPSIS, encodable
 from .reprs import bytes_in, secrets_in_reprs
 
 if TYPE_CHECKING:

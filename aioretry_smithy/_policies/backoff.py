@@ -12,9 +12,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from .._chance import chance, to_be_pickled
-from .._errors import bad_argument, is_finite
-from .._meant import check_unit
+from .._clock import chance, to_be_pickled
+from .._errors import bad_argument, check_unit, is_finite
 
 if TYPE_CHECKING:
     from collections.abc import Callable

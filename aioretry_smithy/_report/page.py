@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from markupsafe import Markup
 
-from .._extras import missing_extra
+from .._errors import missing_extra
 from .._log.saved_log import SavedLog
 from .._log.timeline import COLOURS, OutcomeKind
 from .._log.timeline_svg import DAY_AND_NIGHT, draw, style, text, ticks

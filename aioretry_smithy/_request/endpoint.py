@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from yarl import URL
 
 from .._errors import bad_argument, is_finite
-from .._frozen import extensible
 from .._masking.mask import DEFAULT_MASK
+from .._values import extensible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable

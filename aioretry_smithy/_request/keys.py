@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 from yarl import URL
 
-from .._lru import BoundedMap
 from .._text import name_of
+from .._values import BoundedMap
 from .endpoint import Service
 
 if TYPE_CHECKING:

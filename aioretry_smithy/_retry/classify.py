@@ -20,8 +20,8 @@ from .._call.outcome import headers_of
 from .._errors import bad_argument, is_finite
 from .._failures.failure import RetrySafety, failure_of, peel
 from .._failures.hints import retry_after
-from .._frozen import extensible
 from .._log.error_text import describe_error
+from .._values import extensible
 from ..smithy.errors import CallError
 from .given_up import is_given_up
 from .strategy import is_idempotent

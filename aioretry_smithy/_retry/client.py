@@ -9,8 +9,7 @@ from .._call.outcome import RetryStopReason
 from .._call.recorder import record_failure
 from .._context.client import ClientT, DecoratingClient, HttpClient
 from .._context.context import UNSET, Unset
-from .._errors import bad_argument, unqualified
-from .._meant import call_it
+from .._errors import bad_argument, call_it, unqualified
 from .call_adapter import HTTP
 from .config import RetryConfig, RetryConfigMapping, in_one_attempt
 from .strategy_retries import StrategyRetries, TokenRetries

@@ -10,16 +10,21 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict, Unpack
 
-from .._errors import bad_argument, is_finite, positive_integer
-from .._frozen import extensible
-from .._lru import BoundedMap
-from .._meant import call_it, check_unit, refuses_unknown_names
+from .._errors import (
+    bad_argument,
+    call_it,
+    check_unit,
+    is_finite,
+    positive_integer,
+    refuses_unknown_names,
+)
 from .._policies.backoff import Backoff
 from .._policies.conditions import checked_length
 from .._policies.listeners import checked
 from .._request.arguments import is_header_name
 from .._request.keys import host_and_method_key, host_key, method_key
 from .._text import name_of
+from .._values import BoundedMap, extensible
 from ..smithy.interfaces import METHODS, TokenSource, is_smithy_strategy
 from .classify import DEFAULT_CLASSIFIERS
 from .limiter import RetryBudget, RetryLimiter

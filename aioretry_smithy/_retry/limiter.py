@@ -18,12 +18,18 @@ from .._call.tries import (
     is_throttled,
     is_unserved,
 )
-from .._errors import bad_argument, check_int, check_positive, checked_name, is_finite
+from .._errors import (
+    bad_argument,
+    check_int,
+    check_positive,
+    checked_name,
+    is_finite,
+    shown,
+)
 from .._failures.failure import SERVER_ERRORS, failure_of
 from .._policies.listeners import Listeners, checked
 from .._request.keys import PerKey, service_key
-from .._shown import shown
-from ..smithy.shared import Shared
+from .._values import Shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable

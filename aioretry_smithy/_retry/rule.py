@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from .._errors import bad_argument
 from .._failures.failure import failure_of
-from .._frozen import extensible
 from .._policies.conditions import Conditions, ContentConditions, RuleConditions
+from .._values import extensible
 from .given_up import safety_in, status_judged_in
 from .strategy import (
     RetryAnswer,

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
 
-from .._errors import bad_argument
+from .._errors import bad_argument, call_it
 from .._failures.failure import SERVER_ERRORS, RetrySafety, failure_of, may_pass_by
-from .._frozen import extensible
-from .._meant import call_it
 from .._policies.backoff import Backoff
 from .._policies.conditions import MAX_CONTENT_LENGTH, Member, chained, checked_length
+from .._values import extensible
 from .given_up import safety_in, status_judged_in
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import aiohttp
 from .._call.outcome import RetryStopReason
 from .._call.time_limits import up_to_tick
 from .._call.tries import UNAVAILABLE, has_untried, is_unsent, rests_of, status_judged
-from .._chance import chance
+from .._clock import chance
 from .._errors import RefusedRequestError, bad_argument, is_finite
 from .._failures.failure import peel
 

@@ -29,9 +29,14 @@ from .._context.context import (
     current_options,
     leave_attempt,
 )
-from .._errors import ResponseTimeoutError, bad_argument, checked_name, is_finite
+from .._errors import (
+    ResponseTimeoutError,
+    bad_argument,
+    checked_name,
+    is_finite,
+    warn_caller,
+)
 from .._log.notes import annotate
-from .._meant import warn_caller
 from .._request.request import RpcRequest
 from .._retry.config import RetryConfig, retries_are_off
 from .._retry.given_up import call_inside, is_given_up

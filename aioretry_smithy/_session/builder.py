@@ -33,9 +33,8 @@ from .._context.client import (
 from .._context.context import UNSET, OptionsBlock, RequestOptions, Unset
 from .._endpoints.client import LoadBalancingClient
 from .._endpoints.group import EndpointGroup
-from .._errors import bad_argument, is_finite
+from .._errors import NAMES_ELSEWHERE, bad_argument, call_it, is_finite, nearest
 from .._masking.mask import DEFAULT_MASK
-from .._meant import NAMES_ELSEWHERE, call_it, nearest
 from .._request.endpoint import check_scheme, endpoint_of
 from .._retry.config import RetryConfig
 from . import install as installing

@@ -10,10 +10,9 @@ from .._breaker.breaker import CircuitBreaker
 from .._breaker.client import CircuitBreakerClient, breaker_per_other_host
 from .._breaker.strategy import CircuitBreakerStrategy
 from .._context.context import UNSET, Unset
-from .._errors import bad_argument
+from .._errors import bad_argument, call_it, nearest
 from .._logging.client import LoggingClient
 from .._logging.formatter import LogFormatter
-from .._meant import call_it, nearest
 from .._policies.backoff import Backoff
 from .._retry.client import RetryingClient
 from .._retry.config import RetryConfig, RetryConfigMapping, Strategy

@@ -13,7 +13,7 @@ from .._clock import loop_time
 from .._errors import checked_name, is_plain_function
 from .._retry.limiter import RetryBudget, RetryLimiter, count_failure, prices_of
 from .._text import encodable
-from ..smithy.shared import Shared
+from .._values import Shared
 from .storage import StorageProbe, check_client, no_client
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from .._breaker.state import CircuitState
 from .._clock import loop_time
 from .._errors import bad_argument, is_plain_function
 from .._text import encodable
-from ..smithy.shared import Shared
+from .._values import Shared
 from .storage import PATIENCE, PAUSE, StorageProbe, cancellable, check_client, no_client
 
 if TYPE_CHECKING:

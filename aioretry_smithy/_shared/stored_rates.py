@@ -27,8 +27,7 @@ from limits.errors import ConfigurationError
 from limits.storage import storage_from_string
 
 from .._clock import NEAR, VirtualClock, loop_time
-from .._errors import bad_argument
-from .._meant import nearest
+from .._errors import bad_argument, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from .._chance import chance, to_be_pickled
+from .._clock import chance, to_be_pickled
 from .._errors import bad_argument, is_finite
-from .._frozen import extensible
+from .._values import extensible
 from .errors import BackoffExhaustedError
 
 if TYPE_CHECKING:

@@ -15,14 +15,12 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict, cast
 
-from .._errors import bad_argument, is_finite, positive_integer
-from .._frozen import extensible
-from .._shown import shown
+from .._errors import bad_argument, is_finite, positive_integer, shown
 from .._text import encodable
+from .._values import Shared, extensible
 from .backoff import ExponentialRetryBackoffStrategy
 from .interfaces import is_smithy_strategy
 from .quota import RetryProfile
-from .shared import Shared
 from .strategies import (
     AdaptiveRetryStrategy,
     SimpleRetryStrategy,

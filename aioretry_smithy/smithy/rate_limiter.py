@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from .._clock import loop_time
 from .._errors import bad_argument, is_finite
-from .shared import Shared
+from .._values import Shared
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypedDict, TypeVar, Unpack
 
-from .._errors import bad_argument
+from .._errors import bad_argument, shown
 from .._failures.hints import RetryInfo
-from .._lru import BoundedMap
-from .._shown import shown
+from .._values import BoundedMap, NeverCopied, Shared
 from .backoff import (
     ExponentialBackoffJitterType,
     ExponentialRetryBackoffStrategy,
@@ -21,7 +20,6 @@ from .backoff import (
 from .errors import CapacityNotAvailableError, RetryError
 from .quota import RetryProfile, StandardRetryQuota, check_profile
 from .rate_limiter import ClientRateLimiter
-from .shared import NeverCopied, Shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable

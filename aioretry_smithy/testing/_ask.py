@@ -10,8 +10,7 @@ from .._bodies.new_response import new_response
 from .._call.call import CallDefaults
 from .._context.context import CallContext
 from .._context.recording import record_error, record_result
-from .._errors import bad_argument
-from .._meant import call_it
+from .._errors import bad_argument, call_it
 from .._request.request import HttpRequest
 from .._retry.strategy import RetryDecision, RetryStrategy, RetryStrategyWithContent
 

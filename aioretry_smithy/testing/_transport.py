@@ -18,11 +18,10 @@ from .._bodies.new_response import HAS_STREAM_WRITER, new_response
 from .._bodies.replayable_payload import ReplayablePayload
 from .._call.record import Upload
 from .._call.recorder import note_request
-from .._errors import bad_argument
+from .._errors import bad_argument, shown
 from .._session.aiohttp_transport import refuse_as_closed
 from .._session.deadline import too_late
 from .._session.transport import Transport, prepared_body, refused
-from .._shown import shown
 
 if TYPE_CHECKING:
     from .._context.client import HttpClient

@@ -16,17 +16,11 @@ ROOT = Path(aioretry_smithy.__file__).parent
 PACKAGE = ROOT.name
 
 GROUND_FLOOR = {
-    "_body_text",
-    "_chance",
     "_clock",
     "_errors",
-    "_extras",
     "_facade",
-    "_frozen",
-    "_lru",
-    "_meant",
-    "_shown",
     "_text",
+    "_values",
 }
 """The modules that stand in no room, and that every room may use."""
 
@@ -91,9 +85,9 @@ PUBLIC_AIOHTTP = {"abc", "payload", "test_utils", "typedefs", "web"}
 ASK_OUTSIDE = {
     "_call.call": {"time.time"},  # the time of day, for people
     "_shared.stored_rates": {"time.time"},  # by which storages count
-    "_chance": {"random.random"},  # what is used unless other dice are given
-    # What is used outside of any event loop, and the time of day.
-    "_clock": {"time.monotonic", "time.time"},
+    # What is used outside of any event loop, the time of day, and dice unless others
+    # are given.
+    "_clock": {"random.random", "time.monotonic", "time.time"},
     "testing._loop": {"time.time"},  # where virtual time begins
     # It seeds the dice for a simulation, and gives them back.
     "_simulation.fleet": {"random.Random", "random.getstate", "random.setstate"},

@@ -34,12 +34,20 @@ FOREIGN = {
 """What others have: aiohttp, asyncio, named tuples, notebooks."""
 
 
+GROUND = "ground"
+
+
 def is_private(name: str) -> bool:
     return re.match("_[a-z]", name) is not None
 
 
 def room_of(path: Path) -> str:
-    """Return the part of the package, or of the tests, in which a file lies."""
+    """Return the part of the package, or of the tests, in which a file lies.
+
+    What stands in no room is tested by what stands in no folder.
+    """
+    if len(path.parts) == 1 and path.name.startswith(("_", "test_")):
+        return GROUND
     return path.parts[0].removesuffix(".py").removeprefix("_").removeprefix("test_")
 
 
@@ -92,6 +100,8 @@ def known_in(source: str, room: str) -> list[tuple[str, str]]:
     for node in ast.walk(ast.parse(source)):
         for module in imported(node):
             parts = [each.removeprefix("_") for each in module.split(".")[1:]]
+            if len(parts) == 1 and (PACKAGE / f"_{parts[0]}.py").is_file():
+                parts = [GROUND]
             if room not in parts:
                 found.append(("imports", module))
         name = attribute_of_another(node)

@@ -18,7 +18,6 @@ from aioretry_smithy import (
     client_decorator,
     new_response,
 )
-from aioretry_smithy._body_text import BodyHead
 from aioretry_smithy._call import recorder
 from aioretry_smithy._call.call import CallDefaults
 from aioretry_smithy._call.outcome import Answered
@@ -27,6 +26,7 @@ from aioretry_smithy._context.context import CallContext
 from aioretry_smithy._context.recording import fail_body, record_error, record_result
 from aioretry_smithy._log.notes import annotate
 from aioretry_smithy._masking.mask import DEFAULT_MASK, Mask
+from aioretry_smithy._text import BodyHead
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,14 +1,74 @@
-"""Keep one value per key, for a limited number of recently used keys."""
+"""Freeze values, keep them when others copy them, and keep the newest by key."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Generic, TypeVar
+from dataclasses import FrozenInstanceError, fields
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
 
 from ._errors import bad_argument
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+_T = TypeVar("_T")
+
+
+def extensible(kind: type[_T]) -> type[_T]:
+    """Let subclasses of a frozen class with slots have attributes of their own.
+
+    Its fields stay frozen, in subclasses too.
+
+    Of a frozen class with slots, ``dataclass`` makes a second class, for which the
+    methods that it wrote do not work: they raise a TypeError about ``super()`` where a
+    subclass sets what is no field, or a name is misspelt.
+    """
+    changed: Any = kind
+    names = frozenset(field.name for field in fields(changed))
+
+    def refuse(instance: object, name: str, verb: str) -> None:
+        if type(instance) is kind or name in names:
+            raise FrozenInstanceError(f"cannot {verb} field {name!r}")
+
+    def set_attribute(self: object, name: str, value: object) -> None:
+        refuse(self, name, "assign to")
+        object.__setattr__(self, name, value)
+
+    def delete_attribute(self: object, name: str) -> None:
+        refuse(self, name, "delete")
+        object.__delattr__(self, name)
+
+    changed.__setattr__, changed.__delattr__ = set_attribute, delete_attribute
+    return kind
+
+
+class NeverCopied:
+    """An object whose copy is the object itself.
+
+    Settings are copied by libraries that know nothing of quotas and tokens: two quotas
+    in place of one would allow twice as many retries, a copied token would have a
+    second use, and with a copied strategy it would not find its issuer.
+    """
+
+    __slots__ = ()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+
+class Shared(NeverCopied):
+    """The same for an object with a state, which other processes cannot share."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> NoReturn:
+        kind = type(self).__name__
+        raise TypeError(f"{kind} cannot be pickled: it holds shared state")
+
 
 V = TypeVar("V")
 

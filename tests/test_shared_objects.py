@@ -13,7 +13,7 @@ from aioretry_smithy import (
     EndpointGroup,
     RateLimit,
 )
-from aioretry_smithy.smithy.shared import Shared
+from aioretry_smithy._values import Shared
 
 
 class Counter(Shared):
