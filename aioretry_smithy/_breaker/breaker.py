@@ -1,4 +1,4 @@
-"""The circuit breaker: stop asking a server that fails, ask again with care."""
+"""The circuit breaker: refuses requests to a failing server, then tries single ones."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class CircuitBreakerListener:
 
 
 class CircuitBreaker(Shared):
-    """Refuses requests while too many of them fail, then tries again one by one.
+    """Refuses requests while too many fail, then admits single trials.
 
     CLOSED counts successes and failures. A failure opens the circuit when the window
     holds at least *minimum_request_threshold* events, that failure included, and the
@@ -346,7 +346,7 @@ class CircuitBreaker(Shared):
         self._look()
 
     def _look(self) -> None:
-        """Let those that wait see what the circuit is now."""
+        """Let the waiting requests check the state of the circuit."""
         if self._line is not None:
             self._line.look()
 

@@ -327,7 +327,7 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
 
 
 async def _returned(ctx: ClientRequestContext, result: Result, limit: int) -> Content:
-    """Return what a function returned, which is its content."""
+    """Return the result of a function as its content."""
     return result
 
 

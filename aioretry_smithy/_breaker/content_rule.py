@@ -1,4 +1,4 @@
-"""Write down as conditions what a circuit breaker counts, by what a body says too."""
+"""Rules of a circuit breaker with conditions, including conditions on the body."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ Member: TypeAlias = "CircuitBreakerStrategy | CircuitBreakerRuleWithContent"
 @extensible
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CircuitBreakerRuleWithContent(ContentConditions, JudgeOfContent):
-    """Counts what meets one of its conditions, also one on the body.
+    """Counts outcomes that meet a condition, including conditions on the body.
 
     It is a :class:`CircuitBreakerRule` with one more condition, for servers that answer
     200 with an error inside. It waits for the beginning of a body if *on_content* is
@@ -152,14 +152,14 @@ class CircuitBreakerRuleWithContent(ContentConditions, JudgeOfContent):
 
     @property
     def asked(self) -> tuple[Member, ...]:
-        """The rule itself."""
+        """The rule itself, a chain of one member."""
         return (self,)
 
     @staticmethod
     def failure(
         **conditions: Unpack[ContentRuleConditions],
     ) -> CircuitBreakerRuleWithContent:
-        """Make a rule that counts what meets one of its conditions as a failure.
+        """Make a rule that counts outcomes meeting a condition as failures.
 
         Args:
             conditions: The arguments of :class:`CircuitBreakerRuleWithContent`, which
@@ -174,7 +174,7 @@ class CircuitBreakerRuleWithContent(ContentConditions, JudgeOfContent):
     def success(
         **conditions: Unpack[ContentRuleConditions],
     ) -> CircuitBreakerRuleWithContent:
-        """Make a rule that counts what meets one of its conditions as a success.
+        """Make a rule that counts outcomes meeting a condition as successes.
 
         Args:
             conditions: The arguments of :class:`CircuitBreakerRuleWithContent`. Without
@@ -189,7 +189,7 @@ class CircuitBreakerRuleWithContent(ContentConditions, JudgeOfContent):
     def ignore(
         **conditions: Unpack[ContentRuleConditions],
     ) -> CircuitBreakerRuleWithContent:
-        """Make a rule that does not count what meets one of its conditions.
+        """Make a rule that ignores outcomes meeting a condition.
 
         Args:
             conditions: The arguments of :class:`CircuitBreakerRuleWithContent`. Without
@@ -203,7 +203,7 @@ class CircuitBreakerRuleWithContent(ContentConditions, JudgeOfContent):
     def should_report_as_success(
         self, ctx: ClientRequestContext, cause: Exception | None, content: Content
     ) -> bool | Awaitable[bool | None] | None:
-        """Return its verdict where a condition is met, else that of the default."""
+        """Return the rule's verdict if a condition is met, else the default verdict."""
         if self._applies_with(ctx, cause, content):
             return self._verdict
         return verdict_of_default(ctx, cause)
@@ -211,7 +211,7 @@ class CircuitBreakerRuleWithContent(ContentConditions, JudgeOfContent):
     async def _decides_by(
         self, ctx: ClientRequestContext, cause: Exception | None, read: Read
     ) -> bool:
-        """Say whether it applies; the body is read where that may depend on it."""
+        """Say whether the rule applies; the body is read only if it may decide."""
         content = None
         if cause is None and self._looks_at(ctx):
             content = await read(self.max_content_length)

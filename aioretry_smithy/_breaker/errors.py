@@ -33,7 +33,9 @@ class FailFastError(RefusedRequestError):
     """Seconds until a trial may be granted, counted from the refusal, or None."""
 
     is_of_endpoint: bool = False
-    """Whether the circuit is that of one endpoint, so that another may be asked."""
+    """Whether the circuit of a single endpoint refused: a retry may use another
+    endpoint.
+    """
 
     _snapshots = _KEPT
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @extensible
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CircuitBreakerRule(Conditions, CircuitBreakerStrategy):
-    """Counts what meets one of its conditions, by default as a failure.
+    """Counts outcomes that meet a condition, by default as failures.
 
     The conditions are those of :class:`RetryRule`. What does not meet them is left to
     :meth:`CircuitBreakerStrategy.on_server_error_status`: a rule adds to the default or
@@ -62,7 +62,7 @@ class CircuitBreakerRule(Conditions, CircuitBreakerStrategy):
 
     @staticmethod
     def failure(**conditions: Unpack[RuleConditions]) -> CircuitBreakerRule:
-        """Make a rule that counts what meets one of its conditions as a failure.
+        """Make a rule that counts outcomes meeting a condition as failures.
 
         Args:
             conditions: The arguments of :class:`CircuitBreakerRule`, which does the
@@ -75,7 +75,7 @@ class CircuitBreakerRule(Conditions, CircuitBreakerStrategy):
 
     @staticmethod
     def success(**conditions: Unpack[RuleConditions]) -> CircuitBreakerRule:
-        """Make a rule that counts what meets one of its conditions as a success.
+        """Make a rule that counts outcomes meeting a condition as successes.
 
         Args:
             conditions: The arguments of :class:`CircuitBreakerRule`. Without a
@@ -89,7 +89,7 @@ class CircuitBreakerRule(Conditions, CircuitBreakerStrategy):
 
     @staticmethod
     def ignore(**conditions: Unpack[RuleConditions]) -> CircuitBreakerRule:
-        """Make a rule that does not count what meets one of its conditions.
+        """Make a rule that ignores outcomes meeting a condition.
 
         Args:
             conditions: The arguments of :class:`CircuitBreakerRule`. Without a
@@ -104,7 +104,7 @@ class CircuitBreakerRule(Conditions, CircuitBreakerStrategy):
     def should_report_as_success(
         self, ctx: ClientRequestContext, cause: Exception | None
     ) -> bool | Awaitable[bool | None] | None:
-        """Return its verdict where a condition is met, else that of the default."""
+        """Return the rule's verdict if a condition is met, else the default verdict."""
         return _verdict_of((self,), ctx, cause)
 
     def _decides(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:

@@ -18,7 +18,7 @@ _SECONDS: Final = (
 )
 
 _USUAL: Final = {"consecutive_failures": None, "success_threshold": 1}
-"""The settings that are not shown where they have these values."""
+"""Default values of settings, omitted from the representation."""
 
 _UNUSUAL: Final = object()
 

@@ -75,7 +75,7 @@ class CircuitBreakerStrategy(ABC):
 
     @property
     def _verdicts(self) -> Mapping[int | None, bool]:
-        """Which statuses are a success or a failure, whatever else there is to see."""
+        """Verdicts by status alone: True is a success, False a failure."""
         return {}
 
     @staticmethod

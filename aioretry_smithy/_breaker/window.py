@@ -117,7 +117,7 @@ class SlidingWindow:
         return EventCount(self._success + self._newest.success, self._failure)
 
     def resize(self, window: float, interval: float) -> None:
-        """Count by other settings from now on; what is too old for them goes."""
+        """Apply new settings to the window, and drop counts that are too old."""
         self._window, self._interval = window, interval
         self._until = -math.inf
 

@@ -291,8 +291,8 @@ class Failure:
 
     def learnt(self) -> dict[str, Any]:
         """Return the facts that were learnt of the request, by their names."""
-        told = {"_of", "_raised", "info", "kind", "speaks"}
-        return {name: fact for name, fact in vars(self).items() if name not in told}
+        own = {"_of", "_raised", "info", "kind", "speaks"}
+        return {name: fact for name, fact in vars(self).items() if name not in own}
 
     def __reduce__(self) -> tuple[type, tuple[dict[str, Any]]]:
         """Pickle the facts as a plain dict, readable without this library."""

@@ -88,8 +88,9 @@ class RateLimitError(LimitedRequestError):
     """The highest cost of a request, if this request costs more; else None."""
 
     missed: str | None
-    """Until when the turn should have come, in words, such as ``within the timeout of
-    2.0 s``; None where something else refused the request."""
+    """The missed time limit in words (``within the timeout of 2.0 s``); None if refused
+    for a different reason.
+    """
 
     _snapshots = _KEPT_OF_RATE
 

@@ -110,7 +110,7 @@ _WORDS: Final[dict[type[BaseException], Callable[..., str | None]]] = {
 
 _LONGEST_MESSAGE = 4096
 LONGEST_CAUSE: Final = 72
-"""The characters of a failure's words where many of them stand below one another."""
+"""The longest text of a failure in a list of failures, in characters."""
 
 _HEAD = 29
 

@@ -39,7 +39,7 @@ def one_line(log: LogFacts) -> str:
 
 
 def _effort(log: LogFacts) -> str:
-    """Say how many attempts it took, or which one it is, and how long that was."""
+    """Describe the number of attempts (of an attempt, its number) and the duration."""
     seconds = seconds_taken(log)
     took = "" if seconds is None else f" in {_shown(seconds)}"
     if log.attempt is not None:

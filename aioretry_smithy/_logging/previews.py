@@ -180,7 +180,7 @@ class _Pruning:
         self._longest = self._room = room
 
     def prune(self, value: object) -> object:
-        """Return *value*, or as much of it as there is room for."""
+        """Return *value*, pruned to the space left."""
         self._room -= 1
         if isinstance(value, str):
             value = value[: self._longest]

@@ -1,4 +1,4 @@
-"""Pick the calls that are logged, and let their lines say which share that is."""
+"""Sampling: picks the calls to log, and marks their lines with the sampling rate."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ Sampling: TypeAlias = "float | Callable[[RequestLog], bool] | _ObjectSampler"
 ``is_sampled``, that says whether a call is logged."""
 
 Share: TypeAlias = "Mapping[str, float | bool]"
-"""What lines say of the share that they are: their ``sampling_rate``; ``sampled`` where
-a function picks them, whose rate nobody knows; nothing where all are written."""
+"""Fields added to the lines: ``sampling_rate``; ``sampled`` if a function samples;
+empty without sampling.
+"""
 
 _share: Final[ContextVar[Share]] = ContextVar("share")
 """That of the lines that are being made. A formatter gets the log alone, and one of the
@@ -47,7 +48,7 @@ class Sampler(NamedTuple):
     """Says whether a call is logged."""
 
     share: Share
-    """What the lines of these calls say."""
+    """Fields added to the lines of sampled calls."""
 
     @classmethod
     def of(cls, name: str, sampling: object, random: Callable[[], float]) -> Sampler:
@@ -75,7 +76,7 @@ class Sampler(NamedTuple):
         return values
 
     def tell(self, make: Callable[[], _T]) -> _T:
-        """Let a formatter make lines that say which share they are."""
+        """Run a formatter with the sampling fields in its lines."""
         token = _share.set(self.share)
         try:
             return make()

@@ -32,10 +32,10 @@ class Input:
     """Lines that were not empty."""
 
     calls: int
-    """Lines that were calls and are counted here; sampled ones once."""
+    """Lines with a call that is counted; sampled calls count once."""
 
     inside: int
-    """Lines of calls that another call made: they are counted with that."""
+    """Lines of nested calls, which are counted with the outer call."""
 
     left_out: int
     """Calls that ``--since``, ``--until`` or ``--match`` left out."""
@@ -54,7 +54,7 @@ class Input:
     """Calls with a response of whose body the line does not know the end."""
 
     sampled: int
-    """Calls of lines that say their rate."""
+    """Calls of lines with a sampling rate."""
 
     sampled_by_function: int
     """Calls of lines that a function of the user's chose: these are not weighed."""
@@ -95,8 +95,7 @@ class Summary:
     """The share of calls that would have been successes had nothing been retried."""
 
     successes_by_retries: float
-    """Calls that were successes only as they were retried; without those that a
-    fallback saved."""
+    """Calls that succeeded only by retries, without calls saved by a fallback."""
 
     attempts: float
     """Requests of the calls, all that follow included; a call makes one at least."""
@@ -146,7 +145,7 @@ class Time:
     """Where the time went: in all calls, and in the slowest 5 %."""
 
     seconds: float
-    """All of it."""
+    """The total time, in seconds."""
 
     parts: tuple[TimePart, ...]
     """The largest of the slowest calls first."""
@@ -166,7 +165,7 @@ class GroupRow:
     """Calls with a common host, method, path, endpoint or name."""
 
     key: str
-    """The value; "others" where :attr:`merged` is not 0."""
+    """The value; "others" if :attr:`merged` is not 0."""
 
     merged: int
     """How many values there are in this group of all that got none of their own."""
@@ -192,7 +191,7 @@ class Ending:
     """Calls without success that ended in the same way."""
 
     stop_reason: str | None
-    """Why nothing was tried again; None where nothing retried."""
+    """The stop reason; None without a retrying client."""
 
     outcome: str
     """The status, or the class of the exception."""
@@ -204,7 +203,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class FailureRow:
-    """Attempts to one place that failed in the same way."""
+    """Attempts to an endpoint, host or function that failed in the same way."""
 
     where: str
     """The endpoint, else the host, else the name of the function."""
@@ -214,17 +213,17 @@ class FailureRow:
 
     attempts: float
     sent: float
-    """Those that a server may have seen."""
+    """Failed attempts that may have reached a server."""
 
     not_sent: float
     retried: float
-    """Those after which another attempt was made."""
+    """Failed attempts that were retried."""
 
     refused_by_budget: float
-    """Those after which a limiter, such as a budget, refused another attempt."""
+    """Failed attempts whose retry was refused by a limiter (a retry budget)."""
 
     refused: float
-    """Those that a circuit breaker, a limit or a group on this side refused."""
+    """Attempts refused on this side, by a circuit breaker, a limit or a group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,19 +268,19 @@ class Hint:
     """A change that a number suggests."""
 
     hint: str
-    """Its name, which does not change."""
+    """The stable name of the hint."""
 
     said: str
     """The number and what it means, in a sentence or two."""
 
     setting: str
-    """The setting that it is about."""
+    """The setting to change."""
 
     where: str | None
-    """The host or the endpoint, where it is about one."""
+    """The host or endpoint of the hint, if any."""
 
     figures: Mapping[str, float]
-    """The numbers that back it."""
+    """The numbers that support the hint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,7 +443,7 @@ def requests_without_retries(summary: Summary) -> float:
 
 
 def retries_in_words(summary: Summary) -> str | None:
-    """Say what retries were good for and what they cost; None where there were none."""
+    """Describe the benefit and the cost of retries; None without retries."""
     if not summary.retries:
         return None
     saved = summary.successes_by_retries / summary.calls

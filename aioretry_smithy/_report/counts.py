@@ -14,7 +14,7 @@ def whole(value: float) -> float:
 
 
 def ratio(part: float, all_of_it: float) -> float:
-    """Return a share; that of nothing is 0."""
+    """Return a ratio; 0 if the total is 0."""
     return part / all_of_it if all_of_it else 0.0
 
 
@@ -71,7 +71,7 @@ class Histogram:
             self.largest = value
 
     def __iadd__(self, other: Histogram) -> Self:
-        """Count what another one has counted."""
+        """Add the counts of *other*."""
         for bucket, weight in other.buckets.items():
             self.buckets[bucket] = self.buckets.get(bucket, 0.0) + weight
         if other.largest is not None:
@@ -79,7 +79,7 @@ class Histogram:
         return self
 
     def bucket_at(self, quantile: float) -> int | None:
-        """Return the bucket in which a quantile lies; None where there is nothing."""
+        """Return the bucket of a quantile; None if empty."""
         rank = quantile * sum(self.buckets.values()) * (1 - 1e-12)
         counted = 0.0
         found = None
@@ -90,7 +90,7 @@ class Histogram:
         return found
 
     def quantile(self, quantile: float) -> float | None:
-        """Return a number such that this part of all numbers is not above it.
+        """Return a quantile of the numbers; None if empty.
 
         At most 1 % off; None where there is nothing.
         """
@@ -105,14 +105,14 @@ MOST_KEYS: Final = 2000
 
 
 class Mergeable(Protocol):
-    """Counts something, and can take over what another one has counted."""
+    """A counter that can be merged with a counter of the same type."""
 
     def merge(self, other: Self, /) -> None:
-        """Count what another one has counted."""
+        """Add the counts of *other*."""
 
     @property
     def weight(self) -> float:
-        """How much there is of it."""
+        """The weight by which entries are ranked."""
 
 
 class Sums:
@@ -126,12 +126,12 @@ class Sums:
 
     @property
     def weight(self) -> float:
-        """How much there is of it."""
+        """The weight by which entries are ranked."""
         weight: float = getattr(self, self.__slots__[0])
         return weight
 
     def merge(self, other: Self) -> None:
-        """Count what another one has counted."""
+        """Add the counts of *other*."""
         for name in self.__slots__:
             total = getattr(self, name)
             total += getattr(other, name)
@@ -148,7 +148,7 @@ def _rank(key: Hashable, count: Mergeable) -> tuple[float, str]:
 
 
 class CountTable(Generic[KeyT, CountT]):
-    """Counts by key; where there are too many keys the rarest go to the others.
+    """Counts by key; with too many keys, the rarest are merged into "others".
 
     Args:
         new: Makes a count of nothing.

@@ -34,7 +34,7 @@ _NOT_CONNECTED: Final = frozenset(
 """Failures before a request was sent, which may pass: no bad names, certificates."""
 
 _MAY_PASS: Final = frozenset({408, 409, 421, 423, 425, 429})
-"""Statuses below 500 that another attempt may change."""
+"""Transient statuses below 500."""
 
 _WHEN: Final = "retry-after", "ratelimit", "x-ratelimit-reset"
 _NEVER_PASS: Final = frozenset({501, 505, 511})
@@ -43,7 +43,7 @@ Limit: TypeAlias = "tuple[str, float]"
 """A host and the seconds that its attempts had."""
 
 Deadline: TypeAlias = "tuple[str, float, float]"
-"""A host, the seconds that its calls had, and those that their attempts had."""
+"""A host, with the time limits of its calls and of their attempts, in seconds."""
 
 
 def is_near(limit: float, attempt: Line) -> bool:
@@ -70,9 +70,9 @@ class HostEvidence(Sums):
         "hedges_won",
         "successes",
         "throttled",
-        "told_when",
         "unsent",
         "waited",
+        "with_retry_after",
     )
 
     attempts: float
@@ -80,9 +80,9 @@ class HostEvidence(Sums):
     hedges_won: float
     successes: float
     throttled: float
-    told_when: float
     unsent: float
     waited: float
+    with_retry_after: float
 
 
 class Evidence:
@@ -133,7 +133,7 @@ class Evidence:
             return
         if _is_throttled(values):
             host.throttled += weight
-            host.told_when += weight * _says_when(values)
+            host.with_retry_after += weight * _has_retry_after(values)
             if text(values, "delay_source") == "retry_after":
                 host.waited += weight * (number(values, "delay") or 0.0)
         elif limit and _is_late(values):
@@ -215,10 +215,10 @@ def _has_won(hedge: SeenAttempt) -> bool:
 def _is_throttled(values: Line) -> bool:
     """Say whether the server asked for fewer requests."""
     status = status_of(values)
-    return status == 429 or (status == 403 and _says_when(values))
+    return status == 429 or (status == 403 and _has_retry_after(values))
 
 
-def _says_when(values: Line) -> bool:
+def _has_retry_after(values: Line) -> bool:
     """Say whether an answer has headers that tell when to come back."""
     headers = values.get("response_headers")
     names = map(str, headers) if isinstance(headers, dict) else ()
@@ -276,7 +276,7 @@ def _throttled(findings: Findings) -> Iterator[Hint]:
             continue
         waited = f", and {seconds(host.waited)} were waited for that"
         rate = "RateLimit.from_headers()"
-        if host.told_when < throttled / 2:
+        if host.with_retry_after < throttled / 2:
             rate = "RateLimit(...)"
         yield Hint(
             "throttled",

@@ -52,7 +52,7 @@ _LONGEST: Final = 1000
 
 
 def legible(value: _D) -> _D:
-    r"""Return the same with texts, those of keys too, that do nothing but be read.
+    r"""Return a copy with harmless texts, in keys too.
 
     >>> from dataclasses import make_dataclass
     >>> legible(make_dataclass("Counts", ["by"])({"a\x00": ("b\u202e", 1)}))
@@ -77,7 +77,7 @@ def _legible(value: object) -> object:
 
 
 def legible_text(text: str) -> str:
-    """Return a text that does nothing but be read, and that is not too long for it."""
+    """Return a text without control characters, shortened if too long."""
     # Cut before all else; what is shown of it may be longer.
     shown = printable(text[: _LONGEST + 1])
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"

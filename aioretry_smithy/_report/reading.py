@@ -68,7 +68,7 @@ class _Top:
             heappushpop(heap, (rank, self._number, values))
 
     def lines(self) -> tuple[Line, ...]:
-        """Return them, that with the most first."""
+        """Return the kept lines, highest rank first."""
         ranked = sorted(self._heap, key=lambda each: each[:2], reverse=True)
         return tuple(cleaned(values) for *_, values in ranked)
 
@@ -102,11 +102,11 @@ class Counting:
 
     @property
     def was_full(self) -> bool:
-        """Whether there were more groups than can be told apart."""
+        """Whether there were too many groups to count separately."""
         return self._groups.was_full
 
     def add(self, call: SeenCall, started: float | None, weight: float) -> None:
-        """Count a call that was not made inside another one.
+        """Count an outermost call.
 
         Args:
             call: The call.
@@ -312,7 +312,7 @@ class Reading:
                 self.add(values)
 
     def add(self, values: Line) -> None:
-        """Count a call, unless it is a part of another one."""
+        """Count a call, unless nested in a counted call."""
         known = text(values, "id")
         if known is not None and known in self._inside:
             self._calls_inside += 1
@@ -420,7 +420,7 @@ def _is_under_way(values: Line) -> bool:
 def read(
     sources: Sequence[LineSource], reading: Reading, progress: Callable[[float], None]
 ) -> Answers:
-    """Read files, where there are calls inside others twice: to know these before.
+    """Read files; a second time if there are nested calls, which are excluded then.
 
     Args:
         sources: The files.

@@ -37,7 +37,7 @@ class TooDeepError(ValueError):
 
 
 class SeenAttempt(NamedTuple):
-    """One request of a call, or the call itself where it has no attempts."""
+    """A request of a call, or the call itself if it has no attempts."""
 
     values: Line
     is_success: bool
@@ -88,7 +88,7 @@ class SeenCall:
     """Seconds to the headers or the failure, if they are known."""
 
     bucket: int
-    """That of its duration in histograms."""
+    """The histogram bucket of the duration."""
 
     is_success: bool
 
@@ -377,7 +377,7 @@ class _TimeSheet:
     def _add_connection(
         self, values: Line, start: float, over: float, level: int
     ) -> float:
-        """Add what it took to get a connection, and return when there was one."""
+        """Add the time spent on getting a connection; return when it was ready."""
         connection = values.get("connection")
         if not isinstance(connection, dict):
             return start

@@ -99,7 +99,7 @@ class Selection:
     """The first moment that is, in seconds since 1970."""
 
     until: float | None = None
-    """The last one."""
+    """The end of the selected period."""
 
     matches: tuple[tuple[str, str], ...] = ()
     """Keys with patterns, in which ``*``, ``?`` and ``[...]`` mean what they do in

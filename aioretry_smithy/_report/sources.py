@@ -42,7 +42,7 @@ class Skipped(StrEnum):
     """It is one of two lines, for the request or for the response."""
 
     SEVERAL = "several"
-    """There are more of them, as in a list on one line."""
+    """Several calls in a line (a list, for example)."""
 
     TOO_LONG = "too_long"
     TOO_DEEP = "too_deep"
@@ -113,7 +113,7 @@ def _is_one_at(text: str, end: int) -> bool:
 
 
 def _call_in(value: Line) -> Line | Skipped:
-    """Look at an object, then at those that it is put around of."""
+    """Return the call in an object, or in an object nested inside."""
     found = kind_of(value)
     if found is not Skipped.NO_CALL:
         return found
@@ -126,7 +126,7 @@ def _call_in(value: Line) -> Line | Skipped:
 
 
 def _decoded(text: object) -> object:
-    """Read a text that has an object in it; return everything else as it is."""
+    """Decode a text with a JSON object inside; other values are returned as is."""
     start = text.find("{") if isinstance(text, str) else -1
     if not isinstance(text, str) or start < 0:
         return text
@@ -138,7 +138,7 @@ def _decoded(text: object) -> object:
 
 
 def kind_of(value: Line) -> Line | Skipped:
-    """Return the values of a call as they are, or what they are instead."""
+    """Return the values of a call, or the reason to skip the line."""
     kind = value.get("type")
     if kind is None and "request_started_at" in value and "name" in value:
         # What to_dict() returns says nothing of its kind.
@@ -175,11 +175,11 @@ class _Part(io.RawIOBase):
         self._left = size
 
     def readable(self) -> bool:
-        """Say that it can be read."""
+        """Report the stream as readable."""
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        """Read what there is, at most what is left."""
+        """Read bytes, up to the end of the part."""
         view = memoryview(buffer)
         data = self._file.read(min(len(view), self._left))
         view[: len(data)] = data
@@ -188,7 +188,7 @@ class _Part(io.RawIOBase):
 
 
 class LineSource:
-    """A file that is read twice, as long as it was at first.
+    """A file that is read twice, up to its original length.
 
     Args:
         name: Its name; ``-`` is standard input.

@@ -54,7 +54,7 @@ class Times:
             spent[part] = spent.get(part, 0.0) + seconds * weight
 
     def merge(self, other: Times) -> None:
-        """Add what another one has."""
+        """Add the counts of *other*."""
         self.durations += other.durations
         for bucket, parts in other.spent.items():
             spent = self.spent.setdefault(bucket, {})
@@ -62,7 +62,7 @@ class Times:
                 spent[part] = spent.get(part, 0.0) + seconds
 
     def quantiles(self) -> Durations:
-        """Return those that are shown."""
+        """Return the quantiles for display."""
         p50, p95, p99 = map(self.durations.quantile, (0.5, 0.95, 0.99))
         return Durations(p50, p95, p99, self.durations.largest)
 
@@ -101,7 +101,7 @@ class Times:
 
 
 def _rank(part: TimePart) -> tuple[float, float, str]:
-    """Order parts; those that differ by what rounding leaves have the same rank."""
+    """Return the sort key of a part, insensitive to rounding errors."""
     slow, every = round(part.slowest_seconds, 6), round(part.seconds, 6)
     return -slow, -every, f"{part.part} {part.source}"
 
@@ -120,14 +120,14 @@ _LONGEST_REASON: Final = 40
 
 
 def add_to(counts: dict[str, float], key: str, weight: float) -> None:
-    """Count under a key; under "others" where there are too many keys."""
+    """Count under a key, or under "others" if there are too many keys."""
     if key not in counts and len(counts) >= _MOST_REASONS:
         key = _OTHERS
     counts[key] = counts.get(key, 0.0) + weight
 
 
 def most_first(counts: Mapping[str, float]) -> dict[str, float]:
-    """Return counts in order, as whole numbers where they are; equal ones by name."""
+    """Return counts, highest first, ties by name; integral counts become ints."""
     pairs = [(key, whole(value)) for key, value in counts.items()]
     return dict(sorted(pairs, key=lambda pair: (-pair[1], pair[0])))
 
@@ -166,7 +166,7 @@ class GroupTally:
                 add_to(self.reasons, reason, weight)
 
     def merge(self, other: GroupTally) -> None:
-        """Add what another one has."""
+        """Add the counts of *other*."""
         self.calls += other.calls
         self.successes += other.successes
         self.attempts += other.attempts
@@ -253,7 +253,7 @@ class EndingTally:
             self.example = values
 
     def merge(self, other: EndingTally) -> None:
-        """Count what another one has."""
+        """Add the counts of *other*."""
         self.calls += other.calls
         self.example = self.example or other.example
 
@@ -348,7 +348,7 @@ class Steps:
             counts.durations.add(call.bucket, call.duration, weight)
 
     def _at(self, started: float) -> _Counts:
-        """Return the step of a moment; where there are too many, they grow before."""
+        """Return the step of a time; with too many steps, the step length grows."""
         position = int(started // self._step)
         if position not in self._steps:
             if not self._steps:
@@ -404,7 +404,7 @@ class Steps:
 
 
 def _fitting(step: int, span: int, most: int) -> int:
-    """Return the shortest step, of those that grow from one, with which a span fits."""
+    """Return the shortest step length with which *span* has less than *most* steps."""
     longer = iter(each for each in _NAMES if each > step)
     while span // step >= most:
         step = next(longer, 2 * step)

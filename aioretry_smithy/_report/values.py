@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 _MOST: Final = 1e9
-"""No time, and no count, is as large as this."""
+"""An upper bound of plausible times and counts."""
 
 
 def number(values: Mapping[str, object], key: str) -> float | None:
@@ -199,7 +199,7 @@ def host_of(values: Line) -> str | None:
 
 
 def where(values: Line) -> str:
-    """Name what it went to: an endpoint, else a host, else a function."""
+    """Return the destination: an endpoint, else a host, else a function."""
     return (
         text(values, "endpoint")
         or host_of(values)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class ReplacedOutcome(NamedTuple):
-    """The outcome of an attempt that another one is to replace."""
+    """The outcome of an attempt that a retry is to replace."""
 
     record: Record
     result: Result

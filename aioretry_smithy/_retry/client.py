@@ -175,7 +175,7 @@ class CommonRetryingClient(DecoratingClient[ClientT]):
 
 
 class RetryingClient(CommonRetryingClient[HttpClient]):
-    """Sends a request again for as long as its strategy wants another attempt.
+    """Retries a request while its strategy asks for a further attempt.
 
     Each attempt gets a context, a log and a timeout of its own. When it stops, the
     caller gets the last response as it is or the last exception as it is; the log of

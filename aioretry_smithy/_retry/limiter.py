@@ -74,7 +74,7 @@ def report(
     *,
     wanted: bool,
 ) -> Awaitable[None] | None:
-    """Tell a limiter how an attempt ended, where that says something.
+    """Report the outcome of an attempt to a limiter, if relevant.
 
     Returns what is to be awaited, if anything is.
     """
@@ -125,7 +125,7 @@ async def _in_time(
 
 
 def until_it_waits(notifying: Coroutine[object, None, None]) -> None:
-    """Notify a limiter where nothing can be awaited; what it waits for is lost."""
+    """Notify a limiter without an event loop: the rest after its first wait is lost."""
     with closing(notifying), suppress(StopIteration):
         notifying.send(None)
 
@@ -547,7 +547,7 @@ class RetryBudget(Shared, RetryLimiter):
 
     @property
     def tokens(self) -> float:
-        """The tokens that are there now."""
+        """The current number of tokens."""
         return self._shown(self._tokens)
 
     @property
@@ -591,7 +591,7 @@ class RetryBudget(Shared, RetryLimiter):
         self._listeners.notify(lambda listener: listener.on_retry_refused(self, ctx))
 
     def _become(self, tokens: float, failures: float) -> None:
-        """Hold what the processes that share this budget hold together."""
+        """Take over the state of the budget shared by the processes."""
         self._failures = failures
         self._change(tokens - self._tokens)
 

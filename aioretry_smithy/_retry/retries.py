@@ -106,7 +106,7 @@ class Retries:
         return AT_ONCE
 
     def next_attempt(self) -> AttemptContext:
-        """Begin another attempt."""
+        """Begin the next attempt."""
         call, config, request = self.call, self.config, self.request
         if call.sent:
             # Over the call: a decorator outside may send it through here twice.
@@ -285,7 +285,7 @@ class Retries:
         return AT_ONCE
 
     async def _let_go(self, record: Record, seconds: float, started: float) -> float:
-        """Release what there is of the last attempt; return the seconds that it took.
+        """Release the response of the last attempt; return the seconds spent.
 
         They are 0 where it was not waited for.
         """
@@ -330,7 +330,7 @@ class Retries:
         return None
 
     def end(self, reason: RetryStopReason | None) -> Result:
-        """End the call as its last attempt did; return its result.
+        """End the call with the outcome of the last attempt; return the result.
 
         Raises:
             Exception: The last attempt failed so.
@@ -387,7 +387,7 @@ class Retries:
             await notify(limiter, limiter.release, permitted)
 
     async def _end_retry(self) -> None:
-        """Tell the limiter that the retry that it permitted is over."""
+        """Notify the limiter that a permitted retry is over."""
         permitted, self._permitted, limiter = self._permitted, None, self.config.limiter
         if limiter is not None and permitted is not None:
             await notify(limiter, limiter.on_retry_end, permitted)

@@ -59,7 +59,7 @@ class RetryConditions(Conditions):
 @extensible
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RetryRule(RetryConditions, RetryStrategy):
-    """Retries outcomes that meet one of its conditions, and abstains from others.
+    """Retries outcomes that meet a condition; makes no decision otherwise.
 
     *methods* and *request_filter* are filters: all that are given have to fit. The
     other arguments are conditions: one of them has to be met. After a failure only
@@ -136,7 +136,7 @@ class _NoRetryRule(RetryRule):
 class RetryRuleWithContent(
     ContentConditions, RetryConditions, RetryStrategyWithContent
 ):
-    """Retries outcomes that meet one of its conditions, also one on the body.
+    """Retries outcomes that meet a condition, including conditions on the body.
 
     It is a :class:`RetryRule` with one more condition. It waits for the beginning of a
     body if *on_content* is given, *methods* fits, and the status has not decided. After

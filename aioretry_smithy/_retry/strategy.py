@@ -311,7 +311,7 @@ _NEVER = _Never()
 
 @dataclass(frozen=True, slots=True)
 class _OnFailure(RetryStrategy):
-    """Retries with one backoff what is worth it."""
+    """Retries transient failures with a fixed backoff sequence."""
 
     _made_by: ClassVar[str]
 

@@ -51,7 +51,7 @@ _EXHAUSTED: Final = Stop(RetryStopReason.BACKOFF_EXHAUSTED)
 
 
 class StrategyRetries(Retries):
-    """Asks for a backoff, and counts on it for as long as it is the same object."""
+    """The retries of a strategy: a backoff advances while the strategy returns it."""
 
     _answer: Backoff
     """The backoff of the last answer."""
@@ -63,7 +63,7 @@ class StrategyRetries(Retries):
     """How often it was asked."""
 
     def ask(self) -> Coroutine[Any, Any, Stop | None] | Stop | None:
-        """Ask one strategy after the other; a backoff means another attempt."""
+        """Ask the strategies in order; a returned backoff permits a retry."""
         config: Any = self.config
         cause = self.cause
         if cause is not None and self.was_cut():

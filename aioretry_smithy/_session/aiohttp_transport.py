@@ -128,7 +128,7 @@ class _BoundHeaders:
     async def __call__(
         self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        """Send one hop."""
+        """Send a request to a hop of a redirect chain."""
         url = request.url
         origin = origin_key(url)
         self._origin = self._origin or origin

@@ -468,7 +468,7 @@ def _balances(client: object, group: EndpointGroup) -> bool:
 
 
 def _service_of(client: HttpClient) -> Service | None:
-    """Return what tells the requests of a chain's group from others, if it has one."""
+    """Return the service of a chain's endpoint group; None without a group."""
     balancing = find_client(client, LoadBalancingClient)
     return None if balancing is None else balancing.service
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class TrackedUpload:
-    """Ends with its call, as the bodies do that wait for another attempt.
+    """The tracker of an upload, closed at the end of its call like a replayable body.
 
     Args:
         tracker: What the caller gave; None, or an object of a mock, has no end.
@@ -60,7 +60,7 @@ class TrackedUpload:
         self.source = tracker
 
     async def end(self) -> None:
-        """End the tracker if nothing was sent with it; it is used up then."""
+        """End the tracker if no request was sent with it."""
         end_unsent(self.source)
 
 

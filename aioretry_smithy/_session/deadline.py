@@ -239,7 +239,7 @@ class SessionDefaults(CallDefaults):
     """Seconds that a call may take; None for no limit."""
 
     timeout: ClientTimeout
-    """The timeout that has this limit."""
+    """The session's ``ClientTimeout``, the origin of the limit."""
 
     def __init__(
         self,

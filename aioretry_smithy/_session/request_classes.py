@@ -47,7 +47,7 @@ class RequestClasses:
         self._known: WeakKeyDictionary[Kind, weakref.ref[Kind]] = WeakKeyDictionary()
 
     def of(self, kind: Kind) -> Kind:
-        """Return the class made of another; what is no class stays as it is."""
+        """Return the request class derived from *kind*; a mock or function as is."""
         if not isinstance(kind, type):
             # A mock, or a function.
             return kind
@@ -218,7 +218,7 @@ async def sending(
 
 
 def current_upload() -> Upload | None:
-    """Return the open upload of the request that this task sends, if there is one."""
+    """Return the open upload of this task's request, if any."""
     upload = _last_upload.get()
     return upload if upload is not None and upload.is_open else None
 
@@ -231,7 +231,7 @@ def open_upload() -> Upload:
 
 
 def close_upload(upload: Upload) -> None:
-    """Let an upload count nothing more, as its request has ended."""
+    """Close an upload at the end of its request: bytes are no longer counted."""
     writer, outer = upload.writer, upload.outer
     upload.is_open = False
     upload.json = upload.outer = upload.shown = upload.writer = None

@@ -29,7 +29,7 @@ _USUAL_ATTEMPT = 10.0
 _FIRST_WINDOW = 0.1
 
 _LONGEST_WINDOW = 5.0
-"""Seconds from one trial to the next, and also those that a request waits for them.
+"""The longest time between trials, in seconds, and the longest wait for a trial.
 
 Who waits less than that may never see a trial.
 """

@@ -106,7 +106,7 @@ class TimedRequest(SimpleNamespace):
             times.wait_for("connect", self._loop.time())
 
     def reuse(self) -> None:
-        """Note that it has a connection that was used before."""
+        """Note that the connection of the request is reused."""
         times = self._times
         if times is not None:
             times.reused = True
@@ -135,7 +135,7 @@ class _Tracing(TraceConfig):
     """Finds the request of ours that aiohttp begins to send in a task."""
 
     def trace_config_ctx(self, trace_request_ctx: object = None) -> SimpleNamespace:
-        """Return what the signals get: it, or nothing, as after ``undecorate()``."""
+        """Return this task's TimedRequest; empty after ``undecorate()``."""
         timed = _sent.get(None)
         if timed is None:
             return SimpleNamespace()
@@ -144,7 +144,7 @@ class _Tracing(TraceConfig):
 
 
 def _trace_config() -> TraceConfig:
-    """Make the trace configuration of one session; it is frozen there."""
+    """Make the trace configuration of a session, which freezes the configuration."""
     config = _Tracing()
     config.on_connection_queued_start.append(_heard(_wait("queued")))
     config.on_connection_queued_end.append(_heard(_wait(None)))
@@ -213,7 +213,7 @@ class _Lookups:
     def begin(
         self, timed: TimedRequest, given: aiohttp.TraceDnsCacheMissParams
     ) -> None:
-        """Note that a query begins in this task, which other requests may join."""
+        """Note a DNS query of this task, which other requests may join."""
         host = given.host
         self._asking[host] = timed
         timed.followers = self._early.pop(host, [])
@@ -225,7 +225,7 @@ class _Lookups:
             task.add_done_callback(partial(self._forget, host, timed))
 
     def join(self, timed: TimedRequest, given: aiohttp.TraceDnsCacheHitParams) -> None:
-        """Note that a request waits for the query of another one, if that goes on."""
+        """Note that a request waits for the DNS query of another request."""
         host = given.host
         first = self._asking.get(host)
         if first is not None:

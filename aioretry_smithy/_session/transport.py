@@ -122,7 +122,7 @@ def answered(
 
 
 def _on_its_route(route: Route, request: HttpRequest) -> HttpRequest:
-    """Return a request that goes where its record says.
+    """Return a request routed to the endpoint of its record.
 
     One that a user's decorator has made by hand does not know, if its URL is relative.
     """
@@ -144,7 +144,7 @@ def refused(ctx: ClientRequestContext, cause: BaseException) -> None:
 
 
 def judged(ctx: ClientRequestContext, cause: BaseException) -> BaseException:
-    """Record a failure: which side it came from, which limit; return what to raise."""
+    """Record a failure with its side and time limit; return the exception to raise."""
     call, record = ctx.call, ctx.record
     if record.outcome.cause is cause:
         # It was not sent, which is recorded.
@@ -185,7 +185,7 @@ _TAKES: Final = "_aioretry_smithy_takes_shown"
 
 
 class ShownBody:
-    """A body as others see it, and what is sent in its place.
+    """A body as shown to middlewares and recorders, and the replayable body to send.
 
     Args:
         shown: The caller's own object, or a copy of it.
@@ -208,7 +208,7 @@ class ShownBody:
             await self._body.release_source()
 
     def in_place_of(self, given: object) -> object:
-        """Return what a request is to send where it was *given* this to send."""
+        """Return the body to send for the shown body; a different body as is."""
         if given is not self.shown:
             return given
         body = self._body if self._make is None else self._make()
@@ -218,7 +218,7 @@ class ShownBody:
 
 
 def shown_body(call: Call, given: object, data: object) -> object:
-    """Return what others are to see of a body, or the body where they may have that.
+    """Wrap a body to show the caller's object in its place, if they differ.
 
     Args:
         call: The call.

@@ -33,7 +33,7 @@ _logger = logging.getLogger("aioretry_smithy")
 
 
 class Observation(ABC):
-    """One call, or one attempt, from its start to its headers or its failure."""
+    """The observation of a call or an attempt, from start to headers or failure."""
 
     request: Any
     """The request to send on."""
@@ -60,7 +60,7 @@ class TelemetryClient(DecoratingClient[ClientT], ABC):
     """
 
     sees_calls: bool
-    """Whether it stands outside of the retrying client, so that it sees calls."""
+    """Whether the client is outside of the retrying client, and observes calls."""
 
     is_innermost: bool
     """Whether no client with the same target stands further in."""
@@ -69,7 +69,7 @@ class TelemetryClient(DecoratingClient[ClientT], ABC):
     """Whether a client that retries or hedges stands further in."""
 
     surrounds_hedges: bool
-    """Whether one that hedges does."""
+    """Whether a client that hedges is further in."""
 
     def __init__(self, delegate: ClientT, target: object) -> None:
         super().__init__(delegate)
@@ -126,7 +126,7 @@ class TelemetryClient(DecoratingClient[ClientT], ABC):
         """
 
     def describe(self) -> str:
-        """Return the name of this client, and what it sees."""
+        """Return the name of this client, and "calls" or "attempts"."""
         seen = "calls" if self.sees_calls else "attempts"
         return f"{type(self).__name__}(sees={seen!r})"
 

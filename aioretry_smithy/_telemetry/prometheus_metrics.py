@@ -125,7 +125,7 @@ class ThingMetrics(Collector, Generic[ThingT]):
         self.collectors.extend(self._gauges.values())
 
     def show(self, thing: ThingT, /, *, detailed: bool) -> None:
-        """Show a thing as it is now."""
+        """Update the gauges of a thing."""
         self._noted.add(thing)
         name = self._names[thing.name]
         if not detailed:

@@ -58,7 +58,7 @@ class Series(NamedTuple):
     """One row of the table."""
 
     kind: Literal["counter", "gauge", "histogram"]
-    """The type, as Prometheus calls it."""
+    """The Prometheus type of the metric."""
 
     name: str
     """The name that it is registered by, without the prefix."""
@@ -67,10 +67,10 @@ class Series(NamedTuple):
     """The names of its labels, in the order of their values."""
 
     text: str
-    """What it counts or measures."""
+    """The description of the metric."""
 
     unit: str
-    """The unit, as OpenTelemetry writes it."""
+    """The unit, in the notation of OpenTelemetry (UCUM)."""
 
     is_by_endpoint: bool = False
     """Whether a label ``endpoint`` may come after the first one, on request."""
@@ -307,7 +307,7 @@ class Backend(Protocol[ShownT_contra]):
     """Shows and counts things of one kind."""
 
     def show(self, thing: ShownT_contra, /, *, detailed: bool) -> None:
-        """Show a thing as it is now, and no other one of its name."""
+        """Update the gauges of a thing, replacing a thing of the same name."""
 
     def note(self, thing: ShownT_contra, /, *, detailed: bool) -> None:
         """Show a thing that is new."""
