@@ -35,7 +35,7 @@ ROOMS = dict.fromkeys(GROUND_FLOOR, 0) | {
 FUNCTIONS = Path(__file__).parent / "functions_of_a_call.csv"
 """What runs in each step, in the order in which a retried call comes to it."""
 
-MOST_WORDS = 1300
+MOST_WORDS = 900
 
 
 def functions() -> list[dict[str, str]]:
