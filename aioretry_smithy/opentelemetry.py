@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ._errors import missing_extra
+from ._facade import publish
 
 try:
     from ._telemetry.instruments import http_instruments, rpc_instruments
@@ -263,3 +264,6 @@ class ConcurrencyLimitMetrics(LimitTelling):
 
     def __init__(self, meter_provider: MeterProvider | None = None) -> None:
         self._backend = things_from(meter_provider, LIMITS).get
+
+
+publish()

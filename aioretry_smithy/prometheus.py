@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ._errors import missing_extra
+from ._facade import publish
 
 try:
     from prometheus_client import REGISTRY, CollectorRegistry
@@ -267,3 +268,6 @@ class ConcurrencyLimitMetrics(LimitTelling):
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
         metrics = things_in(registry, LIMITS)
         self._backend = lambda: metrics
+
+
+publish()
