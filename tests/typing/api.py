@@ -261,15 +261,19 @@ def hear_of_retries() -> None:
     SessionBuilder.standard(listeners=listeners)
 
 
-async def use(ctx: ClientRequestContext) -> None:
-    """Stack, call, read."""
-    config = RetryConfig(Plain(Linear(0.1)), max_total_attempts=3, attempt_timeout=None)
+def choose_standard_retries() -> None:
+    """Give the standard chain retries of each kind."""
     standard = RetryConfig.standard(strategy=Plain(Linear(0.1)), limiter=None)
     assert_type(standard, RetryConfig)
     SessionBuilder.standard(retrying=standard)
     SessionBuilder.standard(retrying=RetryConfigMapping.per_host(lambda host: standard))
     SessionBuilder.standard(retrying=RetryingClient.new_decorator(standard))
     SessionBuilder.standard(retrying=None)
+
+
+async def use(ctx: ClientRequestContext) -> None:
+    """Stack, call, read."""
+    config = RetryConfig(Plain(Linear(0.1)), max_total_attempts=3, attempt_timeout=None)
     builder = (
         SessionBuilder("http://localhost", headers={"User-Agent": "x"})
         .decorator(ScriptedTransport([503, TimeoutError(), (200, {}, b"")]))
