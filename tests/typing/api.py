@@ -52,7 +52,6 @@ from aioretry_smithy import (
     capture_logs,
     client_decorator,
     decorate,
-    decorate_standard,
     is_timeout,
     new_response,
     opentelemetry,
@@ -339,10 +338,6 @@ async def use(ctx: ClientRequestContext) -> None:
         RetryingClient.new_decorator(RetryConfig(Looking(Backoff.of_default()))),
     ]
     assert_type(decorate(aiohttp.ClientSession(), *decorators), aiohttp.ClientSession)
-    assert_type(
-        decorate_standard(session, rate=100, logging=None, max_total_attempts=2),
-        aiohttp.ClientSession,
-    )
     assert_type(undecorate(session), aiohttp.ClientSession)
     assert_type(await ask(Awaiting(), status=503), Backoff | None)
     assert_type(await ask(LookingLater(), content=b"busy"), Backoff | None)

@@ -18,6 +18,7 @@ from aioretry_smithy import (
     ResumingClient,
     RetryBudget,
     decorate,
+    decorate_standard,
     unwrap,
 )
 from aioretry_smithy.testing import FaultInjectingClient, InjectedFault
@@ -49,6 +50,7 @@ def use_hedging(session: aiohttp.ClientSession, log: RequestLog) -> None:
         ),
     ]
     decorate(session, *decorators)
+    decorate_standard(session, rate=100, logging=None, max_total_attempts=2)
     hedging = unwrap(session, HedgingClient)
     if hedging is not None:
         assert_type(dict(hedging.delays), dict[str, float | None])
