@@ -9,7 +9,7 @@ logging.basicConfig(stream=sys.stdout, format="%(levelname)s %(message)s")
 
 
 async def main() -> None:
-    answers = [503, 200, 404, 503, 503, 503]
+    answers = [503, 200, 404, *[503] * 6]
     builder = SessionBuilder.standard(
         "https://api.example.com", inside=[ScriptedTransport(answers)]
     )
