@@ -106,7 +106,7 @@ def _description(value: object) -> str | None:
 
 
 def _is_plain(value: object, depth: int) -> bool:
-    """Say whether Python describes an object by nothing that is not seen here."""
+    """Say whether the repr of an object runs built-in code only."""
     if type(value) in _TEXTS or isinstance(value, _PLAIN):
         return True
     inside = _inside(value)
@@ -119,7 +119,7 @@ def _is_plain(value: object, depth: int) -> bool:
 
 
 def _inside(value: Any) -> Collection[object] | None:
-    """Return the objects by which Python describes another one; None if unknown."""
+    """Return the objects inside the repr of an object; None if unknown."""
     kind: Any = type(value)
     if kind in _COLLECTIONS:
         return value  # type: ignore[no-any-return]
@@ -153,7 +153,7 @@ class UnprocessedRequestError(aiohttp.ClientError):
 
 
 class Snapshot:
-    """The values of an object that stays in its process, as a pickled error has them.
+    """A snapshot of an unpicklable object's values, for pickled errors.
 
     It has the object's text and some attributes, except those that raised.
 
@@ -181,7 +181,7 @@ class Snapshot:
 
 
 class _PickledWithSnapshots:
-    """An exception that holds objects of its process, which cannot be pickled.
+    """An exception whose unpicklable objects are pickled as snapshots.
 
     Pickled it has a snapshot of each; a copy has the objects themselves.
     """
@@ -506,5 +506,5 @@ def _is_inside(variables: Mapping[str, object]) -> bool:
 
 
 def is_ours(module: str) -> bool:
-    """Say whether a module is one of this library, by its name."""
+    """Say whether a module belongs to this library, by name."""
     return module.partition(".")[0] == _PACKAGE

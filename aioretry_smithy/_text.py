@@ -46,7 +46,7 @@ def one_word(url: str) -> str:
 
 
 def name_of(function: object) -> str:
-    """Return what describes a function in one line."""
+    """Return a one-line name of a function."""
     return getattr(function, "__qualname__", None) or repr(function)
 
 

@@ -44,7 +44,7 @@ def extensible(kind: type[_T]) -> type[_T]:
 
 
 class NeverCopied:
-    """An object whose copy is the object itself.
+    """Base class of objects that are never copied: a copy is the original.
 
     Settings are copied by libraries that know nothing of quotas and tokens: two quotas
     in place of one would allow twice as many retries, a copied token would have a
@@ -61,7 +61,7 @@ class NeverCopied:
 
 
 class Shared(NeverCopied):
-    """The same for an object with a state, which other processes cannot share."""
+    """Base class of objects with shared state, which are never copied or pickled."""
 
     __slots__ = ()
 

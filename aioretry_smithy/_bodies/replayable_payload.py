@@ -60,7 +60,7 @@ class SentContent:
         self.refusal = None
 
     def expect(self, size: int | None) -> None:
-        """Compare the length that a body announces, before anything of it is sent.
+        """Check the announced length of a body before sending.
 
         Raises:
             SpentBodyError: It is another one.
@@ -98,7 +98,7 @@ class SentContent:
         return error
 
     def forget_refusal(self) -> None:
-        """Let go of the error, whose frames may have what has this."""
+        """Drop the stored error: its frames would be a reference cycle."""
         self.refusal = None
 
 
@@ -231,7 +231,7 @@ class AsyncFilePayload(AsyncIterablePayload):
             self._operation.cancel()
 
     async def _do(self, operation: Awaitable[_T]) -> _T:
-        """Await something of the file, which goes on if this is cancelled."""
+        """Await a file operation; a cancelled operation completes in the background."""
         self._operation = task = asyncio.create_task(_awaited(operation))
         task.add_done_callback(_retrieve)
         await asyncio.wait([task])
@@ -344,7 +344,7 @@ class ReplayablePayload(Payload):
 
     @property
     def is_spent(self) -> bool:
-        """Whether it was read and cannot be read from its start again."""
+        """Whether the body was consumed and cannot be rewound."""
         return self.sent.refusal is not None or any(
             _is_used_up(part, self._is_started or self._is_released)
             for part in _parts(self._inner)
@@ -389,7 +389,7 @@ class ReplayablePayload(Payload):
         return self._inner.autoclose
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
-        """Return the body as text, for a middleware that looks at it."""
+        """Return the body as text, for middlewares."""
         text = self._inner.decode(encoding, errors)
         # What has no file is in memory, or refuses.
         self._is_started |= bool(self._files)
@@ -455,7 +455,7 @@ class ReplayablePayload(Payload):
         self._is_started = True
 
     async def close(self) -> None:
-        """Note that aiohttp wants it closed; the next attempt may still need it."""
+        """Defer the close wanted by aiohttp: the next attempt may need the body."""
         self._is_to_be_closed = True
 
     async def end(self) -> None:
@@ -506,7 +506,7 @@ class _SerialFile:
 
 
 def _fixed(body: Payload) -> Payload:
-    """Return a payload of the same files, and of what is in memory as it is now."""
+    """Return a payload of the same files, with a snapshot of data in memory."""
     if type(body) is MultipartWriter:
         fixed: Any = copy.copy(body)
         fixed._parts = [(_fixed(part), *encodings) for part, *encodings in body._parts]

@@ -111,7 +111,7 @@ async def _read_at_last(
     content: aiohttp.StreamReader,
     body: bytes,
 ) -> bytes:
-    """Return from memory what was not taken from the stream, which is then at its end.
+    """Return the unread rest of a body from memory, and end the stream.
 
     That is as without a chain.
     """

@@ -1,4 +1,4 @@
-"""Write down as conditions what a circuit breaker counts."""
+"""Rules of a circuit breaker with conditions."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class CircuitBreakerRule(Conditions, CircuitBreakerStrategy):
         return _verdict_of((self,), ctx, cause)
 
     def _decides(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
-        """Say whether it applies."""
+        """Say whether the rule applies."""
         return self._applies(ctx, cause)
 
     def __or__(self, other: CircuitBreakerStrategy) -> CircuitBreakerRuleChain:

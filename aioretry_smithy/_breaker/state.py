@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class CircuitState(StrEnum):
-    """Say what a circuit breaker lets through: all, nothing, or one trial."""
+    """The state of a circuit: admits all requests, none, or single trials."""
 
     CLOSED = "closed"
     """Everything; failures are counted."""

@@ -64,13 +64,13 @@ class CircuitBreakerStrategy(ABC):
     def verdict_on(
         self, ctx: ClientRequestContext, cause: Exception | None, read: object
     ) -> Awaitable[bool | None] | bool:
-        """Return its verdict, for which nothing is to be *read* of a body."""
+        """Return the strategy's verdict without reading the body."""
         verdict = self.should_report_as_success(ctx, cause)
         return verdict if isinstance(verdict, bool) else checked_verdict(ctx, verdict)
 
     @property
     def _answers_always(self) -> bool:
-        """Whether a strategy behind this one is never asked."""
+        """Whether the strategy always decides, so later ones are never asked."""
         return True
 
     @property

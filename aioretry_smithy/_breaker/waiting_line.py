@@ -79,7 +79,7 @@ class WaitingLine:
                 self._end()
 
     def look(self) -> None:
-        """Let those go that may by what the circuit is now; then wait for a trial."""
+        """Admit the waiting requests that the circuit allows, then wait for a trial."""
         circuit, queue = self._circuit, self._queue
         while queue.waiting and not self.loop.is_closed():
             state = circuit._state
@@ -118,14 +118,14 @@ class WaitingLine:
             timer.cancel()
 
     def _end(self) -> None:
-        """Leave nothing behind, because nobody waits any more."""
+        """Clean up after the last waiting request."""
         self._stop_timer()
         if self._circuit._line is self:
             self._circuit._line = None
 
 
 def give_back(circuit: Circuit, answer: Answer | None) -> None:
-    """Let the next one be the trial, because one that was to be it is cancelled."""
+    """Pass the trial slot of a cancelled request to the next request."""
     permit = None if answer is None else answer[0]
     if permit is not None:
         circuit.on_ignored(permit)

@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from .record import DelaySource, DroppedRequests, SerializedJson
 
     OnBody: TypeAlias = Callable[["Call", Result, bytes | None], None]
-    """Takes the call, the answer that was looked at, and its body if it is here."""
+    """A callback with the call, the examined answer, and the body if read."""
 
 
 class IdempotencyKey(NamedTuple):
-    """The key by which a server recognises a request that it has seen."""
+    """An idempotency key, by which a server recognises repeated requests."""
 
     header: str
-    """The name of the header that has it."""
+    """The name of the header that carries the key."""
 
     value: str | None
     """The generated key; None if the caller's key is used."""
@@ -50,7 +50,7 @@ class IdempotencyKey(NamedTuple):
     """The request that the key was made for, as the caller sent it."""
 
     def is_for(self, request: HttpRequest) -> bool:
-        """Say whether a request is the same one, perhaps with other headers."""
+        """Say whether the key was made for *request*, apart from headers."""
         own, others = self.request.arguments, request.arguments
         return (
             self.request.method == request.method
@@ -171,7 +171,7 @@ class CallDefaults:
     """Whether retries are switched off, whatever the settings."""
 
     version: object
-    """The version of the session's headers; -1 where nobody knows."""
+    """The version of the session's headers; -1 if unknown."""
 
     def __init__(
         self,
@@ -285,7 +285,7 @@ class Context(CallBound):
 
         @property
         def call(self) -> Call:
-            """The call; of a call itself, the very same."""
+            """The call of this context; a call returns itself."""
 
         @property
         def record(self) -> Record:
@@ -407,7 +407,7 @@ class Call(RareCallFacts, Record, Context):
 
     @property
     def first(self) -> Record:
-        """The first request; the call where there is none."""
+        """The first request, or the call itself if none was made."""
         return self.sent[0] if self.sent else self
 
     @property

@@ -221,7 +221,7 @@ class Outcome:
 
 
 class _Pending(Outcome):
-    """The outcome of what is under way: nothing yet."""
+    """The placeholder outcome of a request under way."""
 
     ended = cause = body_ended = length = None
     status = reason = headers = sent_headers = None
@@ -284,4 +284,4 @@ class Ended(Outcome):
 
 
 PENDING: Final[Outcome] = _Pending()
-"""The outcome of all that is under way. Nothing is written into it."""
+"""The shared placeholder outcome of all requests under way; never written to."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 SerializedJson: TypeAlias = "tuple[object, Callable[..., Payload], str | bytes]"
-"""An object given as JSON, the class that aiohttp makes its body of, and its text."""
+"""An object given as JSON, its payload class, and the serialized text."""
 
 
 class Upload:
@@ -102,7 +102,7 @@ class ConnectionTimings:
     """Seconds to connect, with the TLS handshake, but without :attr:`dns`."""
 
     reused: bool
-    """Whether the connection had carried a request before; that of the last hop."""
+    """Whether the connection was reused (after redirects, the last connection)."""
 
     @property
     def waited(self) -> float:
@@ -172,7 +172,7 @@ class CallsInside:
         self.dropped = 0
 
     def add(self, call: Any) -> None:
-        """Keep a call that begins, or count it."""
+        """Add a nested call to the list, or only count it if the list is full."""
         if len(self.kept) < _MOST_CALLS:
             self.kept.append(call)
         else:
@@ -191,7 +191,7 @@ class Race:
     """When the last of them was over, for the record of the call; else long ago."""
 
     is_superseded: bool
-    """Whether it was given up because another one had a good answer."""
+    """Whether the request was cancelled because a different hedge had a good answer."""
 
     def __init__(self, after: float | None = None, ended: float = -math.inf) -> None:
         self.after = after
@@ -229,7 +229,7 @@ class _RareFacts(NeverCopied):
     """The calls made inside an attempt of a function."""
 
     connection: ConnectionTimes | None = None
-    """The times of the connection, where these are measured."""
+    """The timings of the connection, if measured."""
 
     delay: float | None = None
     """Seconds waited after it; of a call, before its first request."""
@@ -244,7 +244,7 @@ class _RareFacts(NeverCopied):
     """How many characters of a text to keep of a body that is read by the transport."""
 
     race: Race | None = None
-    """The part in a race of hedges; None where there was one request."""
+    """The role of the request among hedges; None without hedges."""
 
     refusal: KeptCause | None = None
     """The error by which the caller's ``raise_for_status`` turned a response down."""

@@ -96,7 +96,7 @@ def record_race(call: Call) -> None:
 
 
 def record_superseded(record: Record) -> None:
-    """Record that another request had a good answer."""
+    """Record that a different hedge had a good answer."""
     record.race = record.race or Race()
     record.race.is_superseded = True
 
@@ -225,7 +225,7 @@ def follow_stale(call: Call, stale: Record) -> Exchange:
 
 
 def follow_rejected(call: Call, rejected: Record, waited: float) -> Exchange:
-    """Begin the request that is sent with another token, which was waited for."""
+    """Begin the resent request with a new token, after the wait for the token."""
     return _follow(call, rejected, waited, "token")
 
 

@@ -26,7 +26,7 @@ IN_BODY = ", which passed while its body was read"
 
 
 def time_left(call: Call, record: Record | None = None) -> float:
-    """Return the seconds before it is too late to begin another attempt.
+    """Return the seconds left for beginning a further attempt.
 
     A timer may fire up to one tick of the clock early, so the last tick before a
     deadline counts as passed.
@@ -230,7 +230,7 @@ def cut_of(call: Call) -> DeadlineCut | None:
 async def until_deadline(
     ctx: Context, code: Awaitable[Any], *, raises: bool = False
 ) -> Any:
-    """Await what a user wrote; return :data:`CUT` where the deadline has cut it.
+    """Await code of the user; return :data:`CUT` if cut off by the deadline.
 
     Its ``finally`` runs. What it returns or raises in spite of that stands.
 

@@ -1,4 +1,4 @@
-"""Look up which servers a call has tried, and judge what its failures say of them."""
+"""The servers tried by a call, and what its failures say about their state."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def rests_of(call: Call) -> dict[Endpoint, float]:
 
 
 def route_of(call: Call, record: Record) -> Route | None:
-    """Return where a request went; of a call, where its answer came from."""
+    """Return the endpoint of a request; of a call, the endpoint that answered."""
     if record is call and call.sent:
         last, sent = call.outcome.part or call.outcome, reversed(call.sent)
         record = next((each for each in sent if each.outcome is last), record)

@@ -23,7 +23,7 @@ class Parser(argparse.ArgumentParser):
     """Raises for arguments that make no sense."""
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong."""
+        """Print a usage error and exit."""
         raise UsageError(message)
 
     def print_help(self, file: SupportsWrite[str] | None = None) -> None:
@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class PrintVersion(argparse.Action):
-    """Prints the version, as argparse does, and fails where that cannot be written."""
+    """Prints the version; fails if the output cannot be written."""
 
     def __init__(
         self, option_strings: Sequence[str], dest: str, version: str, **about: str

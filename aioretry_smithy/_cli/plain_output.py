@@ -34,7 +34,7 @@ class PlainOutput:
         print(text, file=self.file)
 
     def heading(self, title: str, text: str) -> None:
-        """Write a title and what it is about."""
+        """Write a title and its explanation."""
         self.line(f"{title}: {text}")
 
     def log(self, log: RequestLog) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def report(arguments: argparse.Namespace) -> ExitCode:
-    """Read the files and print what they say.
+    """Read the files and print the report.
 
     Raises:
         UsageError: Two files are one, or a page was asked for and what makes it is not

@@ -31,7 +31,7 @@ class ReportPage:
             check_writable("html", file)
 
     def write(self, answers: Answers) -> ExitCode:
-        """Write the page, and complain where that fails."""
+        """Write the page; print an error if writing fails."""
         if self._file is None:
             return ExitCode.OK
         page = self._to_html(answers)

@@ -67,7 +67,7 @@ async def request(arguments: argparse.Namespace) -> ExitCode:
 
 
 class _ShowFailures(DecoratingClient):
-    """Shows each attempt that fails as it ends; the waits may be long."""
+    """Prints each failed attempt immediately, before the wait."""
 
     async def execute(
         self, ctx: ClientRequestContext, request: HttpRequest
@@ -155,7 +155,7 @@ async def _send(
 
 
 class _UnwrittenError(Exception):
-    """Nobody takes the body; the network has nothing to do with it."""
+    """The body could not be written to the output."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(error)

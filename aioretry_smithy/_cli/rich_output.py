@@ -42,7 +42,7 @@ class _Console(Console):
 
 
 class RichOutput(PlainOutput):
-    """Writes the same as :class:`PlainOutput`, for the eye."""
+    """Writes the output of :class:`PlainOutput` with colours, by ``rich``."""
 
     def __init__(self, file: TextIO | None) -> None:
         super().__init__(file)
@@ -54,7 +54,7 @@ class RichOutput(PlainOutput):
             self._of_columns = _Console(file=self.file, width=_OF_A_FILE)
 
     def heading(self, title: str, text: str) -> None:
-        """Write a title and what it is about."""
+        """Write a title and its explanation."""
         self._print(Text.assemble((title, "bold"), f": {text}"))
 
     def log(self, log: RequestLog) -> None:

@@ -437,6 +437,6 @@ def mask_of(client: Client) -> Mask:
 
 
 def describe_client(client: Client) -> str:
-    """Return one line about a client: its own words, or its class."""
+    """Return a one-line description of a client: ``describe()``, or its class."""
     describe = getattr(client, "describe", None)
     return type(client).__name__ if describe is None else str(describe())

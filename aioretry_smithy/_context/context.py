@@ -65,7 +65,7 @@ class RequestOptions:
     """Attributes for the context of each call."""
 
     endpoint: Endpoint | None = None
-    """The :class:`Endpoint` that calls go to, of the group that has it."""
+    """The pinned :class:`Endpoint` of the calls to a group."""
 
     enclosing: AttemptOptions | None = field(default=None, repr=False, compare=False)
     """The attempt of a function that the code is part of, if any."""
@@ -187,7 +187,7 @@ class _ReleasableOptions:
         return getattr(self._held, name)
 
     def end(self) -> None:
-        """Change nothing any more."""
+        """Detach the options: later code sees empty options."""
         self._held = RequestOptions()
 
 
@@ -467,7 +467,7 @@ class EnclosingAttempt(AttemptOptions):
 
 
 def begin_call(call: Call, options: Options | None) -> None:
-    """Give a call that begins what the code around it asks for.
+    """Apply the options of the enclosing blocks to a new call.
 
     Args:
         call: The call.

@@ -30,11 +30,11 @@ class Holder(Protocol):
 
 
 _around: ContextVar[Holder | None] = ContextVar("aioretry_smithy_around", default=None)
-"""What the code is part of. It is set where a thing is taken, and nowhere else."""
+"""The enclosing attempt or fetch, set only when a permit is taken."""
 
 
 class Holdings:
-    """The trials, places and turns that an attempt holds, or a call without attempts.
+    """The trial slots and permits that an attempt, or a call without attempts, holds.
 
     Tasks and connections that begin in an attempt keep its context variables, some for
     long. So this refers to nothing any more once the attempt is over.

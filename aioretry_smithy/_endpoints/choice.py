@@ -67,7 +67,7 @@ class EmptyEndpointGroupError(EndpointGroupError):
 
 
 class EndpointSelectionTimeoutError(EndpointGroupError):
-    """There was no endpoint within the time that a request waits for one."""
+    """No endpoint was available within the selection timeout."""
 
 
 class Choice:

@@ -165,7 +165,7 @@ class LoadBalancingClient(DecoratingClient[HttpClient]):
     def _is_left_to_proxy(
         self, ctx: ClientRequestContext, request: HttpRequest, asked: URL
     ) -> bool:
-        """Say whether a proxy finds the address, so that nothing is chosen."""
+        """Say whether a proxy resolves the address, so no endpoint is chosen."""
         group, service = self._group, self._service
         if not group._has_addresses:
             return False
@@ -176,7 +176,7 @@ class LoadBalancingClient(DecoratingClient[HttpClient]):
         return group._has_one_name
 
     def _choose(self, ctx: ClientRequestContext, request: HttpRequest) -> Chosen | None:
-        """Choose an endpoint; None where there is none yet."""
+        """Choose an endpoint; None if none is known yet."""
         options = ctx.call.options
         if options is not None and options.endpoint is not None:
             return choose_pinned(self._group, ctx, request, options.endpoint)

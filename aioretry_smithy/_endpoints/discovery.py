@@ -67,7 +67,7 @@ class Answer(NamedTuple):
     """Holds the result of a query: a list of endpoints, and for how long it holds."""
 
     listed: Sequence[Listed]
-    """The endpoints; none where the name stands for nothing."""
+    """The endpoints; empty if the name does not exist."""
 
     ttl: float | None = None
     """Seconds for which the answer is valid; None if unknown."""
@@ -77,7 +77,7 @@ class Sink(Protocol):
     """Takes the lists that are found."""
 
     def set_listed(self, listed: Sequence[Listed]) -> None:
-        """Take the list that holds from now on, perhaps the same one again."""
+        """Replace the list of endpoints, possibly by an equal list."""
 
 
 class Discovery:
@@ -253,7 +253,7 @@ class Discovery:
 def _merged(
     before: dict[Endpoint, Listed], listed: Sequence[Listed]
 ) -> dict[Endpoint, Listed]:
-    """Return what is listed now, each once: first those that stay, in order."""
+    """Return the new list without duplicates: kept endpoints first, in order."""
     found: dict[Endpoint, Listed] = {}
     # One that is listed twice serves as early as it may.
     for each in sorted(listed, key=lambda one: (one.rank, one.is_reserve)):

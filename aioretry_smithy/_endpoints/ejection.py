@@ -160,7 +160,7 @@ def note_health(state: EndpointState, *, is_well: bool) -> None:
 
 
 def _tell_returned(state: EndpointState) -> None:
-    """Tell that an endpoint is back, unless it is out for another reason."""
+    """Notify listeners that an endpoint is back, unless still excluded."""
     endpoint = state.endpoint
     if not state.is_out:
         state.roster.tell(lambda listener, group: listener.on_returned(group, endpoint))
@@ -299,7 +299,7 @@ class Trial:
         return task.uncancel() <= self._before
 
     def end(self, took: float | None) -> None:
-        """Note that there was an answer after so long; None for a failure."""
+        """End the trial with the latency of its answer; None for a failure."""
         if self.state.trial is self:
             end_trial(self.state, took)
 

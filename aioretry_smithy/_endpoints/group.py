@@ -1,4 +1,4 @@
-"""Take several servers that do the same for one thing to call."""
+"""Endpoint groups: interchangeable servers, called like a single server."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ class EndpointGroup(Shared):
         return MappingProxyType({each.endpoint: each for each in self._states()})
 
     def select_now(self, ctx: ClientRequestContext) -> Endpoint | None:
-        """Choose an endpoint as for a request; None where there is none.
+        """Choose an endpoint without waiting; None if there is none.
 
         It does not count as under way there.
         """
@@ -306,7 +306,7 @@ class EndpointGroup(Shared):
     async def _change(
         self, loop: AbstractEventLoop, rosters: tuple[Roster, ...], until: float
     ) -> None:
-        """Wait until there may be something to choose from in its rosters."""
+        """Wait for a change in the rosters of the group."""
         for roster in rosters:
             await roster.wait(until)
 
@@ -355,7 +355,7 @@ class EndpointGroup(Shared):
 
     @property
     def _has_one_name(self) -> bool:
-        """Whether all endpoints have one origin, so that a proxy can choose."""
+        """Whether all endpoints share an origin, so that a proxy can choose."""
         return self._source.origin() is not None
 
     def _warn_of_proxy(self) -> None:
@@ -420,7 +420,7 @@ class DynamicEndpointGroup(EndpointGroup):
         super().__init__(source, GroupSettings(**settings))
 
     def set_endpoints(self, endpoints: Iterable[StrOrURL | Endpoint]) -> None:
-        """Replace the endpoints; what is known of those that stay is kept.
+        """Replace the endpoints; the state of kept endpoints is preserved.
 
         Requests under way to others end; there is no new one. Call it in the event loop
         of the requests, or outside of any.

@@ -1,4 +1,4 @@
-"""Ask endpoints for their health, and leave those alone that are not well."""
+"""Health checks: unhealthy endpoints get no requests."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _GOOD: Final = range(200, 300)
 
 
 class Checked(Protocol):
-    """The group whose endpoints are asked."""
+    """Requirements of health checks on their group."""
 
     _service: Service
 
@@ -66,7 +66,7 @@ class HealthChecks:
     """
 
     loop: asyncio.AbstractEventLoop | None
-    """The event loop in which it asks; None while it does not."""
+    """The event loop of the checks; None while no checks run."""
 
     _session: aiohttp.ClientSession | None
 

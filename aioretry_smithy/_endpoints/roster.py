@@ -55,12 +55,12 @@ def none_is_reached(able: Sequence[EndpointState]) -> bool:
 
 
 def has_reserve(able: Sequence[EndpointState]) -> bool:
-    """Say whether one of them is of the reserve."""
+    """Say whether any endpoint belongs to the reserve."""
     return any(each.is_reserve for each in able)
 
 
 def without_reserve(able: Sequence[EndpointState]) -> Sequence[EndpointState]:
-    """Return those that are not of the reserve."""
+    """Return the endpoints outside of the reserve."""
     return [each for each in able if not each.is_reserve]
 
 
@@ -200,7 +200,7 @@ class Roster:
 
     @property
     def is_followed(self) -> bool:
-        """Whether others serve while none of these is well."""
+        """Whether a fallback group serves while no endpoint is healthy."""
         return any(self.parents.values())
 
     @property

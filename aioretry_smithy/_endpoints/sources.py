@@ -1,4 +1,4 @@
-"""Find the endpoints of a group: those that it was given, by DNS, or by a query."""
+"""The sources of a group's endpoints: a fixed list, DNS, or a query function."""
 
 from __future__ import annotations
 

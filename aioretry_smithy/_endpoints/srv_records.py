@@ -37,7 +37,7 @@ class SrvRecords(NamedTuple):
     records: Sequence[SrvRecord]
 
     ttl: float | None
-    """The seconds that they hold; None without records."""
+    """Seconds for which the records are valid; None without records."""
 
 
 async def srv_records(name: str) -> SrvRecords:

@@ -48,7 +48,7 @@ class Warm(Protocol):
     """The latency in seconds, times the growth."""
 
     grown: float
-    """The growth at the last answer; 0 as long as there was none."""
+    """The growth at the last answer; 0 before the first answer."""
 
     penalty: float
     """The least latency, in seconds, that the endpoint is ranked by."""
@@ -68,7 +68,7 @@ class Scale:
     """Seconds in which estimates fall to ``1 / e``."""
 
     penalty: float
-    """Seconds that a failure counts as, at least."""
+    """The least latency, in seconds, that a failure counts as."""
 
     states: Iterable[Warm]
     """The endpoints whose estimates are on this scale."""
@@ -125,7 +125,7 @@ def note_at_least(state: Warm, took: float, growth: float) -> None:
 
 
 def begin_anew(state: Warm, took: float, growth: float) -> None:
-    """Forget what was before; begin with one answer."""
+    """Restart the estimate from a single answer."""
     state.heat, state.grown, state.penalty = took * growth, growth, 0.0
 
 
@@ -231,7 +231,7 @@ class Known(Protocol):
 
     @property
     def reason(self) -> str | None:
-        """Why it is out; None while it is well."""
+        """The reason why the endpoint gets no requests; None while healthy."""
         ...
 
 
@@ -366,7 +366,7 @@ class Peers(Protocol):
 
     @property
     def is_followed(self) -> bool:
-        """Whether others serve while none of these is well."""
+        """Whether a fallback group serves while no endpoint is healthy."""
         ...
 
     def now(self) -> float:
@@ -445,7 +445,7 @@ class EndpointState:
     """When it may come back, by the event loop's clock; None while it is well."""
 
     ejected_for: str | None
-    """Why it may come back only then; None while it may be chosen."""
+    """The reason of the ejection; None while not ejected."""
 
     health: bool | None
     """The result of the last health check; None before the first check."""
@@ -493,7 +493,7 @@ class EndpointState:
     """When it was ejected, or came back, last."""
 
     times: int
-    """How often it was ejected since it was well."""
+    """The number of ejections since the endpoint was last healthy."""
 
     is_set_aside: bool
     """Whether it comes back without a trial."""
@@ -546,7 +546,7 @@ class EndpointState:
 
     @property
     def reason(self) -> str | None:
-        """Why it is out; None while it is well."""
+        """The reason why the endpoint gets no requests; None while healthy."""
         return UNHEALTHY if self.health is False else self.ejected_for
 
     @property
@@ -571,7 +571,7 @@ class EndpointState:
         return self.grown > 0.0 and not self.penalty
 
     def url_of(self, asked: URL) -> URL:
-        """Return the URL there for what is *asked*."""
+        """Return the URL of *asked* at this endpoint."""
         url = self._urls.get(asked)
         if url is None:
             url = asked if asked.absolute else joined(self.endpoint.url, asked)

@@ -160,7 +160,7 @@ def _learn_failure(
 def _leave_alone(
     state: EndpointState, call: Call, record: Record, cause: Exception | None
 ) -> bool:
-    """Set an endpoint aside whose answer asks for that; say whether it is."""
+    """Pause an endpoint whose answer has a ``Retry-After``; say if paused."""
     if record.started < state.changed_at:
         # It has been out since then, or is back.
         return False
@@ -312,7 +312,7 @@ class Visit:
         learn(self.state, call, record, self.chosen, None, verdict=True)
 
     def move(self, state: EndpointState, url: URL) -> EndpointState | Choice:
-        """Go on at another endpoint, the way to which is returned.
+        """Move the request to a different endpoint; return the new route.
 
         The one before has told nothing.
         """

@@ -143,14 +143,14 @@ IN_POOL: Final = ", and was in the pool's queue"
 """Ends the text about a time limit that passed there."""
 
 TOO_LATE: Final = "no free connection in the pool in time"
-"""Is said in place of what aiohttp says then."""
+"""The message that replaces aiohttp's for a wait in the pool's queue."""
 
 # What aiohttp says when its limit for a connection has passed, which covers the queue.
 _NO_CONNECTION: Final = "Connection timeout to host "
 
 
 def note_wait_in_pool(cause: BaseException) -> None:
-    """Note that time ran out in that queue.
+    """Mark a timeout as reached in the queue of the connection pool.
 
     aiohttp says that the server gave no connection, or nothing; its text is replaced.
     """
@@ -169,5 +169,5 @@ def was_in_pool(cause: BaseException | None) -> bool:
 
 
 def where_passed(cause: BaseException | None) -> str:
-    """Return a few words for where time ran out, if it was in that queue; else none."""
+    """Return a phrase for a timeout in the pool's queue; empty for other timeouts."""
     return "in the pool's queue" if was_in_pool(cause) else ""

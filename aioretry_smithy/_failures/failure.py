@@ -144,16 +144,16 @@ class Kind(NamedTuple):
     """The classification of an exception by its class, errno, text and cause."""
 
     is_permanent: bool
-    """Whether it would fail in the same way again."""
+    """Whether a retry would fail in the same way."""
 
     is_bug: bool
-    """Whether it is a mistake in code, or what a body raised."""
+    """Whether the exception is a programming error, or was raised by a request body."""
 
     is_bad_redirect: bool
     """Whether a server has answered with a redirect that cannot be followed."""
 
     is_before_sending: bool
-    """Whether it is raised only before anything is sent."""
+    """Whether such an exception is only raised before the request is sent."""
 
     is_of_proxy: bool
     """Whether a proxy, not the server, is what failed."""
@@ -276,7 +276,7 @@ class Failure:
         vars(self).update(learnt)
 
     def read(self, cause: BaseException) -> None:
-        """Read what the exception says itself, which a decorator may have changed."""
+        """Read the attributes of the exception, which a decorator may have changed."""
         self.info = RetryInfo.of(cause)
         self._raised = RaisedAnswer.of(cause)
         self.speaks = (
@@ -364,7 +364,7 @@ class Failure:
 
     @property
     def broke_connection(self) -> bool:
-        """Whether the server cut a connection that was there."""
+        """Whether the server cut an established connection."""
         return self.kind.is_broken_connection and not self.raised_by_caller
 
     @property
@@ -394,7 +394,7 @@ class Failure:
         return None if answer is None else answer.status
 
     def hint(self, now: float | None = None) -> float | None:
-        """Return the seconds that it asks to wait, or the answer in it.
+        """Return the requested wait in seconds: from the exception, or its answer.
 
         Args:
             now: The time of day when it came, as for :func:`.retry_after`.

@@ -1,4 +1,4 @@
-"""Compute the delay after which another request is sent."""
+"""Compute the delay after which a hedge is sent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .._errors import (
 from .._request.keys import OneForAll, PerKey, host_key
 
 _GROWTH: Final = 1.05
-"""How many times as long as the bucket before it a bucket reaches.
+"""The ratio of the upper bounds of neighbouring buckets.
 
 A quantile is the upper end of a bucket: never shorter than the true one, and less than
 5 % longer. There are buckets for any time, so none is too long to be counted.
@@ -44,7 +44,7 @@ class HedgingDelay(ABC):
 
     @staticmethod
     def fixed(seconds: float) -> HedgingDelay:
-        """Return a delay that is always the same.
+        """Return a fixed delay.
 
         Args:
             seconds: The delay, finite and >= 0. With 0 every request is sent twice.
@@ -96,7 +96,7 @@ class HedgingDelay(ABC):
 
     @abstractmethod
     def _new_delays(self) -> Delays:
-        """Make the object that finds the delays of one decorator, from its times."""
+        """Make the estimator of delays for a single decorator."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

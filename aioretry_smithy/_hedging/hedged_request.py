@@ -125,7 +125,7 @@ class Candidates:
 
     @property
     def best(self) -> SentRequest:
-        """The request that counts, if nothing better follows."""
+        """The best outcome so far."""
         return self._kept[min(self._kept)]
 
     def win(self, sent: SentRequest) -> None:
@@ -159,7 +159,7 @@ class Candidates:
             self.let_go()
 
     def let_go(self) -> None:
-        """Close the bad answer, if there is one; it no longer counts."""
+        """Close and drop the bad answer, if any."""
         if _BAD in self._kept:
             self._kept.pop(_BAD).close()
 
@@ -209,7 +209,7 @@ def is_good(status: int) -> bool:
 
 @dataclass(eq=False)
 class HedgedRequest:
-    """One request on its way through a hedging client, with its hedges.
+    """A request in a hedging client, with its hedges.
 
     Each is sent in a task of its own, the first one too: one that ignores that it is
     cancelled must not hold up the caller, whose own task is left alone.

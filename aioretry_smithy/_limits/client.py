@@ -57,7 +57,7 @@ class LateRequest:
     began: float
 
     def refuse(self) -> None:
-        """Say that it would have been refused by now."""
+        """Log that the request would have been refused."""
         limit = self.limit
         limit._refuse(self.ctx)
         waited = loop_time() - self.began
@@ -65,7 +65,7 @@ class LateRequest:
         self.dry_run.refused(self.request, error)
 
     def admit(self) -> None:
-        """Say that it would have waited until now."""
+        """Log how long the request would have waited."""
         waited = loop_time() - self.began
         self.dry_run.waited(self.request, waited, self.limit.name)
 

@@ -91,7 +91,7 @@ class Permit:
     """The limit that gave the permit; None once the permit is released."""
 
     begun: float
-    """When it was given."""
+    """The time when the permit was given."""
 
     in_flight: int
     """Requests in flight at that time, including this request."""

@@ -33,7 +33,7 @@ class ConcurrencyLimitError(LimitedRequestError):
     """The limit that left no place."""
 
     waited: float
-    """Seconds spent in the queue; 0.0 where there was no place in it either."""
+    """Seconds spent in the queue; 0.0 if the queue was full."""
 
     pending: int
     """Length of the queue when the request left it."""
@@ -76,7 +76,7 @@ class RateLimitError(LimitedRequestError):
     """
 
     limit: RateLimit
-    """The limit that was reached; of several, the one whose turn is latest."""
+    """The limit that was reached; of several limits, the last to admit the request."""
 
     retry_in: float
     """Seconds until a request may go out, counted from the refusal."""

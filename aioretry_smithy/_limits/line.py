@@ -56,7 +56,7 @@ class Rule(RatePermit, Protocol):
     """Called where a turn comes sooner than the rule has said."""
 
     def turn(self, now: float, cost: float) -> float:
-        """Return when a request may go out that has no other before it."""
+        """Return when a request at the head of the queue may go out."""
         ...
 
     def next_turn(self, now: float, waiting: int, patience: float) -> float:
@@ -195,7 +195,7 @@ class Line(TimedWaits):
         return self._is_disturbed
 
     def _patience(self, now: float) -> float:
-        """Return the seconds after which the first of those that wait gives up."""
+        """Return the seconds until the first waiting request times out."""
         ends = self._ends
         while ends and ends[0][1] not in self._waiting:
             heappop(ends)
@@ -294,7 +294,7 @@ class Waiter:
 
 
 def serve(lines: list[Line]) -> None:
-    """Let those go out whose turn has come, in some lines and those joined to them."""
+    """Admit the due requests of the given queues, and of queues joined to them."""
     while lines:
         waiter = lines.pop().first
         if waiter is not None and waiter.try_go():

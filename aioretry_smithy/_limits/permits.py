@@ -72,7 +72,7 @@ def was_dropped(cause: BaseException) -> bool:
 
 
 def _learn_from_status(place: Place, status: int) -> None:
-    """Let the limit learn from an answer, also one that was raised."""
+    """Adapt the limit to the status of an answer, raised or returned."""
     dropped = status in _OVERLOADED
     # Other errors of the server say nothing of its load.
     if dropped or status < _SERVER_ERROR:

@@ -70,7 +70,7 @@ def ask_for_actual(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Asked:
-    """Asks about one attempt."""
+    """Asks for the actual cost of an attempt."""
 
     actual: Actual
     limit: RateLimit

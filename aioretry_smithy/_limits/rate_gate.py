@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .turn_time import TurnTime
 
     LastTurn: TypeAlias = tuple[RateLimit, SharedTurn]
-    """The limit that is asked last, and what waits for its turn."""
+    """The shared limit, which is asked last, and the function that asks."""
 
     OnCredit: TypeAlias = tuple["Permits", RateLimit | None, float]
     """Permits taken, the limit that would have delayed the request longest, until when.
@@ -57,7 +57,7 @@ class Permits:
     turns: tuple[tuple[RateLimit, Turn], ...]
 
     waited: float = 0.0
-    """Seconds that the request waited for its turns."""
+    """Seconds that the request waited for its permits."""
 
     def learn(self, answer: Reply) -> None:
         """Let the limits learn from an answer."""
@@ -76,7 +76,7 @@ class Permits:
 
     @property
     def charges(self) -> Iterable[tuple[RateLimit, Charge]]:
-        """Charges that may be corrected, each with its limit."""
+        """Charges that may be corrected, with their limits."""
         for limit, turn in self.turns:
             if isinstance(turn, Charge) and not limit._is_plain:
                 yield limit, turn
@@ -101,7 +101,7 @@ class RateGate:
     """The limits with a queue in this process."""
 
     shared: RateLimit | None
-    """The one that a storage keeps. It is asked last, since it takes no turn back."""
+    """The limit in a shared storage, asked last because tokens cannot be returned."""
 
     def __init__(self, limits: Iterable[RateLimit]) -> None:
         self.limits = tuple(limits)
@@ -237,7 +237,7 @@ async def _wait_for_last(permits: Permits, last: LastTurn, time: TurnTime) -> Pe
 
 
 def _take_early(prices: list[Price]) -> OnCredit:
-    """Take tokens on credit, so that the next requests find what enforcing leaves."""
+    """Take tokens on credit; the limit looks to later requests as if enforced."""
     costs = costs_of(prices)
     turns = take_now(costs)
     if turns is not None:

@@ -71,7 +71,7 @@ def cost_of(
 def keep_charge(
     response: aiohttp.ClientResponse, limit: object, charge: object
 ) -> None:
-    """Let :func:`charge_of` find a charge, as long as somebody has the response."""
+    """Store a charge for :func:`charge_of`, while the response is alive."""
     # A response of a user's class may refuse to be written on.
     attributes = getattr(response, "__dict__", None)
     if attributes is not None:
@@ -108,7 +108,7 @@ class Bucket:
         self._full_at = -math.inf
 
     def turn(self, now: float, cost: float) -> float:
-        """Return when a request may go out that has no other before it."""
+        """Return when a request at the head of the queue may go out."""
         return self.forecast(now, cost, 0.0)
 
     def next_turn(self, now: float, waiting: int, patience: float) -> float:
@@ -230,7 +230,7 @@ class RateLimit(Shared):
     """
 
     _line: Line
-    """The requests that wait, and the rule by which they go out."""
+    """The queue of waiting requests, with its rule."""
 
     _is_shared: ClassVar[bool] = False
     """Whether a storage gives the turns, which takes a question and no turn back."""

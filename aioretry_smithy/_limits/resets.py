@@ -174,7 +174,7 @@ class Scatter:
         return self._next
 
     def let_go(self) -> None:
-        """Note that the first one has gone out."""
+        """Note that the first waiting request has gone out."""
         self._next = None
 
 
@@ -233,7 +233,7 @@ class Resets:
         return now if self._is_probed else self.turn(now, cost)
 
     def take(self, now: float, cost: float) -> Resets | Probe:
-        """Let a request go out, which may be the probe."""
+        """Admit a request, which may become the probe."""
         self._scatter.let_go()
         if self._probe_at == -math.inf:
             # The server does the counting.
@@ -244,7 +244,7 @@ class Resets:
         return Probe(self, self._round)
 
     def take_early(self, now: float, cost: float) -> Resets:
-        """Let a request go out that finds nothing out: it does not wait."""
+        """Admit a request of a dry run, without waiting and without probing."""
         return self
 
     def try_take(self, now: float) -> Resets | Probe | None:
@@ -252,7 +252,7 @@ class Resets:
         return self.take(now, 1.0) if self.turn(now, 1.0) <= now + NEAR else None
 
     def learn(self, answer: Reply) -> None:
-        """Let no request go out where an answer says that nothing is left."""
+        """Close the limit if the answer reports that no requests are left."""
         seconds = seconds_to_reset(answer.status, headers_of(answer))
         if seconds is not None:
             self.close(loop_time(), seconds)
@@ -261,7 +261,7 @@ class Resets:
         """Do nothing: only the answers of servers count."""
 
     def give_back(self) -> None:
-        """Do nothing: the server counts what was sent."""
+        """Do nothing: the server counts sent requests."""
 
     def close(self, now: float, seconds: float) -> None:
         """Let no request go out for some seconds; earlier calls hold too."""
@@ -303,10 +303,10 @@ class Probe:
     _resets: Resets
 
     _round: int
-    """The round that it is a probe of."""
+    """The number of the round that the probe ends."""
 
     def learn(self, answer: Reply) -> None:
-        """Learn from the answer anew, and let the others go as it says."""
+        """Reopen or close the limit as the answer to the probe reports."""
         is_open = self._resets.open(self._round)
         self._resets.learn(answer)
         if is_open:

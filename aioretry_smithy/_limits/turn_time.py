@@ -26,7 +26,7 @@ class TurnTime(NamedTuple):
     """The longest wait in seconds."""
 
     of_call: float = math.inf
-    """The seconds that the call has, from its start."""
+    """The time limit of the call, in seconds from its start."""
 
     @classmethod
     def of(cls, call: Call, timeout: float | None) -> TurnTime:

@@ -1,4 +1,4 @@
-"""Write a request as a command that sends it again with curl."""
+"""Convert a request to an equivalent ``curl`` command."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BLANKS: Final = " \t"
 
 _OF_BODY: Final = frozenset({"content-length", "transfer-encoding"})
 _OF_CURL: Final = "Accept", "User-Agent"
-"""The headers that curl sends unasked, as aiohttp does."""
+"""Headers that both curl and aiohttp send by default."""
 
 _BODY: Final = "# Its body is not in the log. Give it with: --data-binary @FILE"
 
@@ -112,7 +112,7 @@ def _had_body(log: PlainLog, sent: Mapping[str, str]) -> bool:
 
 
 def _one_line(text: str) -> str:
-    """Keep what is one header from becoming two; aiohttp does not send such."""
+    """Replace line breaks, so that a header stays a single header."""
     return _LINE_BREAK.sub(" ", text)
 
 

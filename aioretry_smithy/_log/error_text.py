@@ -86,7 +86,7 @@ def _of_connection(error: aiohttp.ClientConnectionError) -> str | None:
 
 
 def _words_of_parser(error: BaseException | None) -> str | None:
-    """Return what a parser says of bytes; None where it quotes none."""
+    """Return a parser's message without the quoted bytes; None if nothing is quoted."""
     if not isinstance(error, http.HttpProcessingError):
         return None
     if isinstance(error.__cause__, http.HttpProcessingError):

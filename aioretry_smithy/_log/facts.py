@@ -89,7 +89,7 @@ class LogFacts(NeverCopied):
 
     @property
     def request(self) -> HttpRequest:
-        """The request, without its body; of an attempt, as it was sent."""
+        """The request without its body; of an attempt, the sent request."""
         request: HttpRequest = self._record.shown_request
         return request
 
@@ -294,7 +294,7 @@ class LogFacts(NeverCopied):
 
     @property
     def request_length(self) -> int | None:
-        """Bytes of the body sent so far, uncompressed; None where nobody counted."""
+        """Bytes of the request body sent so far, uncompressed; None if not counted."""
         return self._first.upload.length
 
     @property

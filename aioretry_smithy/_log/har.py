@@ -61,7 +61,7 @@ def page_of(call: PlainLog, name: str, started: datetime) -> Json:
 
 
 def entry_of(log: PlainLog, page: str, call: PlainLog, started: datetime) -> Json:
-    """Describe an attempt of a call; where nothing retries, the call itself."""
+    """Describe an attempt as an HAR entry; without retries, the call itself."""
     timings = _timings(log)
     taken = sum(time for time in timings.values() if time > 0)
     entry: Json = {

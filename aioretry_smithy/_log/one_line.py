@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .facts import LogFacts
 
 _LONGEST: Final = 240
-"""The characters of a failure's words: there is no other place for them."""
+"""The longest text of a failure in the line, in characters."""
 
 
 def one_line(log: LogFacts) -> str:

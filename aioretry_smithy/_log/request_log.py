@@ -32,7 +32,7 @@ def find_call(source: object) -> Call | None:
 
 
 def call_of(source: object) -> Call | None:
-    """Return the call of *source* itself, or of the response that raised it."""
+    """Return the call of a context, response or exception; None if unknown."""
     call: Call | None = attached_to(source)
     if call is None and isinstance(source, BaseException):
         return _call_of_body(source)

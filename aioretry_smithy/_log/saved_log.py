@@ -143,7 +143,7 @@ class PlainLog:
 
     @property
     def attempts(self) -> tuple[PlainLog, ...]:
-        """The logs of the attempts; none where nothing retries."""
+        """The logs of the attempts; empty without a retrying client."""
         return self.logs("children")
 
     @property
@@ -262,7 +262,7 @@ def _fact(
 
 
 class SavedLog(LogFacts):
-    """The facts that a line has, such as the values of :meth:`.RequestLog.to_dict`.
+    """The log of a saved line, in the format of :meth:`.RequestLog.to_dict`.
 
     The tree and the timeline draw it as they draw the log itself. Keys that are missing
     stand for None. The values must have their types. What is masked in them already is
@@ -336,7 +336,7 @@ class SavedLog(LogFacts):
 
     @property
     def mask(self) -> Mask:
-        """The mask that hides what is secret everywhere."""
+        """The default mask."""
         return DEFAULT_MASK
 
     @property

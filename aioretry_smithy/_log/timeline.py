@@ -89,7 +89,7 @@ class Bar:
 
     outcome: OutcomeKind
     row: Row | Headline
-    """The words for it."""
+    """The text beside the bar."""
 
     parts: Mapping[str, Span]
     """The ``wait``, ``body``, ``attempt`` and ``connection`` of the bar, if any.

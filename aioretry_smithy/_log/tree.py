@@ -34,7 +34,7 @@ _SHORTEST: Final = 0.001
 """Seconds of such a wait that are worth a word."""
 
 _LEAST: Final = 0.1
-"""Which part of the time of the request they must be, too."""
+"""The least share of the request's time that is worth a mention."""
 
 
 def long_wait(log: LogFacts) -> ConnectionTimings | None:
@@ -326,7 +326,7 @@ def _time(log: LogFacts, outcome: str, after_answer: str, after_time: str) -> st
 
 
 def describe_stop(log: LogFacts) -> str | None:
-    """Say why there was no further attempt; None where nothing stopped a call."""
+    """Describe why there was no further attempt; None if the call was not stopped."""
     reason, words = stop_in_words(log)
     return f"{reason} ({words})" if words else reason
 
@@ -359,7 +359,7 @@ def _beside_status(log: LogFacts, cause: BaseException, longest: int) -> str:
 
 
 def describe_seconds(log: LogFacts) -> str:
-    """Say how long it took to the headers or the failure; nothing before that."""
+    """Describe the time to the headers or to the failure; empty before."""
     duration = seconds_taken(log)
     return "" if duration is None else f"{duration:.3f} s"
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def write_waiting(call: Call, record: Record) -> None:
-    """Write the lines of an earlier answer, before another one takes its place.
+    """Write the pending lines of an answer that is about to be replaced.
 
     A decorator around may send again while the body of the first is open.
     """

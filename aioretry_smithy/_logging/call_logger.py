@@ -91,7 +91,7 @@ class CallLogger:
             self._report(error, cause_of(record))
 
     def _unsuccessful(self, call: Call, record: Record) -> _Kind:
-        """Tell the failures from calls that their caller cancelled."""
+        """Say whether an unsuccessful call failed or was cancelled by its caller."""
         cause = cause_of(record)
         if cause is None or isinstance(cause, Exception):
             return self._failures

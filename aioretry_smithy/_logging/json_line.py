@@ -14,7 +14,7 @@ _VERSION: Final = 1
 """The version of the keys, which grows when a key changes its meaning."""
 
 _ALWAYS: Final = frozenset({"is_success", "sent"})
-"""Keys that are kept with each value: False says much there."""
+"""Keys that are written even if their value is false."""
 
 _compact: Final = json.JSONEncoder(separators=(",", ":")).encode
 

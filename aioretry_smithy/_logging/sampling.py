@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 
 
 class _ObjectSampler(Protocol):
-    """Picks the calls that are logged, as an object."""
+    """A sampler object: picks the calls to log."""
 
     def is_sampled(self, log: RequestLog, /) -> bool: ...
 

@@ -182,7 +182,7 @@ class Mask:
         return _hide(text, _secret_parts(text, self._is_secret_member))
 
     def _in_plain_sight(self, text: str) -> str:
-        """Return *text* without what is secret and nothing quotes."""
+        """Return *text* without unquoted secrets."""
         return _hide(text, self._spans(text))
 
     def _spans(self, text: str) -> list[Span]:

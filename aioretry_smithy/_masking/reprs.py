@@ -222,7 +222,7 @@ class _Values:
     def __init__(self, text: str) -> None:
         self.text = text
         self._bare = range(0)
-        """Where what was found last ends nowhere: nothing is looked through twice."""
+        """The range of an unterminated value, skipped by later searches."""
 
     def span(self, start: int, name: str = "") -> Span | None:
         if _NO_SECRET.match(self.text, start):
@@ -256,7 +256,7 @@ class _Values:
 
 
 def _bracket_end(text: str, start: int) -> int:
-    """Return where what begins with a bracket ends; strings in it are skipped."""
+    """Return the end of a bracketed expression, skipping strings inside."""
     depth, position, has_angles = 0, start, text[start] == "<"
     while token := _TOKEN.search(text, position):
         position, mark = token.end(), token[0]
@@ -270,7 +270,7 @@ def _bracket_end(text: str, start: int) -> int:
 
 
 def _string_end(text: str, start: int, opening: str) -> int:
-    """Return where the quote that ends a string begins.
+    """Return the position of a string's closing quote.
 
     In a string that is quoted itself, backslashes are before quotes, and more of them
     before those inside. What may be one inside or the end ends nothing.

@@ -284,7 +284,7 @@ class Member(Protocol):
 
     @property
     def _answers_always(self) -> bool:
-        """Whether members behind this one are never asked."""
+        """Whether the member always decides, so that later members are never asked."""
         ...
 
 

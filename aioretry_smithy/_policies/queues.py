@@ -125,7 +125,7 @@ class WaitQueue(TimedWaits, Generic[T]):
             del call
 
     def join(self, until: float) -> tuple[int, asyncio.Future[T | None]]:
-        """Add a call; return its number, and what will be as :meth:`wait` says."""
+        """Add a call; return its number and the future of its turn."""
         call: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
         number = next(self._numbers)
         self.waiting[number] = call, copy_context()
@@ -189,7 +189,7 @@ def _fail(call: asyncio.Future[T | None], error: BaseException) -> None:
 _T = TypeVar("_T")
 
 _given_up: Final[set[asyncio.Task[Any]]] = set()
-"""Abandoned waits that have not left their queues yet."""
+"""Abandoned waits that are still leaving their queues."""
 
 
 async def unless_held(

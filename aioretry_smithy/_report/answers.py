@@ -20,7 +20,7 @@ Line: TypeAlias = "dict[str, object]"
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """The lines that were read, and those that could not be used."""
+    """Counts of the lines read, and of unusable lines."""
 
     sources: tuple[str, ...]
     """The names of the files; ``-`` is standard input."""
@@ -63,7 +63,7 @@ class Input:
     """When the first call began, in UTC."""
 
     ended_at: str | None
-    """When the last call that began had its headers or failed."""
+    """The end (headers or failure) of the last started call."""
 
     warnings: tuple[str, ...]
     """The limits of these numbers, in words."""
@@ -89,7 +89,7 @@ class Summary:
     """The share of calls that were successes."""
 
     successes_without_retries: float
-    """Calls that were successes without any retry, inside too."""
+    """Calls that succeeded without a retry, including nested calls."""
 
     success_without_retries: float
     """The share of calls that would have been successes had nothing been retried."""
@@ -168,7 +168,7 @@ class GroupRow:
     """The value; "others" if :attr:`merged` is not 0."""
 
     merged: int
-    """How many values there are in this group of all that got none of their own."""
+    """The number of values merged into this row."""
 
     calls: float
     successes: float
@@ -188,7 +188,7 @@ class GroupRow:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Calls without success that ended in the same way."""
+    """Failed calls with the same stop reason and outcome."""
 
     stop_reason: str | None
     """The stop reason; None without a retrying client."""
@@ -198,7 +198,7 @@ class Ending:
 
     calls: float
     example: Line | None
-    """The first such call."""
+    """The first call of this kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ class FailureRow:
     """The endpoint, else the host, else the name of the function."""
 
     outcome: str
-    """The status, the class of the exception, or such as "200, retried"."""
+    """The status, the exception class, or a text like "200, retried"."""
 
     attempts: float
     sent: float
@@ -257,7 +257,7 @@ class CallsByTime:
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """The calls to look at, each as its line."""
+    """Example calls to look at, as saved lines."""
 
     slowest: tuple[Line, ...]
     most_attempts: tuple[Line, ...]
@@ -334,7 +334,7 @@ _SPENT: Final = {
     "dns": "on DNS",
     "body": "on bodies",
 }
-"""The words for a part in a sentence, where they are not its name."""
+"""Phrases for parts of the time, if different from their names."""
 
 _MOST_SAID: Final = 3
 _LEAST_SAID: Final = 0.02

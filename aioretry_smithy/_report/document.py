@@ -51,7 +51,7 @@ def sparkline(values: Sequence[float | None]) -> str:
 def condensed(
     values: Sequence[float | None], cells: int, *, is_sum: bool
 ) -> list[float | None]:
-    """Put neighbours together, as a sum or as the largest of them, to so few cells.
+    """Reduce values to *cells* cells, by the sum or the maximum of neighbours.
 
     >>> condensed([1, 2, None, 4, None], 3, is_sum=True)
     [3, 4, None]

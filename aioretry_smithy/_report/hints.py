@@ -1,4 +1,4 @@
-"""Suggest what to change, where numbers of the very place back it."""
+"""Hints: suggested changes of settings, supported by numbers of the same host."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NEAR: Final = 0.8
 """An answer that took so much of the attempt's time nearly was too late."""
 
 _QUEUED: Final = 0.1
-"""A request that was in the pool's queue for so much of its time was held up there."""
+"""The share of a request's time in the pool's queue that counts as congestion."""
 
 _IDEMPOTENT: Final = frozenset(
     {"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "QUERY", "TRACE"}
@@ -40,7 +40,7 @@ _WHEN: Final = "retry-after", "ratelimit", "x-ratelimit-reset"
 _NEVER_PASS: Final = frozenset({501, 505, 511})
 
 Limit: TypeAlias = "tuple[str, float]"
-"""A host and the seconds that its attempts had."""
+"""A host, and the time limit of its attempts in seconds."""
 
 Deadline: TypeAlias = "tuple[str, float, float]"
 """A host, with the time limits of its calls and of their attempts, in seconds."""
@@ -97,7 +97,7 @@ class Evidence:
         """Calls whose deadline left no room for a second attempt."""
 
         self.refused: CountTable[tuple[str, int], Share] = CountTable(Share)
-        """Calls that were retried after a status; some that this made a success."""
+        """Calls retried after a status, and the calls among them that succeeded."""
 
         self.queued = self.too_long = self.spent_bodies = 0.0
 

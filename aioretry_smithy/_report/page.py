@@ -239,7 +239,7 @@ _MOST_ITEMS: Final = 20
 
 
 def to_html(answers: Answers) -> str:
-    """Return a page that is complete in itself."""
+    """Return a self-contained HTML page."""
     shown = legible(answers)
     page = _environment().get_template("report.html")
     values = {each.name: getattr(shown, each.name) for each in fields(shown)}
@@ -314,5 +314,5 @@ def _sentence(text: str) -> str:
 
 
 def _moment(time: str | None) -> str:
-    """Write a moment without its zone, which is UTC."""
+    """Format a UTC time without its zone."""
     return NOTHING if time is None else time[:19].replace("T", " ")

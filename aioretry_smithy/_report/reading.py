@@ -1,4 +1,4 @@
-"""Read calls, and count those that are wanted and no part of another."""
+"""Read saved calls, and count the selected outermost calls."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class _Top:
         self._number = 0
 
     def add(self, rank: tuple[float, float], values: Line) -> None:
-        """Keep a call if it is among them; of equal ones the first."""
+        """Keep a call if its rank is among the highest; the first wins a tie."""
         heap = self._heap
         self._number -= 1
         if len(heap) < self._most:

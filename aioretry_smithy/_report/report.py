@@ -19,7 +19,7 @@ _TOP: Final = 10
 
 
 class Report:
-    """Answers how calls went, where their time went, and what to change.
+    """A report: success of calls, where their time went, and hints.
 
     Made by :meth:`of`. Credentials are hidden in all views, as in those of the logs.
     """

@@ -1,4 +1,4 @@
-"""Look at a call: its attempts, the calls inside, and what it spent its time on."""
+"""A saved call as the report sees it: attempts, nested calls, time spent."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class SeenAttempt(NamedTuple):
 
 
 class SeenCall:
-    """A call, with what its attempts say together.
+    """A saved call, with sums over its attempts.
 
     Args:
         values: Its line, or a part of one.
@@ -93,7 +93,7 @@ class SeenCall:
     is_success: bool
 
     is_rescued: bool
-    """Whether retries made it a success; a fallback may do that, too."""
+    """Whether the call succeeded only by retries or a fallback."""
 
     is_success_at_once: bool
     """Whether it was a success without any retry, also in the calls inside."""
@@ -195,7 +195,7 @@ def _calls(values: Line, level: int) -> tuple[SeenCall, ...]:
 
 
 def _needed_no_retry(call: SeenCall) -> bool:
-    """Say whether it was a success at once; one that failed all the same is fine."""
+    """Say whether retries made no difference: success at once, or failure anyway."""
     return call.is_success_at_once or not call.is_success
 
 
@@ -358,7 +358,7 @@ class _TimeSheet:
         level: int,
         waited: float = 0.0,
     ) -> float:
-        """Add an attempt and return when it was over, its body too."""
+        """Add an attempt; return its end, including the body."""
         values = attempt.values
         duration = number(values, "duration")
         over = latest if duration is None else min(latest, start + duration - waited)

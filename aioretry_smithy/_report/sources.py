@@ -257,7 +257,7 @@ class LineSource:
                 found = text.find(word, end)
 
     def _chunks(self, progress: Callable[[int], None]) -> Iterator[bytes]:
-        """Yield the bytes of the file, as they were before they were compressed."""
+        """Yield the decompressed bytes of the file."""
         try:
             self._file.seek(0)
             is_compressed = self._file.read(len(_GZIP)) == _GZIP

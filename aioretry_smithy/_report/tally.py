@@ -176,7 +176,7 @@ class GroupTally:
             add_to(self.reasons, reason, calls)
 
     def answer(self, key: str, merged: int = 0) -> GroupRow:
-        """Return what is shown."""
+        """Return the row for the report."""
         return GroupRow(
             key,
             merged,
@@ -193,7 +193,7 @@ class GroupTally:
 
 
 class FailureTally(Sums):
-    """Adds up attempts that failed in the same way."""
+    """Counts attempts with the same kind of failure."""
 
     __slots__ = ("attempts", "refused", "refused_by_budget", "retried", "sent")
 
@@ -219,7 +219,7 @@ class FailureTally(Sums):
         self.refused_by_budget += weight * is_refused_by_budget
 
     def answer(self, where: str, outcome: str) -> FailureRow:
-        """Return what is shown."""
+        """Return the row for the report."""
         return FailureRow(
             where,
             outcome,
@@ -258,7 +258,7 @@ class EndingTally:
         self.example = self.example or other.example
 
     def answer(self, reason: str | None, outcome: str, example: Line | None) -> Ending:
-        """Return what is shown."""
+        """Return the row for the report."""
         return Ending(reason, outcome, whole(self.calls), example)
 
 
@@ -372,7 +372,7 @@ class Steps:
         return grown
 
     def answer(self) -> CallsByTime:
-        """Return what is shown."""
+        """Return the row for the report."""
         span = (self._last - self._first) * self._step
         step = _fitting(self._step, span, _MOST_SHOWN)
         moments = (

@@ -58,13 +58,13 @@ class Endpoint:
     """The IP address that connections go to; None to look the host up."""
 
     weight: float
-    """Its share of the requests, compared with others."""
+    """The relative share of requests for the endpoint."""
 
     text: str
     """The endpoint in logs."""
 
     key: str
-    """The ``host:port`` of its server, as circuit breakers and limits know it."""
+    """The ``host:port`` of the server, the key for circuit breakers and limits."""
 
     _identity: tuple[object, ...]
 
@@ -208,7 +208,7 @@ class Service:
     __slots__ = ("__weakref__", "_found", "_origin", "_url", "key")
 
     key: str
-    """Its name, for what is kept per service."""
+    """The name of the service, a key for state kept per service."""
 
     def __init__(
         self,

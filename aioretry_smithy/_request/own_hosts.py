@@ -81,7 +81,7 @@ class OwnHosts:
         return self.allow(url, base)
 
     def allow(self, url: URL, base: Base) -> bool:
-        """Say whether a URL that is requested is of one of them.
+        """Say whether a URL belongs to an own host.
 
         Of the session's own group nothing can be said here: what goes there is what
         :meth:`have` has found.

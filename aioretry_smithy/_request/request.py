@@ -318,7 +318,7 @@ class RoutedRequest(HttpRequest):
         return copy
 
     def _retarget(self, before: URL) -> None:
-        """Go elsewhere if the new URL is one of another origin."""
+        """Detach the request from its endpoint if the origin of the URL has changed."""
         try:
             url = self.target = URL(self.target)
         except (TypeError, ValueError):
@@ -375,7 +375,7 @@ class RpcRequest(NoContext):
         self._without_arguments: RpcRequest | None = None
 
     def called_with(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Self:
-        """Return the request of a call, where this one has the name alone."""
+        """Return a copy of the request with the arguments of a call."""
         request = self.__class__.__new__(self.__class__)
         request.name = self.name
         request.args = args

@@ -62,7 +62,7 @@ class ResumedBody(aiohttp.StreamReader):
             self.begin_http_chunk_receiving()
 
     def __del__(self) -> None:
-        """Give up what nobody can read any more."""
+        """Close the download when the body is garbage collected."""
         self._download.give_up()
 
     async def _wait(self, func_name: str) -> None:
@@ -207,7 +207,7 @@ class ResumingClient(DecoratingClient[HttpClient]):
     async def execute(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
-        """Send *request*, and get the rest of its answer where that breaks."""
+        """Send *request*; if its body breaks off, request the rest."""
         call = ctx.call
         if not self._takes_up(ctx, request):
             send = self._send if ctx.attempt is None else self.delegate.execute

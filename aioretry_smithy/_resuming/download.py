@@ -75,7 +75,7 @@ def in_context(
 _ASKED_LATER: Final = frozenset({408, 429})
 _SERVER_ERROR: Final = 500
 _USUAL: Final = RetryConfig.no_retry()
-"""The settings for a wait where nothing retries."""
+"""The settings of waits in a chain without retries."""
 
 
 class Progress:
@@ -255,7 +255,7 @@ class Download:
         return self._take(part, piece)
 
     def give_up(self) -> None:
-        """Close what is open: nobody reads any more, or it has failed."""
+        """Close open responses, after a failure or if the reader is gone."""
         if self._is_over:
             return
         part, task = self._part, self._task
@@ -420,7 +420,7 @@ class Download:
             self._connection.current = response.connection
 
     def _complete(self) -> None:
-        """Note that all of it is here, and let the response end."""
+        """Complete the download, and end the response."""
         self.is_whole, self._part = True, None
         if not self._is_over:
             self._finish(self._taken)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class DownloadConnection(Connection):
-    """Stands for the connections of a download: of its first part, then of others.
+    """A proxy for the connection of a download's current part.
 
     Callbacks are added to it by those who hold a place, or count a request, to the end
     of the stream: of aiohttp's response there may be nothing left by then.
@@ -71,7 +71,7 @@ class DownloadConnection(Connection):
             self._let_go()
 
     def end(self) -> None:
-        """End it with the download; the present connection is not closed for that."""
+        """Release the current connection at the end of the download."""
         if self._let_go is not None:
             self._let_go = None
             self.current.release()
@@ -114,7 +114,7 @@ class Part:
     """The position after its last byte; None of the first part."""
 
     content: aiohttp.StreamReader
-    """Its stream, which a fault may have cut."""
+    """The stream of the part, possibly cut by an injected fault."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class Part:
 
     @property
     def has_arrived(self) -> bool:
-        """Whether all of it is here, taken or not."""
+        """Whether the part was received whole, read or not."""
         return self._sent.is_eof()
 
     @property

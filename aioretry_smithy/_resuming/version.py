@@ -126,7 +126,7 @@ class Version:
         return None if validator is None else cls(headers, validator, total, start)
 
     def may_be_part(self, response: aiohttp.ClientResponse) -> bool:
-        """Say whether an answer is about a part: that it follows, or there is none."""
+        """Say whether the status answers a range request: 206 or 416."""
         return response.status in {_PARTIAL, _NO_MORE}
 
     def check(

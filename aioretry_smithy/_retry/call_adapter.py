@@ -140,7 +140,7 @@ class HttpAdapter(CallAdapter):
         return await _content.read_head(response, limit)
 
     async def whole(self, response: aiohttp.ClientResponse) -> None:
-        """Read a body whole, unless it is here; the response stays readable."""
+        """Read the whole body, unless already read; the response stays readable."""
         if _content.whole_body(response) is None:
             await _content.buffer(response)
 

@@ -361,7 +361,7 @@ def _what_to_write(given: object) -> str:
 
 
 class RetryConfigMapping:
-    """Finds the settings of a call by a key, such as its host.
+    """Looks up the settings of a call by a key (its host, for example).
 
     It makes the settings of a key once, and keeps those of the 1024 most recently used
     keys; so any number of hosts may be called. After Armeria's
@@ -499,7 +499,7 @@ def retries_are_off() -> bool:
 
 
 def in_one_attempt(config: RetryConfig) -> RetryConfig:
-    """Return the same settings, but for one attempt."""
+    """Return the settings with a single attempt."""
     if config.max_total_attempts == 1:
         return config
     # Not made anew, since that may warn of a setting again.

@@ -120,7 +120,7 @@ _GIVES_WAY: Final = frozenset(
 
 
 def is_refusal(cause: BaseException | None) -> bool:
-    """Say whether *cause* is that something on this side turned a request away.
+    """Say whether *cause* is a refusal on this side (open circuit, full limit).
 
     A body that was read before is no such refusal.
     """
@@ -161,7 +161,7 @@ def _came_from_inside(call: Call, record: Record, cause: Any) -> bool:
 
 
 _CONTENT: Final = frozenset({None, RetryStopReason.NO_RETRY})
-"""Reasons to stop with an outcome after which nobody wanted another attempt."""
+"""Stop reasons of outcomes that no strategy wanted to retry."""
 
 
 def record_stop(

@@ -165,7 +165,7 @@ class Retries:
         return await self._ask_limiter(limiter, wait)
 
     def _judge(self, cause: Exception) -> None:
-        """Judge the failure of an attempt, which nobody else may have recorded."""
+        """Classify the failure of an attempt, and record it if not recorded yet."""
         call, record = self.call, self.attempt.record
         if record.outcome is PENDING:
             # A client was patched after the chain was built.
@@ -174,7 +174,7 @@ class Retries:
 
     @abstractmethod
     def ask(self) -> Coroutine[Any, Any, Stop | None] | Stop | None:
-        """Ask, after an attempt, for another; return why there is none, if so."""
+        """Ask the strategy for a further attempt; return the reason to stop, if any."""
 
     def _limit(self) -> Stop | None:
         """Return why no strategy could have another attempt; None if it could."""
@@ -202,7 +202,7 @@ class Retries:
         return STOPPED_AFTER_DELAY if is_late else planned
 
     def time_left(self) -> float:
-        """Return the seconds before it is too late to begin another attempt."""
+        """Return the seconds left for beginning a further attempt."""
         return time_left(self.call, self.ctx.record)
 
     def retry_after(self) -> float:

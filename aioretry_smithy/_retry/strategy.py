@@ -217,7 +217,7 @@ class RetryStrategy(ABC):
 
     @property
     def _answers_always(self) -> bool:
-        """Whether a strategy behind this one is never asked."""
+        """Whether the strategy always decides, so later ones are never asked."""
         return False
 
     @staticmethod
@@ -548,7 +548,7 @@ class RetryStrategyWithContent(ABC):
 
     @property
     def _answers_always(self) -> bool:
-        """Whether a strategy behind this one is never asked."""
+        """Whether the strategy always decides, so later ones are never asked."""
         return False
 
     def __or__(

@@ -71,7 +71,7 @@ class RetryingRpcClient(CommonRetryingClient[RpcClient]):
     _adapter = RPC
 
     def _attempt(self, ctx: ClientRequestContext, request: RpcRequest) -> Any:
-        """Make an attempt, which ends at its deadline."""
+        """Make an attempt with its deadline."""
         return attempted(self.delegate, ctx, request)
 
     @classmethod

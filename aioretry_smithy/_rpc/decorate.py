@@ -123,7 +123,7 @@ class AttemptTimeout:
         del self._task
 
     def _take_back(self) -> bool:
-        """Take our cancellation back; return whether there are others."""
+        """Undo our own cancellation; say whether others are pending."""
         self._has_cancelled = False
         return self._task.uncancel() > self._before
 

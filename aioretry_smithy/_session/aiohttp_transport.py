@@ -98,7 +98,7 @@ def with_bound(
 
 
 class _BoundHeaders:
-    """A middleware for one request: takes headers off those hops that leave.
+    """A middleware that removes bound headers on redirects to a different origin.
 
     Args:
         bound: The headers.
@@ -227,7 +227,7 @@ class AiohttpTransport(Transport):
     """The function that replaced the session's ``_request``, if one did."""
 
     resends: bool
-    """Whether it does what aiohttp did before the chain switched that off."""
+    """Whether the transport resends stale connections in place of aiohttp."""
 
     timeouts: AttemptTimeouts
     """Makes the timeouts of attempts."""

@@ -93,7 +93,7 @@ def install(
 
 
 def remove(session: ClientSession) -> None:
-    """Undo :func:`install`; a plain session stays as it is.
+    """Undo :func:`install`; a plain session is unchanged.
 
     Raises:
         ValueError: Another function was put over ours.

@@ -92,7 +92,7 @@ class BrokenConnection(NamedTuple):
     """A connection of aiohttp's that broke before the headers of an answer."""
 
     was_reused: bool | None
-    """Whether it had carried a request before; None where nobody can know."""
+    """Whether the broken connection was reused; None if unknown."""
 
     hops: Sequence[ClientResponse]
     """The redirects that were answered before."""
@@ -171,7 +171,7 @@ _ONE_PIECE = 2**15
 
 
 class Shown(Protocol):
-    """A body as recorders and mocks see it."""
+    """A body as shown to recorders and mocks."""
 
     async def prepare(self) -> None:
         """Rewind the body, which recorders may read from its start."""

@@ -56,7 +56,7 @@ async def _timed(
     ctx: ClientRequestContext,
     request: HttpRequest,
 ) -> aiohttp.ClientResponse:
-    """Send a request, and time what it waits for."""
+    """Send a request, with timings of its connection."""
     timed = TimedRequest(ctx.call.loop, ctx.record)
     token = _sent.set(timed)
     try:
@@ -69,7 +69,7 @@ async def _timed(
 
 
 class TimedRequest(SimpleNamespace):
-    """A request of ours while it is sent, as aiohttp's signals know it.
+    """The trace context of a request under way, passed to aiohttp's signals.
 
     Args:
         loop: The event loop.
@@ -94,13 +94,13 @@ class TimedRequest(SimpleNamespace):
             record.connection = ConnectionTimes(self._loop.time())
 
     def wait_for(self, part: Part | None) -> None:
-        """Note what it waits for from now on: a part, or nothing more."""
+        """Start timing the next part of the connection; None ends the timing."""
         times = self._times
         if times is not None:
             times.wait_for(part, self._loop.time())
 
     def resolved(self) -> None:
-        """Note that the name is resolved, so that the rest is to connect."""
+        """Note the end of DNS resolution; the rest of the wait is connecting."""
         times = self._times
         if times is not None and times.part == "dns":
             times.wait_for("connect", self._loop.time())
@@ -198,7 +198,7 @@ class _Lookups:
 
     @classmethod
     def of(cls, connector: BaseConnector | None) -> _Lookups:
-        """Return those of a connector; none where a closed session has left it."""
+        """Return the DNS lookups of a connector; new lookups without a connector."""
         if connector is None:
             return cls()
         lookups = _of_connectors.get(connector)
@@ -240,7 +240,7 @@ class _Lookups:
     def end(
         self, timed: TimedRequest, given: aiohttp.TraceDnsResolveHostEndParams
     ) -> None:
-        """Note that a name is resolved, for all who wait for that."""
+        """Note the end of a DNS query, for all waiting requests."""
         self._forget(given.host, timed)
         for each in (timed, *timed.followers):
             each.resolved()

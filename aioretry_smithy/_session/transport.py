@@ -308,7 +308,7 @@ def request_to_resend(
 
 
 class AnsweredHops:
-    """A middleware of aiohttp that answers those requests which were answered before.
+    """A middleware that replays answers of earlier hops.
 
     So that a redirect whose second hop broke does not send the first hop again. It
     stands outside of the caller's middlewares, which have seen these hops.

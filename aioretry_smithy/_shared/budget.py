@@ -69,7 +69,7 @@ class Outcomes:
         self.has_success |= later.has_success
 
     def failures_after(self, failures: float) -> float:
-        """Return the failures in a row where there were so many before."""
+        """Return the failures in a row, given the number before."""
         return self.failures + (0 if self.has_success else failures)
 
 

@@ -35,7 +35,7 @@ _QUIET = 30.0
 """Seconds without a message after which the connection is tried."""
 
 _SETTLED = 2.0
-"""Seconds after which all have subscribed again that lost their connection together."""
+"""Seconds in which processes resubscribe after a common loss of connection."""
 
 _REMEMBERED = 1000
 """Number of remembered openings: no circuit follows an opening twice."""
@@ -335,7 +335,7 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
 
 
 def _count_of(failed: object) -> int:
-    """Return what a process says has failed there; older versions say nothing."""
+    """Return the number of failures in a message; older versions send none."""
     return failed if type(failed) is int and failed >= 0 else 0
 
 

@@ -86,7 +86,7 @@ class StorageProbe:
     async def answer(
         self, asked: asyncio.Task[T | None], deadline: float = math.inf
     ) -> T | None:
-        """Return the answer; None without one, or where it comes after the deadline."""
+        """Return the answer; None without an answer before the deadline."""
         seconds = deadline - loop_time()
         # A cancellation of the call does not cancel the question.
         await asyncio.wait({asked}, timeout=seconds if seconds < PATIENCE else None)
@@ -108,7 +108,7 @@ class StorageProbe:
             _ = self._begin(self._tasks, self._ask(question))
 
     async def end(self) -> None:
-        """Ask nothing any more."""
+        """Stop the probe."""
         tasks = [*self._tasks, *self._questions]
         for task in tasks:
             task.cancel()

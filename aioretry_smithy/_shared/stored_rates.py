@@ -158,7 +158,7 @@ class VirtualMemory(Generic[T]):
         ] = WeakKeyDictionary()
 
     def keeps(self, storage: Storage) -> bool:
-        """Say whether a storage keeps it as memory does, by this process's clock."""
+        """Say whether a storage keeps rates in memory, by this process's clock."""
         if not isinstance(storage, MemoryStorage):
             return False
         # The library wraps the methods of each class again.

@@ -87,7 +87,7 @@ class SimulatedProcess(Counts):
 
 @dataclass(frozen=True)
 class SimulatedWire:
-    """Sends requests, and waits for each as long as its timeout allows.
+    """The simulated network: delivers requests, with their timeouts.
 
     Args:
         replicas: What answers.

@@ -39,7 +39,7 @@ _MOST_SHOWN = 5
 
 
 class Counts:
-    """Counts calls, and what becomes of them, by second."""
+    """Counts of calls and their outcomes, by second."""
 
     calls: Counter[int]
     """The calls that began, by second."""
@@ -82,7 +82,7 @@ class SimulatedRun:
     """Requests that were sent."""
 
     answered: tuple[int, ...]
-    """Calls that began in that second and got a status < 400, then or later."""
+    """The number of successful calls (status < 400), by the second of their start."""
 
     outage: tuple[float, float, float] | None
     """The outage, as in the settings."""
@@ -91,7 +91,7 @@ class SimulatedRun:
     """Requests that were sent to each replica, those in trouble first."""
 
     restart: tuple[float, float] | None = None
-    """The restart, as in the settings; an outage, too."""
+    """The restart of the settings, which is an outage, too."""
 
     @classmethod
     def of(
@@ -213,7 +213,7 @@ class SimulationResult:
     """The runs, by the names of the chains."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as plain JSON values."""
+        """Return the result as plain JSON values."""
         settings = asdict(self.settings)
         for name in ("outage", "restart"):
             times = settings[name]

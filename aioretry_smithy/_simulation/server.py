@@ -14,7 +14,7 @@ REFUSED: Final = 0
 """In place of a status: the server takes no connections."""
 
 CUT: Final = -1
-"""In place of a status: the server ends while it has the request."""
+"""A pseudo status: the server exits while processing the request."""
 
 
 class SimulatedServer:

@@ -124,7 +124,7 @@ class SimulationSettings:
 
     @property
     def _left_of_first(self) -> float:
-        """The part of its capacity that an outage leaves the replica that restarts."""
+        """The share of capacity that the outage leaves to the first replica."""
         if not self.has_trouble:
             return self.share_left
         return 0.0 if self.dead or self.failing else 1 / self.slow

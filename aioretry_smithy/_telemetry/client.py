@@ -212,7 +212,7 @@ def http_subject(request: HttpRequest) -> Subject:
 
 
 def _authority(server: Attributes) -> str:
-    """Return host and port as keys have them."""
+    """Return ``host:port``, in the format of keys."""
     host, port = str(server.get("server.address")), server.get("server.port")
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -228,7 +228,7 @@ def known_method(request: HttpRequest) -> str:
 
 
 def server_attributes(request: HttpRequest) -> Attributes:
-    """Name the server of a request; nothing where its URL is none."""
+    """Return the server attributes of a request; empty for an invalid URL."""
     try:
         host, port = request.url.raw_host, request.url.port
     except Exception:

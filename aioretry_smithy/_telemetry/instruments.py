@@ -141,7 +141,7 @@ V = TypeVar("V")
 
 
 class FromProvider(Generic[P, V]):
-    """Makes a tracer or instruments once their provider is set up, also later.
+    """Makes a tracer or instruments as soon as a provider is configured.
 
     A provider has a method called *function*, and *current* returns the global one.
     What *make* returns is None where it would do nothing.
@@ -166,7 +166,7 @@ class FromProvider(Generic[P, V]):
         self._found: tuple[P | None, V | None] = None, None
 
     def get(self) -> V | None:
-        """Return the tracer or the instruments, or None where they do nothing."""
+        """Return the tracer or the instruments; None without a provider."""
         provider = self._current() if self.provider is None else self.provider
         asked, made = self._found
         if provider is not asked:

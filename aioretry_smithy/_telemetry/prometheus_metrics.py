@@ -152,7 +152,7 @@ class ThingMetrics(Collector, Generic[ThingT]):
         self._counters[name].labels(self._names[thing.name], *labels).inc()
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Read the things that are alive: they change by time alone, too."""
+        """Read the gauges of living things, which also change with time."""
         things = self._things.all()
         for name, read in self._kind.gauges.items():
             series = SERIES[name]
@@ -244,7 +244,7 @@ class MeteredClient(TelemetryClient[ClientT]):
 
     @abstractmethod
     def _subject(self, ctx: ClientRequestContext, request: Any) -> Labels:
-        """Return the labels that tell a call from others."""
+        """Return the labels of a call."""
 
 
 class _Timed(Observation):

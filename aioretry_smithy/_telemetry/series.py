@@ -39,7 +39,7 @@ PREFIX: Final = "aioretry_smithy_"
 """The beginning of all names for Prometheus."""
 
 OTEL_PREFIX: Final = "aioretry_smithy."
-"""That of all names for OpenTelemetry, but for those of its conventions."""
+"""The prefix of OpenTelemetry names outside of the semantic conventions."""
 
 
 _OTEL_NAMES: Final = {
@@ -293,7 +293,7 @@ class WeakRegistry(Generic[ThingT]):
         self._things: WeakValueDictionary[str, ThingT] = WeakValueDictionary()
 
     def add(self, thing: ThingT) -> None:
-        """Show *thing* from now on, and no other one of its name."""
+        """Register *thing*, replacing a thing of the same name."""
         self._things[thing.name] = thing
 
     def all(self) -> list[ThingT]:

@@ -266,7 +266,7 @@ class TracedClient(TelemetryClient[ClientT]):
         self._telemetry = telemetry
 
     def is_heard(self) -> bool:
-        """Say whether there is an SDK, and it is not switched off here."""
+        """Say whether spans are recorded: an SDK is set up, and not switched off."""
         telemetry = self._telemetry
         if telemetry.tracer.get() is None and telemetry.instruments.get() is None:
             return False

@@ -237,7 +237,7 @@ class RefreshingClient(DecoratingClient[HttpClient]):
         return request.with_header(self._header, f"{scheme}{token.text}")
 
     async def _another(self, ctx: ClientRequestContext) -> Token:
-        """Wait for another token; the request that it is for has a log of its own."""
+        """Return a new token, waiting for its fetch."""
         started = ctx.call.loop.time()
         try:
             return await self._newest(ctx, started)

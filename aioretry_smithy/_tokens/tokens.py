@@ -1,4 +1,4 @@
-"""Fetch a token once for all who need it at the same time."""
+"""A token cache: concurrent calls share a single fetch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _fetching: ContextVar[tuple[Flight, ...]] = ContextVar(
 
 
 class Token:
-    """A token that was fetched. Two of them may have the same text."""
+    """A fetched token, compared by identity: two tokens may have the same text."""
 
     __slots__ = ("text",)
 

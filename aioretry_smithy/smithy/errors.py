@@ -76,7 +76,7 @@ class CapacityNotAvailableError(UnprocessedRequestError):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class CallError(Exception):
-    """An attempt that failed, as a strategy of Smithy's kind is shown it.
+    """A failed attempt, in the form that a Smithy strategy is given.
 
     The retrying client makes it of a response or of an exception, which is then its
     ``__cause__``. It is never raised to the caller. It has everything that

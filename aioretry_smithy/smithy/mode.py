@@ -323,7 +323,7 @@ def strategy_from_env(
 
 
 def _find_settings(variables: Mapping[str, object]) -> list[tuple[str, str]]:
-    """Return of each setting where it stands, and its text, empty if nowhere."""
+    """Return the location and the text of each setting; empty if not set."""
     found = [(variable, _read(variables, variable)) for variable in _KEYS]
     if all(text for _, text in found):
         return found

@@ -284,7 +284,7 @@ class StandardMode(Shared, SimpleMode):
         )
 
     async def _pause(self, seconds: float) -> None:
-        """Wait so many seconds."""
+        """Sleep for *seconds*."""
         await asyncio.sleep(seconds)
 
     async def _wait_to_acquire(self, token_scope: str | None) -> StandardRetryToken:

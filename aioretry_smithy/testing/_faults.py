@@ -44,7 +44,7 @@ class FaultKind:
     """The constructor method of :class:`InjectedFault`."""
 
     shown: str = ""
-    """The setting of its own, as it would be written in code."""
+    """The fault's own setting, as Python code."""
 
     async def answer(
         self, delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
