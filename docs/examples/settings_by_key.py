@@ -18,7 +18,7 @@ from aioretry_smithy import (
 from aioretry_smithy.testing import ScriptedTransport
 
 strategy = RetryStrategy.failsafe(Backoff.fixed(0.1))
-budgets = RetryBudget.per_host()  # made once, for all keys
+budgets = RetryBudget.per_host(unserved_cost=0.1)  # made once, for all keys
 settings = {
     "urgent": RetryConfig(strategy, max_total_attempts=3, limiter=budgets),
     "normal": RetryConfig(strategy, max_total_attempts=2, limiter=budgets),

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from aioretry_smithy import RequestLog, RetryBudget, SessionBuilder, smithy
 from aioretry_smithy.testing import ScriptedTransport
 
-budgets = RetryBudget.per_host(capacity=50)
+budgets = RetryBudget.per_host(capacity=50, unserved_cost=0.1)
 
 
 def builder_for(host: str, answers: Iterable[object]) -> SessionBuilder:
@@ -21,7 +21,7 @@ def builder_for(host: str, answers: Iterable[object]) -> SessionBuilder:
 
 
 async def main() -> None:
-    builder = builder_for("orders.example.com", [503, 201])
+    builder = builder_for("orders.example.com", [500, 201])
     for line in builder.describe().splitlines():
         print(line.partition("(")[0])
     async with builder.build() as session, session.post("/orders") as response:

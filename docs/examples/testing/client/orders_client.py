@@ -15,7 +15,7 @@ from aioretry_smithy import (
     SessionBuilder,
 )
 
-BUDGETS = RetryBudget.per_host()  # one per host, shared by all clients
+BUDGETS = RetryBudget.per_host(unserved_cost=0.1)  # shared by all clients
 
 
 class Order(TypedDict):

@@ -13,7 +13,8 @@ ORDER = {"id": 7, "item": "tea"}
 @pytest.fixture(autouse=True)
 def _budgets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no test pay for the failures of another."""
-    monkeypatch.setattr("orders_client.BUDGETS", RetryBudget.per_host())
+    budgets = RetryBudget.per_host(unserved_cost=0.1)
+    monkeypatch.setattr("orders_client.BUDGETS", budgets)
 
 
 def client_that_meets(*answers: object) -> OrdersClient:
