@@ -141,6 +141,15 @@ def describe_page(app, doctree):
         break
 
 
+def trim_code(app, doctree):
+    """Cut the blank lines at the end of code that a file has before what follows."""
+    for block in doctree.findall(nodes.literal_block):
+        text = block.astext().rstrip()
+        if block.rawsource == block.astext() != text:
+            block.rawsource = text
+            block[:] = [nodes.Text(text)]
+
+
 def mark_plots(app, doctree):
     """Mark what Matplotlib drew, on white: a page in the dark theme inverts it."""
     for image in doctree.findall(nodes.image):
@@ -165,4 +174,5 @@ def setup(app):
     app.connect("autodoc-process-signature", show_signature)
     app.connect("doctree-read", describe_page)
     app.connect("doctree-read", mark_plots)
+    app.connect("doctree-read", trim_code)
     app.connect("missing-reference", name_in_full, priority=400)

@@ -33,9 +33,7 @@ class FailFastError(RefusedRequestError):
     """Seconds until a trial may be granted, counted from the refusal, or None."""
 
     is_of_endpoint: bool = False
-    """Whether the circuit of a single endpoint refused: a retry may use another
-    endpoint.
-    """
+    """Whether the circuit of a single endpoint refused, so that another may serve."""
 
     _snapshots = _KEPT
 

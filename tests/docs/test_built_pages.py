@@ -167,6 +167,12 @@ def test_copied_code_has_no_prompt(pages):
     assert r"'>>> |\\.\\.\\. ?|\\$ ', true" in script
 
 
+def test_code_ends_with_its_last_line(pages):
+    """Blank lines that a file has before what follows are not shown."""
+    for file, text in written(pages).items():
+        assert [] == re.findall(r".*\n\s*\n</pre>", text), file
+
+
 def test_every_page_describes_itself(pages):
     """To search engines, and to who shows a link to it."""
     for file, text in written(pages).items():

@@ -9,10 +9,11 @@ import pytest
 
 pytest.importorskip("tenacity")
 
+import tenacity
 from retried_functions import GONE, Different, SameCalls
 from tenacity import RetryError
 
-from aioretry_smithy import RequestLog
+from aioretry_smithy import Backoff, RequestLog, RetryingRpcClient, RetryRule, rpc
 
 pytestmark = [
     pytest.mark.virtual_time,
@@ -78,6 +79,28 @@ async def test_attempt_that_cannot_begin_in_time_is_not_made(
     within = await outcome_of(ours.fetch_within_ten_seconds(failing(**slow)))
 
     assert [(RetryError, 14.0), (ConnectionResetError, 9.0)] == [beyond, within]
+
+
+@pytest.mark.parametrize(("wait", "seconds"), [(1.0, (14.0, 14.0)), (7.0, (15.0, 4.0))])
+async def test_no_attempt_begins_after_the_delay(failing, outcome_of, wait, seconds):
+    """Theirs may, after a long wait; neither cuts the last one."""
+    theirs = tenacity.retry(
+        stop=tenacity.stop_after_delay(10),
+        wait=tenacity.wait_fixed(wait),
+        reraise=True,
+    )
+    rule = RetryRule(exceptions=[ConnectionError], backoff=Backoff.fixed(wait))
+    ours = rpc(RetryingRpcClient.new_decorator(rule, stop_after_delay=10.0))
+
+    async def fetch(client):
+        return await client.fetch()
+
+    taken = []
+    for retried in (theirs, ours):
+        client = failing(itertools.repeat(GONE), seconds=4.0)
+        taken.append(await outcome_of(retried(fetch)(client)))
+
+    assert [(ConnectionResetError, each) for each in seconds] == taken
 
 
 async def test_each_retry_is_logged(either, failing, caplog):
