@@ -12,6 +12,8 @@ from ._errors import missing_extra
 from ._facade import publish
 
 try:
+    from opentelemetry.trace import NoOpTracerProvider
+
     from ._telemetry.instruments import http_instruments, rpc_instruments
 except ModuleNotFoundError as _cause:
     raise missing_extra("opentelemetry", _cause) from _cause
@@ -52,6 +54,7 @@ __all__ = [
     "CircuitBreakerMetrics",
     "ConcurrencyLimitMetrics",
     "EndpointGroupMetrics",
+    "OpenTelemetryMetrics",
     "RetryBudgetMetrics",
     "TracingClient",
     "TracingRpcClient",
@@ -264,6 +267,60 @@ class ConcurrencyLimitMetrics(LimitTelling):
 
     def __init__(self, meter_provider: MeterProvider | None = None) -> None:
         self._backend = things_from(meter_provider, LIMITS).get
+
+
+class OpenTelemetryMetrics:
+    """Counts all that happens in a chain, by one argument of the standard chain.
+
+    Give it to :meth:`~aioretry_smithy.SessionBuilder.standard` or
+    :func:`~aioretry_smithy.decorate_standard` as ``metrics=``. In a chain of your own
+    put :meth:`client` on both sides of the retrying client, and the listeners into the
+    parts that you make.
+
+    Args:
+        meter_provider: Makes the metrics; by default the global one, even if it is set
+            later.
+        by_endpoint: As for :class:`EndpointGroupMetrics`.
+
+    Raises:
+        ValueError: *meter_provider* is no MeterProvider.
+
+    >>> metrics = OpenTelemetryMetrics()
+    >>> builder = SessionBuilder.standard("https://api.example.com", metrics=metrics)
+    """
+
+    circuit_breakers: CircuitBreakerMetrics
+    """The listener of circuit breakers."""
+
+    retry_budgets: RetryBudgetMetrics
+    """The listener of retry budgets."""
+
+    concurrency_limits: ConcurrencyLimitMetrics
+    """The listener of concurrency limits."""
+
+    endpoint_groups: EndpointGroupMetrics
+    """The listener of endpoint groups."""
+
+    def __init__(
+        self, meter_provider: MeterProvider | None = None, *, by_endpoint: bool = False
+    ) -> None:
+        self.circuit_breakers = CircuitBreakerMetrics(meter_provider)
+        self.retry_budgets = RetryBudgetMetrics(meter_provider)
+        self.concurrency_limits = ConcurrencyLimitMetrics(meter_provider)
+        self.endpoint_groups = EndpointGroupMetrics(
+            meter_provider, by_endpoint=by_endpoint
+        )
+        mute = NoOpTracerProvider()
+        self._client = TracingClient.new_decorator(mute, meter_provider)
+        self._rpc_client = TracingRpcClient.new_decorator(mute, meter_provider)
+
+    def client(self) -> Decorator:
+        """Return the decorator for sessions, for both sides of the retrying client."""
+        return self._client
+
+    def rpc_client(self) -> RpcDecorator:
+        """Return the same for functions of :func:`~aioretry_smithy.rpc`."""
+        return self._rpc_client
 
 
 publish()

@@ -49,6 +49,7 @@ __all__ = [
     "EndpointGroupMetrics",
     "MetricsClient",
     "MetricsRpcClient",
+    "PrometheusMetrics",
     "RetryBudgetMetrics",
 ]
 
@@ -268,6 +269,57 @@ class ConcurrencyLimitMetrics(LimitTelling):
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
         metrics = things_in(registry, LIMITS)
         self._backend = lambda: metrics
+
+
+class PrometheusMetrics:
+    """Counts all that happens in a chain, by one argument of the standard chain.
+
+    Give it to :meth:`~aioretry_smithy.SessionBuilder.standard` or
+    :func:`~aioretry_smithy.decorate_standard` as ``metrics=``. In a chain of your own
+    put :meth:`client` on both sides of the retrying client, and the listeners into the
+    parts that you make.
+
+    Args:
+        registry: Holds the metrics; all with the same registry share them.
+        by_endpoint: As for :class:`EndpointGroupMetrics`.
+
+    Raises:
+        ValueError: *registry* is no CollectorRegistry, or has a metric of that name
+            from elsewhere.
+
+    >>> metrics = PrometheusMetrics(CollectorRegistry())
+    >>> builder = SessionBuilder.standard("https://api.example.com", metrics=metrics)
+    """
+
+    circuit_breakers: CircuitBreakerMetrics
+    """The listener of circuit breakers."""
+
+    retry_budgets: RetryBudgetMetrics
+    """The listener of retry budgets."""
+
+    concurrency_limits: ConcurrencyLimitMetrics
+    """The listener of concurrency limits."""
+
+    endpoint_groups: EndpointGroupMetrics
+    """The listener of endpoint groups."""
+
+    def __init__(
+        self, registry: CollectorRegistry = REGISTRY, *, by_endpoint: bool = False
+    ) -> None:
+        self.circuit_breakers = CircuitBreakerMetrics(registry)
+        self.retry_budgets = RetryBudgetMetrics(registry)
+        self.concurrency_limits = ConcurrencyLimitMetrics(registry)
+        self.endpoint_groups = EndpointGroupMetrics(registry, by_endpoint=by_endpoint)
+        self._client = MetricsClient.new_decorator(registry)
+        self._rpc_client = MetricsRpcClient.new_decorator(registry)
+
+    def client(self) -> Decorator:
+        """Return the decorator for sessions, for both sides of the retrying client."""
+        return self._client
+
+    def rpc_client(self) -> RpcDecorator:
+        """Return the same for functions of :func:`~aioretry_smithy.rpc`."""
+        return self._rpc_client
 
 
 publish()

@@ -381,6 +381,11 @@ def _checked(ctx: object) -> ClientRequestContext:
     return ctx
 
 
+def listen(group: EndpointGroup, listener: EndpointGroupListener) -> None:
+    """Let one more listener hear of a group, unless it does already."""
+    group._listeners.add(listener)
+
+
 def _tell(group: Callable[[], EndpointGroup | None], event: Event) -> None:
     """Tell the listener of a group of an event, as long as that is kept."""
     found = group()

@@ -35,6 +35,12 @@ class Listeners(Generic[L]):
         self._events: deque[Callable[[L], None]] = deque()
         self._is_delivering = False
 
+    def add(self, listener: L) -> None:
+        """Let one more listener hear of events from now on, unless it does already."""
+        if not any(each is listener for each in self._listeners):
+            self._listeners = (*self._listeners, listener)
+            self.has_any = True
+
     def notify(self, *events: Callable[[L], None]) -> None:
         """Deliver *events* to every listener, after those under delivery now."""
         if not self.has_any:

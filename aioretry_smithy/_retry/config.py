@@ -27,7 +27,12 @@ from .._text import name_of
 from .._values import BoundedMap, extensible
 from ..smithy.interfaces import METHODS, TokenSource, is_smithy_strategy
 from .classify import DEFAULT_CLASSIFIERS
-from .limiter import RetryBudget, RetryLimiter
+from .limiter import (
+    PerHostRetryBudget,
+    RetryBudget,
+    RetryBudgetListener,
+    RetryLimiter,
+)
 from .smithy_strategies import TokenScope, holds_up_the_loop, names_scope
 from .strategy import (
     AnyStrategy,
@@ -263,7 +268,7 @@ class RetryConfig:
         if "strategy" not in settings:
             settings["strategy"] = RetryStrategy.failsafe()
         if "limiter" not in settings:
-            settings["limiter"] = RetryBudget.per_host(unserved_cost=0.1)
+            settings["limiter"] = standard_budget()
         return cls(**settings)
 
     @classmethod
@@ -274,6 +279,13 @@ class RetryConfig:
         1
         """
         return cls(RetryStrategy.never(), max_total_attempts=1)
+
+
+def standard_budget(
+    listeners: Iterable[RetryBudgetListener] = (),
+) -> PerHostRetryBudget:
+    """Return the budget of the standard chain."""
+    return RetryBudget.per_host(unserved_cost=0.1, listeners=listeners)
 
 
 def _is_count(value: object) -> bool:

@@ -32,7 +32,7 @@ from .._context.client import (
 )
 from .._context.context import UNSET, OptionsBlock, RequestOptions, Unset
 from .._endpoints.client import LoadBalancingClient
-from .._endpoints.group import EndpointGroup
+from .._endpoints.group import EndpointGroup, listen
 from .._errors import NAMES_ELSEWHERE, bad_argument, call_it, is_finite, nearest
 from .._masking.mask import DEFAULT_MASK
 from .._request.endpoint import check_scheme, endpoint_of
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from .._request.endpoint import Endpoint, Service
     from .._retry.config import RetryListener, Strategy
     from .._retry.limiter import RetryLimiter
-    from .standard import StandardSettings
+    from .standard import ChainMetrics, StandardSettings
     from .standard_limits import Concurrency, Rate
 
 
@@ -226,6 +226,7 @@ class SessionBuilder:
         wait_for_ready: float | Literal[Unset.UNSET] | None = UNSET,
         concurrency: Concurrency | None = None,
         rate: Rate | None = None,
+        metrics: ChainMetrics | None = None,
         enforce: bool = True,
         inside: Iterable[Decorator] = (),
         **client_session_arguments: Unpack[SessionArguments],
@@ -275,6 +276,11 @@ class SessionBuilder:
                 requests a second for each host; a :class:`RateLimit` for all hosts, or
                 a list of them; or a function that makes the limit, or the list, of a
                 host.
+            metrics: A :class:`~aioretry_smithy.prometheus.PrometheusMetrics` or an
+                :class:`~aioretry_smithy.opentelemetry.OpenTelemetryMetrics`, which
+                counts calls, attempts, and what happens to the circuit breakers,
+                budgets and concurrency limits that are made here, and to the
+                :class:`EndpointGroup`.
             enforce: False: the circuit breakers and limits that are made here decide,
                 count and log, but refuse no request and let none wait.
             inside: Decorators between these parts and aiohttp, from the
@@ -302,11 +308,14 @@ class SessionBuilder:
             wait_for_ready=wait_for_ready,
             concurrency=concurrency,
             rate=rate,
+            metrics=metrics,
             enforce=enforce,
             inside=inside,
             has_group=isinstance(base_url, EndpointGroup),
         ):
             builder.decorator(decorator)
+        if metrics is not None and builder._group is not None:
+            listen(builder._group, metrics.endpoint_groups)
         if response_timeout is UNSET:
             total = getattr(client_session_arguments.get("timeout"), "total", None)
             response_timeout = 30.0 if total is None else total

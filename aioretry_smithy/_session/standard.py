@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+)
 
 from .._breaker.breaker import CircuitBreaker
 from .._breaker.client import CircuitBreakerClient, breaker_per_other_host
@@ -15,12 +23,15 @@ from .._logging.client import LoggingClient
 from .._logging.formatter import LogFormatter
 from .._policies.backoff import Backoff
 from .._retry.client import RetryingClient
-from .._retry.config import RetryConfig, RetryConfigMapping, Strategy
+from .._retry.config import RetryConfig, RetryConfigMapping, Strategy, standard_budget
 
 if TYPE_CHECKING:
+    from .._breaker.breaker import CircuitBreakerListener
     from .._context.client import Decorator
+    from .._endpoints.state import EndpointGroupListener
+    from .._limits.concurrency_limit import ConcurrencyLimitListener
     from .._retry.config import RetryListener
-    from .._retry.limiter import RetryLimiter
+    from .._retry.limiter import RetryBudgetListener, RetryLimiter
     from .standard_limits import Concurrency, Rate
 
 _CONFIGS = (RetryConfig, RetryConfigMapping)
@@ -46,6 +57,29 @@ Retrying: TypeAlias = "Decorator | RetryConfig | RetryConfigMapping"
 """A value of the argument ``retrying`` of the standard chain."""
 
 
+class ChainMetrics(Protocol):
+    """Counts what happens in a chain: a client, and listeners for its parts."""
+
+    @property
+    def circuit_breakers(self) -> CircuitBreakerListener:
+        """The listener of circuit breakers."""
+
+    @property
+    def retry_budgets(self) -> RetryBudgetListener:
+        """The listener of retry budgets."""
+
+    @property
+    def concurrency_limits(self) -> ConcurrencyLimitListener:
+        """The listener of concurrency limits."""
+
+    @property
+    def endpoint_groups(self) -> EndpointGroupListener:
+        """The listener of endpoint groups."""
+
+    def client(self) -> Decorator:
+        """Return a decorator that counts attempts inside the retries, else calls."""
+
+
 class StandardSettings(TypedDict, total=False):
     """The settings of the standard chain, as :meth:`SessionBuilder.standard` has them.
 
@@ -63,8 +97,37 @@ class StandardSettings(TypedDict, total=False):
     wait_for_ready: float | Literal[Unset.UNSET] | None
     concurrency: Concurrency | None
     rate: Rate | None
+    metrics: ChainMetrics | None
     enforce: bool
     inside: Iterable[Decorator]
+
+
+class _Counting(NamedTuple):
+    """The decorators and the listeners that count; none without metrics."""
+
+    clients: tuple[Decorator, ...] = ()
+    breakers: tuple[CircuitBreakerListener, ...] = ()
+    budgets: tuple[RetryBudgetListener, ...] = ()
+    limits: tuple[ConcurrencyLimitListener, ...] = ()
+
+    @classmethod
+    def by(cls, metrics: ChainMetrics | None) -> _Counting:
+        """Return those of the metrics.
+
+        Raises:
+            ValueError: These are none.
+        """
+        if metrics is None:
+            return cls()
+        if isinstance(metrics, type) or not hasattr(metrics, "concurrency_limits"):
+            expected = "a PrometheusMetrics, an OpenTelemetryMetrics or None"
+            raise bad_argument("metrics", metrics, expected)
+        return cls(
+            (metrics.client(),),
+            (metrics.circuit_breakers,),
+            (metrics.retry_budgets,),
+            (metrics.concurrency_limits,),
+        )
 
 
 def standard_decorators(
@@ -80,6 +143,7 @@ def standard_decorators(
     wait_for_ready: float | Literal[Unset.UNSET] | None = UNSET,
     concurrency: Concurrency | None = None,
     rate: Rate | None = None,
+    metrics: ChainMetrics | None = None,
     enforce: bool = True,
     inside: Iterable[Decorator] = (),
     has_group: bool = False,
@@ -94,6 +158,7 @@ def standard_decorators(
     patience = _patience(wait_for_ready, circuit_breaker)
     if not isinstance(enforce, bool):
         raise bad_argument("enforce", enforce, "True or False")
+    counting = _Counting.by(metrics)
     if not isinstance(inside, Iterable):
         raise bad_argument("inside", inside, "a list of decorators")
     settings = {
@@ -103,21 +168,26 @@ def standard_decorators(
         "limiter": limiter,
         "listeners": listeners,
     }
-    how = _how_to_retry(retrying, settings)
+    how = _how_to_retry(retrying, settings, counting.budgets)
     yield from inside
+    # Attempts as servers see them: without waits at limits and circuits.
+    yield from counting.clients
     if concurrency is not None or rate is not None:
         # Most chains have neither.
         from .standard_limits import limit_decorators  # noqa: PLC0415
 
         longest = _attempt_timeout(how)
-        yield from limit_decorators(concurrency, rate, longest, enforce=enforce)
+        yield from limit_decorators(
+            concurrency, rate, longest, enforce=enforce, listeners=counting.limits
+        )
     # What waits at a circuit holds no place and takes no turn.
     if circuit_breaker is UNSET:
-        yield _circuit_breaker(patience, has_group=has_group, enforce=enforce)
+        yield _circuit_breaker(patience, counting, has_group=has_group, enforce=enforce)
     elif circuit_breaker is not None:
         yield circuit_breaker
     if how is not None:
         yield _retrying(how)
+    yield from counting.clients
     if logging is UNSET:
         yield LoggingClient.new_decorator(formatter=LogFormatter.line())
     elif logging is not None:
@@ -148,7 +218,9 @@ def _check_part(name: str, part: object, usual: str, hint: str = "") -> None:
 
 
 def _how_to_retry(
-    retrying: Retrying | Literal[Unset.UNSET] | None, settings: dict[str, Any]
+    retrying: Retrying | Literal[Unset.UNSET] | None,
+    settings: dict[str, Any],
+    listeners: Iterable[RetryBudgetListener],
 ) -> Retrying | None:
     """Return what was given as retrying, or the defaults with the settings given."""
     if not isinstance(retrying, _CONFIGS):
@@ -156,6 +228,7 @@ def _how_to_retry(
         _check_part("retrying", retrying, usual, call_it(retrying, *_CONFIGS))
     given = {name: value for name, value in settings.items() if value is not UNSET}
     if retrying is UNSET:
+        given.setdefault("limiter", standard_budget(listeners))
         return RetryConfig.standard(**given)
     if given:
         name, value = next(iter(given.items()))
@@ -185,7 +258,11 @@ def _patience(
 
 
 def _circuit_breaker(
-    patience: float | None, *, has_group: bool, enforce: bool
+    patience: float | None,
+    counting: _Counting,
+    *,
+    has_group: bool,
+    enforce: bool,
 ) -> Decorator:
     windows = Backoff.exponential(_FIRST_WINDOW, _LONGEST_WINDOW, _LONGER_EACH_TIME)
     factory = partial(
@@ -194,6 +271,8 @@ def _circuit_breaker(
         consecutive_failures=5,
         circuit_open_window=windows.with_jitter(-0.2, 0.0),
     )
+    if counting.breakers:
+        factory = partial(factory, listeners=counting.breakers)
     strategy = CircuitBreakerStrategy.on_server_error_status(count_throttling=False)
     if has_group:
         return breaker_per_other_host(

@@ -13,10 +13,11 @@ from .._limits.rate_client import RateLimitingClient
 from .._limits.rate_limit import RateLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from .._context.client import Decorator
     from .._limits.client import ConcurrencyLimitFactory
+    from .._limits.concurrency_limit import ConcurrencyLimitListener
     from .._limits.rate_client import RateLimitFactory, RateLimits
 
 Concurrency: TypeAlias = (
@@ -29,12 +30,21 @@ Rate: TypeAlias = "RateLimits | RateLimitFactory"
 
 
 class PerHost:
-    """Makes the concurrency limit of each host, and shows how in a description."""
+    """Makes the concurrency limit of each host, and shows how in a description.
+
+    Args:
+        make: Makes a limit.
+        listeners: Hear of each limit.
+        settings: The other arguments of *make*.
+    """
 
     def __init__(
-        self, make: Callable[..., ConcurrencyLimit], **settings: float
+        self,
+        make: Callable[..., ConcurrencyLimit],
+        listeners: Iterable[ConcurrencyLimitListener],
+        **settings: float,
     ) -> None:
-        self._make = partial(make, **settings)
+        self._make = partial(make, listeners=listeners, **settings)
         shown = ", ".join(f"{name}={value!r}" for name, value in settings.items())
         self._shown = f"{make.__qualname__}({shown})"
 
@@ -70,33 +80,42 @@ def limit_decorators(
     attempt_timeout: float,
     *,
     enforce: bool,
+    listeners: Iterable[ConcurrencyLimitListener] = (),
 ) -> Iterator[Decorator]:
     """Yield the limits of the standard chain, from the inside out.
 
-    A request waits for its turn first: while it has a place it does not wait.
+    A request waits for its turn first: while it has a place it does not wait. The
+    *listeners* hear of the concurrency limits that are made here.
 
     Raises:
         ValueError: *concurrency* or *rate* is nothing to make a limit of.
     """
     if concurrency is not None:
-        yield _concurrency(concurrency, attempt_timeout, enforce)
+        yield _concurrency(concurrency, attempt_timeout, enforce, listeners)
     if rate is not None:
         yield _rate(rate, enforce)
 
 
-def _concurrency(concurrency: Any, attempt_timeout: float, enforce: bool) -> Decorator:
+def _concurrency(
+    concurrency: Any,
+    attempt_timeout: float,
+    enforce: bool,
+    listeners: Iterable[ConcurrencyLimitListener],
+) -> Decorator:
     if isinstance(concurrency, ConcurrencyLimit):
         return ConcurrencyLimitingClient.new_decorator(concurrency, enforce=enforce)
     per_host = partial(
         ConcurrencyLimitingClient.new_per_host_decorator, enforce=enforce
     )
     if type(concurrency) is int and concurrency >= 1:
-        return per_host(PerHost(ConcurrencyLimit.fixed, limit=concurrency))
+        return per_host(PerHost(ConcurrencyLimit.fixed, listeners, limit=concurrency))
     if concurrency == "aimd":
         # A wait uses up the time of the attempt. With a small start and slow answers
         # as drops the limit binds before most requests end in a timeout.
         slow_after = attempt_timeout / 2
-        factory = PerHost(ConcurrencyLimit.aimd, initial=4, slow_after=slow_after)
+        factory = PerHost(
+            ConcurrencyLimit.aimd, listeners, initial=4, slow_after=slow_after
+        )
         return per_host(factory, timeout=attempt_timeout / 4)
     if callable(concurrency):
         return per_host(concurrency)

@@ -5,25 +5,15 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from aioretry_smithy import (
     Backoff,
-    CircuitBreaker,
-    CircuitBreakerClient,
     ClientRequestContext,
     HttpRequest,
-    RetryBudget,
-    RetryingClient,
     RetryStrategy,
     SessionBuilder,
 )
-from aioretry_smithy.prometheus import (
-    CircuitBreakerMetrics,
-    MetricsClient,
-    RetryBudgetMetrics,
-)
+from aioretry_smithy.prometheus import PrometheusMetrics
 from aioretry_smithy.testing import ScriptedTransport
 
 registry = CollectorRegistry()  # without the argument: the default one
-metrics = MetricsClient.new_decorator(registry)
-breakers = CircuitBreakerMetrics(registry)
 
 
 async def late_503(ctx: ClientRequestContext, request: HttpRequest) -> int:
@@ -31,22 +21,12 @@ async def late_503(ctx: ClientRequestContext, request: HttpRequest) -> int:
     return 503
 
 
-builder = (
-    SessionBuilder("https://shop.example")
-    .decorator(ScriptedTransport([late_503, 503, 200, 404]))
-    .decorator(
-        CircuitBreakerClient.new_per_host_decorator(
-            lambda host: CircuitBreaker(host, listeners=[breakers])
-        )
-    )
-    .decorator(metrics)  # attempts
-    .decorator(
-        RetryingClient.new_decorator(
-            RetryStrategy.failsafe(Backoff.fixed(0.5)),
-            limiter=RetryBudget.per_host(listeners=[RetryBudgetMetrics(registry)]),
-        )
-    )
-    .decorator(metrics)  # calls
+builder = SessionBuilder.standard(
+    "https://shop.example",
+    inside=[ScriptedTransport([late_503, 503, 200, 404])],
+    metrics=PrometheusMetrics(registry),
+    strategy=RetryStrategy.failsafe(Backoff.fixed(0.5)),
+    logging=None,
 )
 
 
