@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import logging
 import random
-from typing import TYPE_CHECKING, Any
+import sys
+import traceback
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from .._call.recorder import cause_of
+from .._call.time_limits import time_left
 from .._context.client import ClientT, DecoratingClient, HttpClient
 from .._context.recording import close_result
-from .._errors import unqualified
+from .._errors import raised_from, unqualified
+from .._log.request_log import RequestLog, log_of
 from .._masking.mask import Mask
-from .after_body import write_after_body, write_waiting
-from .call_logger import CallLogger
 from .formatter import LogFormatter
 from .settings import (
     CANCELLED_LEVEL,
@@ -20,20 +26,222 @@ from .settings import (
     SUCCESS_LEVEL,
     LoggingSettings,
     LogLevel,
+    emit,
     header_names,
+    level_check,
+    level_from,
     parameter_names,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from .._call.call import Call
     from .._call.outcome import Request
+    from .._call.record import Record
     from .._context.client import Decorator
     from .._context.context import ClientRequestContext
-    from .sampling import Sampling
+    from .formatter import Sampler, Sampling
     from .settings import LogAfter, Logger
 
+    Write: TypeAlias = Callable[[Call, Record], None]
+    """Writes the lines of a call, or of an attempt of it."""
+
+
+def write_waiting(call: Call, record: Record) -> None:
+    """Write the pending lines of an answer that is about to be replaced.
+
+    A decorator around may send again while the body of the first is open.
+    """
+    waiting = [each for each in call.waiters if isinstance(each, _Lines)]
+    for lines in waiting:
+        lines.stop_waiting(record)
+    if waiting:
+        call.wake()
+
+
+def write_after_body(call: Call, record: Record, write: Write) -> None:
+    """Write the lines of an answer, now or when its body has ended."""
+    outcome = record.outcome
+    if outcome.ended is not None and outcome.body_ended is None:
+        call.wait_with(_Lines(call, record, write))
+    else:
+        write(call, record)
+
+
+class _Lines:
+    """The lines of a call that are written when its body has ended.
+
+    They wait with the call, whose response nobody keeps for that. aiohttp ends a body
+    in the context of whatever opened the connection; so this has the context of the
+    call, which the filters of a logger may read.
+    """
+
+    __slots__ = ("_call", "_context", "_is_due", "_record", "_write")
+
+    def __init__(self, call: Call, record: Record, write: Write) -> None:
+        self._call = call
+        self._record = record
+        self._context = copy_context()
+        self._write = write
+        self._is_due = False
+
+    def stop_waiting(self, record: Record) -> None:
+        """Let them be written next, body or not, if they are about this record."""
+        self._is_due = self._is_due or self._record is record
+
+    def __call__(self) -> None:
+        """Write them if the body has ended; otherwise wait on."""
+        if sys.is_finalizing():
+            # With the interpreter, what handlers need goes too.
+            return
+        if self._record.outcome.body_ended is None and not self._is_due:
+            self._call.wait_with(self)
+        else:
+            self._context.run(self._write, self._call, self._record)
+
+
 _LOGGER = logging.getLogger("aioretry_smithy")
+
+
+class _Kind(NamedTuple):
+    """The settings for the lines of successes, of failures, or of cancelled calls."""
+
+    level: str
+    """The setting that has the level of response lines."""
+
+    highest: int | None
+    """The higher of both levels; None where a function of the log has to be asked."""
+
+    sampler: Sampler
+    """Picks the calls that are logged."""
+
+    @classmethod
+    def of(cls, settings: LoggingSettings, level: str, rate: str) -> _Kind:
+        """Make the settings of one kind of calls from those of the client."""
+        levels = settings.request_log_level, getattr(settings, level)
+        asks = any(callable(each) for each in levels)
+        return cls(level, None if asks else max(levels), settings.sampler(rate))
+
+
+class CallLogger:
+    """Writes the lines of calls and of attempts, each once its outcome is known.
+
+    Args:
+        settings: The arguments of ``new_decorator()``, checked.
+    """
+
+    __slots__ = (
+        "_cancelled",
+        "_failures",
+        "_has_reported",
+        "_is_on",
+        "_settings",
+        "_successes",
+    )
+
+    def __init__(self, settings: LoggingSettings) -> None:
+        self._settings = settings
+        self._is_on = level_check(settings.logger)
+        self._has_reported = False
+        self._successes = _Kind.of(
+            settings, "successful_response_log_level", "success_sampling_rate"
+        )
+        self._failures = _Kind.of(
+            settings, "failure_response_log_level", "failure_sampling_rate"
+        )
+        self._cancelled = _Kind.of(
+            settings, "cancelled_log_level", "failure_sampling_rate"
+        )
+
+    def write(self, call: Call, record: Record) -> None:
+        """Write the lines of a call, or of an attempt of it, unless they are off.
+
+        What goes wrong is reported, once, and changes nothing for the call.
+        """
+        try:
+            success = record.ended_well
+            if record is call and record.outcome.is_unwanted:
+                # That of an attempt does not depend on when its lines are written.
+                success = False
+            kind = self._successes if success else self._unsuccessful(call, record)
+            if kind.highest is None or self._is_on(kind.highest):
+                self._write(log_of(call, record), kind)
+        except Exception as error:
+            self._report(error, cause_of(record))
+
+    def _unsuccessful(self, call: Call, record: Record) -> _Kind:
+        """Say whether an unsuccessful call failed or was cancelled by its caller."""
+        cause = cause_of(record)
+        if cause is None or isinstance(cause, Exception):
+            return self._failures
+        # What a deadline has cut is cancelled too, until a client further out names it.
+        return self._failures if time_left(call, record) <= 0 else self._cancelled
+
+    def _write(self, log: RequestLog, kind: _Kind) -> None:
+        request_level = self._level("request_log_level", log)
+        response_level = self._level(kind.level, log)
+        is_off = request_level is None and response_level is None
+        if is_off or not kind.sampler.is_sampled(log):
+            return
+        levels, formatter = (request_level, response_level), self._settings.formatter
+        pair = kind is not self._successes
+        lines = kind.sampler.tell(partial(_lines, formatter, log, levels, pair))
+        values = kind.sampler.values_of(log)
+        for level, line in lines:
+            emit(self._settings.logger, level, line, values)
+
+    def _level(self, name: str, log: RequestLog) -> int | None:
+        """Return the level of a line; None where that is off."""
+        level = getattr(self._settings, name)
+        if callable(level):
+            level = level_from(name, level, log)
+        return level if self._is_on(level) else None
+
+    def _report(self, error: Exception, cause: BaseException | None) -> None:
+        if self._has_reported:
+            return
+        self._has_reported = True
+        _cut_context(error, cause)
+        try:
+            message = "could not log a call; further errors are not reported"
+            _LOGGER.error(message, exc_info=error)
+        except Exception:
+            with suppress(Exception):
+                traceback.print_exception(error)
+
+
+def _lines(
+    formatter: LogFormatter,
+    log: RequestLog,
+    levels: tuple[int | None, int | None],
+    pair: bool,
+) -> list[tuple[int, str]]:
+    """Format the lines to write, both before the first is written.
+
+    A level that is off is None. Of a *pair*, that line takes the level of the other.
+    """
+    request_level, response_level = levels
+    request = response = None
+    if request_level or pair:
+        request = formatter.format_request(log)
+    if response_level or (pair and request is not None):
+        response = formatter.format_response(log)
+    if pair and request is not None and response is not None:
+        request_level = request_level or response_level
+        response_level = response_level or request_level
+    return [
+        (level, line)
+        for level, line in ((request_level, request), (response_level, response))
+        if level and line is not None
+    ]
+
+
+def _cut_context(error: BaseException, cause: BaseException | None) -> None:
+    """Remove the failure of the call, which may show credentials, from a traceback."""
+    for link in list(raised_from(error)):
+        if isinstance(link, BaseException) and link.__context__ is cause:
+            link.__context__ = None
 
 
 class CommonLoggingClient(DecoratingClient[ClientT]):

@@ -1,24 +1,135 @@
-"""Format the lines of a logging client: as text, JSON objects, or trees."""
+"""Format the lines of a logging client, and pick the calls that are logged."""
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from contextvars import ContextVar
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from .._errors import bad_argument
+from .._errors import bad_argument, is_finite, is_plain_function
 from .._log.error_text import describe_cause
 from .._log.one_line import one_line
 from .._log.tree import RETRIES_OFF, content_preview, describe_stop
 from .._text import printable
-from .json_line import json_line
-from .sampling import share_of_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from .._log.request_log import RequestLog
+
+
+_T = TypeVar("_T")
+
+
+class _ObjectSampler(Protocol):
+    """A sampler object: picks the calls to log."""
+
+    def is_sampled(self, log: RequestLog, /) -> bool: ...
+
+
+Sampling: TypeAlias = "float | Callable[[RequestLog], bool] | _ObjectSampler"
+"""A rate from 0 to 1; or a plain function of the log, or an object with such a method
+``is_sampled``, that says whether a call is logged."""
+
+Share: TypeAlias = "Mapping[str, float | bool]"
+"""Fields added to the lines: ``sampling_rate``; ``sampled`` if a function samples;
+empty without sampling.
+"""
+
+_share: Final[ContextVar[Share]] = ContextVar("share")
+"""That of the lines that are being made. A formatter gets the log alone, and one of the
+user's may ask one of ours."""
+
+
+def share_of_lines() -> Share:
+    """Return what the lines that a formatter makes now are to say of their share."""
+    return _share.get({})
+
+
+class Sampler(NamedTuple):
+    """Picks calls, all of one kind: the successes, or the failures."""
+
+    is_sampled: Callable[[RequestLog], bool]
+    """Says whether a call is logged."""
+
+    share: Share
+    """Fields added to the lines of sampled calls."""
+
+    @classmethod
+    def of(cls, name: str, sampling: object, random: Callable[[], float]) -> Sampler:
+        """Make the sampler of the setting called *name*, which may be a rate.
+
+        Raises:
+            ValueError: *sampling* is none.
+        """
+        if is_finite(sampling) and 0 <= sampling <= 1:
+            rate = float(sampling)
+            share: Share = {"sampling_rate": rate} if rate < 1 else {}
+            return cls(lambda log: random() < rate, share)
+        function = getattr(sampling, "is_sampled", sampling)
+        is_class = isinstance(sampling, type)
+        if not is_class and callable(function) and is_plain_function(function):
+            return cls(partial(_ask, name, function), {"sampled": True})
+        expected = ">= 0 and <= 1, or a plain function of the log"
+        raise bad_argument(name, sampling, expected)
+
+    def values_of(self, log: RequestLog) -> dict[str, object]:
+        """Return what the records of the lines have beside their text."""
+        values: dict[str, object] = {"request_log": log}
+        if "sampling_rate" in self.share:
+            values |= self.share
+        return values
+
+    def tell(self, make: Callable[[], _T]) -> _T:
+        """Run a formatter with the sampling fields in its lines."""
+        token = _share.set(self.share)
+        try:
+            return make()
+        finally:
+            _share.reset(token)
+
+
+def _ask(name: str, function: Callable[[RequestLog], object], log: RequestLog) -> bool:
+    answer = function(log)
+    if isinstance(answer, bool):
+        return answer
+    raise bad_argument(f"{name}()", answer, "True or False")
+
+
+_VERSION: Final = 1
+"""The version of the keys, which grows when a key changes its meaning."""
+
+_ALWAYS: Final = frozenset({"is_success", "sent"})
+"""Keys that are written even if their value is false."""
+
+_compact: Final = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def json_line(kind: str, values: Mapping[str, object], *, omit_empty: bool) -> str:
+    """Return the line for the values of a log; *kind* is its ``"type"``."""
+    head = {"type": kind, "v": _VERSION, **share_of_lines()}
+    if omit_empty:
+        return _compact(head | _without_empty(values))
+    return json.dumps(head | dict(values))
+
+
+def _without_empty(values: Mapping[str, object]) -> dict[str, object]:
+    """Leave out what is empty, here and in the logs inside."""
+    return {
+        # Of lists there are none but those of logs.
+        key: [*map(_without_empty, value)] if isinstance(value, list) else value
+        for key, value in values.items()
+        if key in _ALWAYS or not _is_empty(value)
+    }
+
+
+def _is_empty(value: object) -> bool:
+    # A number is none: 0 bytes are not the same as nobody knows how many.
+    return not value and type(value) not in {int, float}
+
 
 _REQUEST_KEYS = (
     "id name request_method request_url sent_method sent_url"

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, Type
 
 from .._errors import bad_argument, is_plain_function
 from .._request.arguments import is_header_name
-from .sampling import Sampler
+from .formatter import Sampler
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, MutableMapping
 
     from .._log.request_log import RequestLog
-    from .formatter import LogFormatter
-    from .sampling import Sampling
+    from .formatter import LogFormatter, Sampling
 
 
 # What stands between parameters, and blanks at an end.
