@@ -25,11 +25,11 @@ from .options import (
     Parser,
     PrintVersion,
     add_json,
+    add_report,
     file_to_write,
     refused,
 )
 from .output import PROGRAM, ExitCode
-from .report_options import add_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

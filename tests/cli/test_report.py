@@ -18,11 +18,11 @@ from made_lines import call, failed, function, sent
 from needs_posix import needs_posix
 
 from aioretry_smithy.__main__ import main
-from aioretry_smithy._cli import call_files
+from aioretry_smithy._cli import report
 from aioretry_smithy._cli.arguments import parse
+from aioretry_smithy._cli.options import moment
 from aioretry_smithy._cli.output import new_output
 from aioretry_smithy._cli.plain_output import PlainOutput
-from aioretry_smithy._cli.report_options import moment
 
 AGAIN = {"delay": 1.0, "delay_source": "retry_after"}
 SLOW = call(sent(0, 0.1, 429, **AGAIN), sent(1.1), took=1.2)
@@ -347,7 +347,7 @@ def test_a_writer_that_fails(calls, tmp_path, monkeypatch, capsys):
         def add(self, call):
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(call_files, "HarWriter", Failing)
+    monkeypatch.setattr(report, "HarWriter", Failing)
 
     assert 73 == main(["report", calls, f"--har={tmp_path / 'calls.har'}"])
     assert "--har: [Errno 28] No space left" in capsys.readouterr().err
