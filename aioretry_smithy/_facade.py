@@ -151,7 +151,7 @@ PUBLIC: Final = {
         "ScriptedTransport": ".testing._transport",
         "SimulatedRun": "._simulation.result",
         "SimulationResult": "._simulation.result",
-        "SimulationSettings": "._simulation.settings",
+        "SimulationSettings": "._simulation.result",
         "VirtualTimeLoop": ".testing._loop",
         "ask": ".testing._ask",
         "patch_aioresponses": ".testing._transport",

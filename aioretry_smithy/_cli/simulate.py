@@ -15,8 +15,14 @@ from .._errors import is_plain_function
 from .._log.error_text import describe_error
 from .._masking.mask import DEFAULT_MASK
 from .._simulation.picture import draw
-from .._simulation.result import conditions, legend, rows
-from .._simulation.settings import SimulationSettings, read_outage, read_restart
+from .._simulation.result import (
+    SimulationSettings,
+    conditions,
+    legend,
+    read_outage,
+    read_restart,
+    rows,
+)
 from .._text import printable
 from .arguments import NUMBERS
 from .options import UsageError

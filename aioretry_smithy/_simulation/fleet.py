@@ -1,26 +1,316 @@
-"""Put many processes with the same chain through one simulation."""
+"""Put many processes with the same chain through one simulation, with its servers."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 from collections.abc import Callable
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from errno import ECONNREFUSED
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
+import aiohttp
+from yarl import URL
+
+from .._bodies.new_response import new_response
 from .._endpoints.group import EndpointGroup
 from .._errors import bad_argument
+from .._policies.backoff import Backoff
+from .._request.request import HttpRequest
 from .._session.builder import SessionBuilder
-from .process import LONGEST, PATIENCE, PlainLoop, SimulatedProcess
-from .replicas import SimulatedReplicas
-from .server import SimulatedServer
+from .._session.deadline import limit_of
+from .._session.install import send_with
+from .result import Counts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from .settings import SimulationSettings
+    from aiohttp.typedefs import StrOrURL
+
+    from .result import SimulationSettings
+
+
+class Server(Protocol):
+    """Answers requests; see :class:`.SimulatedServer`."""
+
+    def serve(self, now: float) -> tuple[int, float]:
+        """Return what the answer will be, and when it will be ready."""
+        ...
+
+
+class SimulatedReplicas:
+    """Interchangeable servers of a simulation.
+
+    Args:
+        servers: At least one.
+        chance: Returns numbers in [0, 1), for who gets what is for any of them.
+    """
+
+    def __init__(
+        self, servers: Sequence[Server], chance: Callable[[], float] = lambda: 0.0
+    ) -> None:
+        self.servers = servers
+        self._chance = chance
+
+    def __len__(self) -> int:
+        return len(self.servers)
+
+    def any(self) -> int:
+        """Return the number of a random server, like a load balancer."""
+        number = len(self.servers)
+        return int(self._chance() * number) if number > 1 else 0
+
+
+class Directory:
+    """Knows the numbers of replicas by the URLs of requests.
+
+    Args:
+        replicas: The replicas.
+        bases: How the URLs of each begin; None where a request is for any of them.
+    """
+
+    def __init__(
+        self, replicas: SimulatedReplicas, bases: Iterable[str] | None = None
+    ) -> None:
+        self._replicas = replicas
+        # The longest first: one may be the beginning of another.
+        numbered = enumerate(() if bases is None else bases)
+        self._bases = sorted(numbered, key=lambda each: -len(each[1]))
+        self._known: dict[str, int] = {}
+
+    def number_of(self, url: str) -> int:
+        """Return the number of the replica that gets a request."""
+        if not self._bases:
+            return self._replicas.any()
+        number = self._known.get(url)
+        if number is None:
+            found = (number for number, base in self._bases if url.startswith(base))
+            number = self._known[url] = next(found)
+        return number
+
+
+def bases_of(group: EndpointGroup) -> list[str] | None:
+    """Return how the URLs of each endpoint begin; None where some do alike."""
+    urls = [str(URL(each.url)) for each in group.endpoints]
+    return urls if len({*urls}) == len(urls) else None
+
+
+REFUSED: Final = 0
+"""In place of a status: the server takes no connections."""
+
+CUT: Final = -1
+"""A pseudo status: the server exits while processing the request."""
+
+
+class SimulatedServer:
+    """A server with one queue, without a limit.
+
+    Like most servers, it also carries out requests whose client has given up.
+
+    Args:
+        settings: Its capacity, its outage, its restart and its errors.
+        chance: Returns numbers in [0, 1), for the errors.
+        number: Which of the replicas it is, from 0: the first ones are dead in the
+            outage, the next ones fail, and one more is slow. The first one restarts.
+    """
+
+    def __init__(
+        self, settings: SimulationSettings, chance: Callable[[], float], number: int = 0
+    ) -> None:
+        start, length, share = settings.outage or (0.0, 0.0, 1.0)
+        self._slow_from, self._slow_until = start, start + length
+        self._usual = settings.capacity / settings.replicas
+        self._in_outage: int | None = None
+        if settings.has_trouble:
+            bad = settings.dead + settings.failing
+            share = 1 / settings.slow if number == bad else 1.0
+            if number < bad:
+                self._in_outage = REFUSED if number < settings.dead else 503
+        self._slow = self._usual * share
+        restarts = settings.restart if number == 0 else None
+        away_from, away_for = restarts or (math.inf, 0.0)
+        self._away_from, self._back_at = away_from, away_from + away_for
+        self._error_rate = settings.error_rate
+        self._chance = chance
+        self._free_at = 0.0
+
+    def serve(self, now: float) -> tuple[int, float]:
+        """Return what the answer to a request will be, and when it will be ready.
+
+        That is a status, :data:`REFUSED` or :data:`CUT`.
+        """
+        if self._away_from <= now < self._back_at:
+            return REFUSED, now
+        status = self._in_outage
+        if status is not None and self._slow_from <= now < self._slow_until:
+            return status, now
+        if now >= self._back_at:
+            # It begins with an empty queue.
+            self._free_at, self._away_from, self._back_at = now, math.inf, math.inf
+        self._free_at = self._end_of_one(max(now, self._free_at))
+        if self._free_at > self._away_from:
+            return CUT, self._away_from
+        status = 503 if self._chance() < self._error_rate else 200
+        return status, self._free_at
+
+    def _end_of_one(self, begin: float) -> float:
+        """Return when one request is served that begins to be served at a time."""
+        end = self._slow_until
+        if not self._slow_from <= begin < end:
+            return begin + 1.0 / self._usual
+        done = (end - begin) * self._slow  # of that request, when the outage ends
+        return begin + 1.0 / self._slow if done >= 1 else end + (1 - done) / self._usual
+
+
+PATIENCE = 1.0
+"""Seconds that each attempt waits for an answer."""
+
+LONGEST = 60.0
+"""More seconds than any call takes, with all its attempts and delays."""
+
+
+class SimulatedProcess(Counts):
+    """One client of the server: a process with a session of its own.
+
+    Args:
+        builder: Makes the session.
+        replicas: The servers that its requests go to. Where the builder has a group,
+            its endpoints stand for them, in their order.
+
+    Raises:
+        ValueError: There are not as many endpoints as servers, or they have no URLs of
+            their own.
+    """
+
+    def __init__(self, builder: SessionBuilder, replicas: SimulatedReplicas) -> None:
+        super().__init__()
+        bases, group = None, builder._group
+        if group is None:
+            base_url = URL(builder._base_url or "http://server.example")
+            self._url = str(base_url.join(URL("/")))
+        else:
+            bases, self._url = bases_of(group), "/"
+            if bases is None or len(bases) != len(replicas):
+                expected = (
+                    f"endpoints with URLs of their own, as many as replicas,"
+                    f" {len(replicas)}"
+                )
+                raise bad_argument("group", group, expected)
+        self.session = builder.build()
+        wire = SimulatedWire(
+            replicas, Directory(replicas, bases), self, self.session.timeout
+        )
+        send_with(self.session, wire.request)
+
+    def begin(self, calls: asyncio.TaskGroup) -> None:
+        """Begin a call."""
+        calls.create_task(self.call())
+
+    async def call(self) -> None:
+        """Make a call.
+
+        Raises:
+            Exception: The chain has raised what is no failure of a request.
+        """
+        second = int(asyncio.get_running_loop().time())
+        self.calls[second] += 1
+        with suppress(aiohttp.ClientError, TimeoutError):
+            async with self.session.get(self._url) as response:
+                self.answered[second] += response.status < 400
+
+
+@dataclass(frozen=True)
+class SimulatedWire:
+    """The simulated network: delivers requests, with their timeouts.
+
+    Args:
+        replicas: What answers.
+        directory: Says which of them does.
+        counts: Counts the requests.
+        timeout: The session's, for requests without one of their own.
+    """
+
+    replicas: SimulatedReplicas
+    directory: Directory
+    counts: Counts
+    timeout: aiohttp.ClientTimeout
+
+    async def request(
+        self, method: str, url: StrOrURL, **arguments: Any
+    ) -> aiohttp.ClientResponse:
+        """Stand in for the method of the session that sends a request."""
+        now = asyncio.get_running_loop().time()
+        number = self.directory.number_of(str(url))
+        self.counts.note_request(number, int(now))
+        status, ready_at = self.replicas.servers[number].serve(now)
+        if status == REFUSED:
+            raise _refused(URL(url))
+        timeout = arguments.get("timeout", self.timeout)
+        limit = limit_of(getattr(timeout, "total", timeout))
+        if limit is not None and ready_at - now > limit:
+            await asyncio.sleep(limit)
+            raise TimeoutError
+        await asyncio.sleep(ready_at - now)
+        if status == CUT:
+            raise aiohttp.ServerDisconnectedError
+        return new_response(HttpRequest(method, url, **arguments), status)
+
+
+def _refused(url: URL) -> aiohttp.ClientConnectorError:
+    """Make the error of a server that takes no connections."""
+    # All of a key that the error shows.
+    key: Any = SimpleNamespace(host=url.host, port=url.port, ssl=True)
+    refusal = ConnectionRefusedError(ECONNREFUSED, "Connect call failed")
+    return aiohttp.ClientConnectorError(key, refusal)
+
+
+class PlainLoop(Counts):
+    """Sends a request up to so many times, after exponential delays with full jitter.
+
+    The counts are those of a retrying client without a budget in a session, at a
+    fraction of the cost, because a retry storm is hundreds of thousands of attempts.
+    Its calls share nothing, so that one stands for any number of processes.
+
+    Args:
+        max_total_attempts: The attempts of a call, the first one included.
+        replicas: The servers; each request goes to any of them.
+    """
+
+    def __init__(self, max_total_attempts: int, replicas: SimulatedReplicas) -> None:
+        super().__init__()
+        self._max_total_attempts = max_total_attempts
+        self._replicas = replicas
+        self._backoff = Backoff.exponential(0.1, 20.0).with_full_jitter()
+        self._loop = asyncio.get_running_loop()
+
+    def begin(self, calls: asyncio.TaskGroup) -> None:
+        """Begin a call."""
+        second = int(self._loop.time())
+        self.calls[second] += 1
+        self._attempt(second, 1)
+
+    def _attempt(self, second: int, number: int) -> None:
+        now = self._loop.time()
+        replica = self._replicas.any()
+        self.note_request(replica, int(now))
+        status, ready_at = self._replicas.servers[replica].serve(now)
+        if ready_at - now > PATIENCE:
+            self._loop.call_at(now + PATIENCE, self._fail, second, number)
+        elif REFUSED < status < 400:
+            self.answered[second] += 1
+        else:
+            self._loop.call_at(ready_at, self._fail, second, number)
+
+    def _fail(self, second: int, number: int) -> None:
+        if number < self._max_total_attempts:
+            delay = self._backoff.next_delay(number) or 0.0
+            self._loop.call_later(delay, self._attempt, second, number + 1)
+
 
 Chain: TypeAlias = Callable[[], SessionBuilder]
 """A factory for the builder of one process, without state shared by processes."""

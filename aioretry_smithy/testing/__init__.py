@@ -3,8 +3,7 @@
 import typing as _typing
 
 if _typing.TYPE_CHECKING:
-    from .._simulation.result import SimulatedRun, SimulationResult
-    from .._simulation.settings import SimulationSettings
+    from .._simulation.result import SimulatedRun, SimulationResult, SimulationSettings
     from ._ask import ask
     from ._faults import FaultInjectingClient, InjectedFault
     from ._loop import VirtualTimeLoop

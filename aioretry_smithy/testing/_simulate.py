@@ -13,8 +13,13 @@ from .._context.context import UNSET, Unset
 from .._errors import bad_argument, is_plain_function
 from .._policies.conditions import check_function
 from .._simulation.fleet import COMPARED, nobody, run_fleet, standard_chain
-from .._simulation.result import SimulatedRun, SimulationResult
-from .._simulation.settings import SimulationSettings, read_outage, read_restart
+from .._simulation.result import (
+    SimulatedRun,
+    SimulationResult,
+    SimulationSettings,
+    read_outage,
+    read_restart,
+)
 from ._loop import VirtualTimeLoop
 
 if TYPE_CHECKING:

@@ -17,9 +17,7 @@ from aioretry_smithy import (
     SessionBuilder,
     client_decorator,
 )
-from aioretry_smithy._simulation.process import SimulatedProcess
-from aioretry_smithy._simulation.replicas import SimulatedReplicas
-from aioretry_smithy._simulation.server import CUT
+from aioretry_smithy._simulation.fleet import CUT, SimulatedProcess, SimulatedReplicas
 from aioretry_smithy.testing import simulate
 
 

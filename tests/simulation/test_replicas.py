@@ -11,8 +11,11 @@ from aioretry_smithy import (
     EndpointGroup,
     SessionBuilder,
 )
-from aioretry_smithy._simulation.process import SimulatedProcess
-from aioretry_smithy._simulation.replicas import Directory, SimulatedReplicas
+from aioretry_smithy._simulation.fleet import (
+    Directory,
+    SimulatedProcess,
+    SimulatedReplicas,
+)
 from aioretry_smithy.testing import simulate
 
 FEW = {"clients": 2, "rate": 20.0, "capacity": 60.0, "outage": "2:4:1", "duration": 8.0}

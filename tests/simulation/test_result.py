@@ -9,11 +9,11 @@ import pytest
 from aioretry_smithy._simulation.result import (
     SimulatedRun,
     SimulationResult,
+    SimulationSettings,
     conditions,
     legend,
     rows,
 )
-from aioretry_smithy._simulation.settings import SimulationSettings
 
 OUTAGE = (1.0, 2.0, 0.2)
 

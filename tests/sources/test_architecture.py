@@ -116,8 +116,8 @@ PRIVATE_OF_OTHERS = {
     ("_shared.circuits", "_clock"),
     ("_shared.circuits", "_enter"),
     ("_shared.circuits", "_state"),
-    ("_simulation.process", "_base_url"),
-    ("_simulation.process", "_group"),
+    ("_simulation.fleet", "_base_url"),
+    ("_simulation.fleet", "_group"),
     ("_telemetry.series", "_seen"),
 }
 """Private attributes of another room's objects. Nothing is added here."""
