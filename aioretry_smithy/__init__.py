@@ -9,14 +9,14 @@ from . import smithy  # noqa: F401
 
 if _typing.TYPE_CHECKING:
     from ._bodies.new_response import new_response
-    from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener
+    from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener, FailFastError
     from ._breaker.client import CircuitBreakerClient
-    from ._breaker.content_rule import CircuitBreakerRuleWithContent
-    from ._breaker.errors import FailFastError
-    from ._breaker.rule import CircuitBreakerRule
-    from ._breaker.state import CircuitPermit, CircuitState
-    from ._breaker.strategy import CircuitBreakerStrategy
-    from ._breaker.window import EventCount
+    from ._breaker.state import CircuitPermit, CircuitState, EventCount
+    from ._breaker.strategy import (
+        CircuitBreakerRule,
+        CircuitBreakerRuleWithContent,
+        CircuitBreakerStrategy,
+    )
     from ._call.outcome import RetryStopReason
     from ._call.record import ConnectionTimings
     from ._context.client import (

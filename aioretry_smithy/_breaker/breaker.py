@@ -1,24 +1,160 @@
-"""The circuit breaker: refuses requests to a failing server, then tries single ones."""
+"""The circuit breaker: it stops requests to a server that fails, and tries again."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Unpack
+import logging
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 from .._clock import loop_time
-from .._errors import bad_argument, checked_name
+from .._errors import (
+    RefusedRequestError,
+    bad_argument,
+    call_it,
+    check_int,
+    checked_name,
+    is_finite,
+    nearest,
+)
+from .._policies.backoff import Backoff
 from .._policies.listeners import Listeners
 from .._values import Shared
-from .settings import CircuitBreakerChanges, CircuitBreakerSettings
-from .state import CircuitPermit, CircuitState, State
-from .window import EventCount, SlidingWindow
+from .state import CircuitPermit, CircuitState, EventCount, SlidingWindow, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from .._call.tries import FailedAttempt
-    from .._policies.backoff import Backoff
-    from .waiting_line import WaitingLine
+    from .state import WaitingLine
+
+
+_logger = logging.getLogger("aioretry_smithy")
+
+_SECONDS: Final = (
+    "trial_request_interval",
+    "counter_sliding_window",
+    "counter_update_interval",
+)
+
+_USUAL: Final = {"consecutive_failures": None, "success_threshold": 1}
+"""Default values of settings, omitted from the representation."""
+
+_UNUSUAL: Final = object()
+
+_USUAL_WINDOW: Final = 10.0
+"""The open window in seconds, where a backoff has not said any."""
+
+
+class CircuitBreakerChanges(TypedDict, total=False):
+    """The keyword arguments of :meth:`.CircuitBreaker.update`."""
+
+    failure_rate_threshold: float
+    minimum_request_threshold: int
+    consecutive_failures: int | None
+    success_threshold: int
+    trial_request_interval: float
+    circuit_open_window: float | Backoff
+    counter_sliding_window: float
+    counter_update_interval: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CircuitBreakerSettings:
+    """The settings that :class:`.CircuitBreaker` describes.
+
+    Raises:
+        ValueError: One of them is out of range.
+    """
+
+    failure_rate_threshold: float
+    minimum_request_threshold: int
+    consecutive_failures: int | None
+    success_threshold: int
+    trial_request_interval: float
+    circuit_open_window: float | Backoff
+    counter_sliding_window: float
+    counter_update_interval: float
+
+    def __post_init__(self) -> None:
+        threshold = self.failure_rate_threshold
+        if not is_finite(threshold) or not 0 < threshold <= 1:
+            raise bad_argument("failure_rate_threshold", threshold, "> 0 and <= 1")
+        check_int("minimum_request_threshold", self.minimum_request_threshold, 0)
+        _check_row(self.consecutive_failures)
+        check_int("success_threshold", self.success_threshold, 1)
+        for name in _SECONDS:
+            seconds = getattr(self, name)
+            if not is_finite(seconds) or seconds <= 0:
+                raise bad_argument(name, seconds, "> 0 and finite")
+        _check_open_window(self.circuit_open_window)
+        window, interval = self.counter_sliding_window, self.counter_update_interval
+        if window <= interval:
+            expected = f"> counter_update_interval, {interval!r}"
+            raise bad_argument("counter_sliding_window", window, expected)
+
+    def __str__(self) -> str:
+        settings = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return ", ".join(
+            f"{name}={value!r}"
+            for name, value in settings
+            # Texts of errors have it, and stay as they were for who asks for neither.
+            if _USUAL.get(name, _UNUSUAL) != value
+        )
+
+    def changed(
+        self, **changes: Unpack[CircuitBreakerChanges]
+    ) -> CircuitBreakerSettings:
+        """Return these settings with some of them changed.
+
+        Raises:
+            ValueError: One is out of range, or there is none of its name.
+        """
+        known = [field.name for field in fields(self)]
+        for name in changes:
+            if name not in known:
+                expected = f"a setting that may change{nearest(name, known)}"
+                raise bad_argument("argument", name, expected)
+        return replace(self, **changes)
+
+    def open_window(self, number: int, last: float | None, owner: str) -> float:
+        """Return the seconds for which a circuit is to be open.
+
+        Args:
+            number: Which time it is in a row, from 1.
+            last: The seconds before, which stay where a backoff has none to say.
+            owner: The circuit breaker, for logs.
+        """
+        window = self.circuit_open_window
+        if not isinstance(window, Backoff):
+            return window
+        try:
+            seconds = _asked(window, number)
+        except Exception:
+            message = "%s: its open window stays: %r raised"
+            _logger.warning(message, owner, window, exc_info=True)
+            seconds = None
+        if seconds is not None:
+            return seconds
+        return _USUAL_WINDOW if last is None else last
+
+
+def _asked(backoff: Backoff, number: int) -> float | None:
+    seconds = backoff.next_delay(number)
+    if seconds is None or (is_finite(seconds) and seconds >= 0):
+        return seconds
+    raise bad_argument("next_delay", seconds, "seconds, finite and >= 0, or None")
+
+
+def _check_row(number: object) -> None:
+    if number is not None and (type(number) is not int or number < 1):
+        raise bad_argument("consecutive_failures", number, "an int >= 1, or None")
+
+
+def _check_open_window(window: object) -> None:
+    if isinstance(window, Backoff) or (is_finite(window) and window > 0):
+        return
+    expected = f"> 0 and finite, or a Backoff{call_it(window, Backoff)}"
+    raise bad_argument("circuit_open_window", window, expected)
 
 
 _NONE = EventCount(success=0, failure=0)
@@ -396,3 +532,47 @@ def next_open_window(breaker: CircuitBreaker, failed: int) -> float:
     state = breaker._state
     breaker._state = replace(state, failed=max(state.failed, failed))
     return breaker._draw_open_window()
+
+
+_KEPT: Final = {"circuit_breaker": ("name", "state", "event_count")}
+
+
+class FailFastError(RefusedRequestError):
+    """The circuit breaker is open; the request was not sent.
+
+    It may be pickled; it then has a snapshot of the circuit breaker, with its ``name``,
+    ``state`` and ``event_count``.
+
+    Args:
+        circuit_breaker: The circuit breaker that refused.
+        retry_in: Seconds until it may grant a trial, or None when only
+            ``enter_state()`` will open the way again.
+    """
+
+    circuit_breaker: CircuitBreaker
+    """The circuit breaker that refused."""
+
+    retry_in: float | None
+    """Seconds until a trial may be granted, counted from the refusal, or None."""
+
+    is_of_endpoint: bool = False
+    """Whether the circuit of a single endpoint refused, so that another may serve."""
+
+    _snapshots = _KEPT
+
+    _is_half_open: bool
+
+    def __init__(
+        self, circuit_breaker: CircuitBreaker, retry_in: float | None = None
+    ) -> None:
+        super().__init__(circuit_breaker, retry_in)
+        self.circuit_breaker = circuit_breaker
+        self.retry_in = retry_in
+        # By the time that it is shown the circuit may be closed.
+        state = getattr(circuit_breaker, "state", None)
+        self._is_half_open = state is CircuitState.HALF_OPEN
+
+    def __str__(self) -> str:
+        when = "" if self.retry_in is None else f", next trial in {self.retry_in:.3f} s"
+        state = "half open: a trial is under way" if self._is_half_open else "open"
+        return f"circuit breaker {self.circuit_breaker.name!r} is {state}{when}"

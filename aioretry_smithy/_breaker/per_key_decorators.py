@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .._context.client import Decorator
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from .content_rule import AnyJudge
+    from .strategy import AnyJudge
 
 
 CircuitBreakerFactory: TypeAlias = Callable[[str], CircuitBreaker]

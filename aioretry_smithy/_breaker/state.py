@@ -1,17 +1,181 @@
-"""The states of a circuit breaker, and the permits that it gives in them."""
+"""The states of a circuit breaker: what is counted, who gets a permit, who waits."""
 
 from __future__ import annotations
 
+import math
+from collections import deque
+from contextvars import Context
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from .._call.time_limits import tick_of
 from .._call.tries import Rounds
+from .._clock import loop_time
 from .._errors import bad_argument
+from .._policies.queues import WaitQueue
 from .._values import NeverCopied
 
 if TYPE_CHECKING:
-    from .window import SlidingWindow
+    import asyncio
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True, slots=True)
+class EventCount:
+    """The successes and failures within the window of a circuit breaker.
+
+    Args:
+        success: Number of successes.
+        failure: Number of failures.
+
+    >>> EventCount(success=3, failure=1).failure_rate
+    0.25
+    """
+
+    success: int
+    """Number of successes."""
+
+    failure: int
+    """Number of failures."""
+
+    @property
+    def total(self) -> int:
+        """Number of successes and failures together."""
+        return self.success + self.failure
+
+    @property
+    def failure_rate(self) -> float | None:
+        """Share of failures, from 0.0 to 1.0, or None when nothing was counted."""
+        return self.failure / self.total if self.total else None
+
+
+class SlidingWindow:
+    """Counts events in buckets and forgets a bucket once it is older than the window.
+
+    A bucket starts with its first event and takes all that follow within *interval*,
+    so an event counts for at least ``window - interval`` and at most ``window``
+    seconds. The totals run along: an event costs the same however many are counted,
+    and each bucket is dropped once.
+
+    >>> window = SlidingWindow(window=20.0, interval=1.0)
+    >>> window.add_success(now=0.0)
+    >>> window.add_failure(now=10.0)
+    >>> window.count(now=20.0)
+    EventCount(success=1, failure=1)
+    >>> window.count(now=20.5)
+    EventCount(success=0, failure=1)
+    """
+
+    __slots__ = (
+        "_buckets",
+        "_failure",
+        "_forgotten",
+        "_interval",
+        "_newest",
+        "_row",
+        "_success",
+        "_successes",
+        "_until",
+        "_window",
+    )
+
+    def __init__(self, window: float, interval: float) -> None:
+        self._window = window
+        self._interval = interval
+        self._buckets: deque[_Bucket] = deque()
+        self._newest = _NO_BUCKET
+        self._until = -math.inf
+        self._failure = 0
+        # Without those of the newest bucket.
+        self._success = 0
+        # Successes that are too old; the failures in a row, and all successes until the
+        # last of them, which tell whether it goes on: so a success pays nothing for it.
+        self._forgotten = self._row = self._successes = 0
+
+    def add_success(self, now: float) -> None:
+        """Count a success that happened *now*."""
+        # Most events come while the newest bucket is open, and no other is too old.
+        bucket = self._newest if now < self._until else self._bucket_at(now)
+        bucket.success += 1
+
+    def add_failure(self, now: float) -> None:
+        """Count a failure that happened *now*."""
+        bucket = self._newest if now < self._until else self._bucket_at(now)
+        bucket.failure += 1
+        self._failure += 1
+
+    def exceeds(self, threshold: int, rate: float) -> bool:
+        """Say whether *threshold* events are there, and more than *rate* are failures.
+
+        Asked right after an event was added.
+        """
+        failure = self._failure
+        total = failure + self._success + self._newest.success
+        return total >= threshold and failure / total > rate
+
+    def row(self) -> int:
+        """Return how many failures there were in a row, however long that took.
+
+        Asked once for each failure, right after it was added.
+        """
+        successes = self._forgotten + self._success + self._newest.success
+        if successes != self._successes:
+            self._successes, self._row = successes, 0
+        self._row += 1
+        return self._row
+
+    def count(self, now: float) -> EventCount:
+        """Return what the window holds *now*, the event just added included."""
+        self._forget_before(now - self._window)
+        return EventCount(self._success + self._newest.success, self._failure)
+
+    def resize(self, window: float, interval: float) -> None:
+        """Apply new settings to the window, and drop counts that are too old."""
+        self._window, self._interval = window, interval
+        self._until = -math.inf
+
+    def newest(self, now: float) -> EventCount:
+        """Return what the newest bucket holds; nothing after two intervals."""
+        newest = self._newest
+        if now - newest.started_at > 2 * self._interval:
+            return EventCount(0, 0)
+        return EventCount(newest.success, newest.failure)
+
+    def _bucket_at(self, now: float) -> _Bucket:
+        buckets = self._buckets
+        self._forget_before(now - self._window)
+        # A clock that goes back finds a bucket that is still open, so nothing is lost.
+        if not buckets or now - self._newest.started_at >= self._interval:
+            self._success += self._newest.success
+            self._newest = _Bucket(now)
+            buckets.append(self._newest)
+        oldest, newest = buckets[0].started_at, self._newest.started_at
+        self._until = min(newest + self._interval, oldest + self._window)
+        return self._newest
+
+    def _forget_before(self, horizon: float) -> None:
+        buckets = self._buckets
+        while buckets and buckets[0].started_at < horizon:
+            bucket, self._until = buckets.popleft(), -math.inf
+            self._failure -= bucket.failure
+            self._forgotten += bucket.success
+            if buckets:
+                self._success -= bucket.success
+            else:
+                self._newest = _NO_BUCKET
+
+
+class _Bucket:
+    __slots__ = ("failure", "started_at", "success")
+
+    def __init__(self, started_at: float) -> None:
+        self.started_at = started_at
+        self.success = self.failure = 0
+
+
+_NO_BUCKET = _Bucket(-math.inf)
 
 
 class CircuitState(StrEnum):
@@ -121,3 +285,142 @@ class State:
     def has_counted(self, permit: CircuitPermit | None) -> bool:
         """Say whether this trial has succeeded before."""
         return permit is not None and permit in self.passed
+
+
+Answer: TypeAlias = tuple["CircuitPermit | None"]
+"""The answer of the circuit breaker to a request that has waited."""
+
+
+class Circuit(Protocol):
+    """Grants trials while it is open, and all requests while it is closed."""
+
+    _clock: Callable[[], float]
+    _line: WaitingLine | None
+    _state: State
+
+    def try_request(self) -> CircuitPermit | None: ...
+
+    def on_ignored(self, permit: CircuitPermit) -> None: ...
+
+
+class WaitingLine:
+    """The requests of one event loop that wait at a circuit, in order of arrival.
+
+    There is one while any wait. It has one timer for the next trial, and one for those
+    whose time is up.
+
+    Args:
+        circuit: The circuit.
+        loop: The event loop.
+    """
+
+    __slots__ = ("_circuit", "_queue", "_timer", "loop")
+
+    loop: asyncio.AbstractEventLoop
+    """The event loop."""
+
+    def __init__(self, circuit: Circuit, loop: asyncio.AbstractEventLoop) -> None:
+        self._circuit = circuit
+        self.loop = loop
+        self._queue: WaitQueue[Answer] = WaitQueue()
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def has_any(self) -> bool:
+        """Whether a request waits."""
+        return bool(self._queue.waiting)
+
+    async def wait(self, until: float) -> Answer | None:
+        """Wait for a permit, which an open circuit gives to one after the other.
+
+        Returns:
+            The answer of the circuit breaker; None where time ran out, or where there
+            is nothing to wait for any more.
+
+        Raises:
+            Exception: The circuit breaker has raised it, or a listener of its.
+        """
+        queue = self._queue
+        if not queue.waiting:
+            self._wait_for_trial()
+        try:
+            return await queue.wait(until, partial(give_back, self._circuit))
+        finally:
+            if not queue.waiting:
+                self._end()
+
+    def look(self) -> None:
+        """Admit the waiting requests that the circuit allows, then wait for a trial."""
+        circuit, queue = self._circuit, self._queue
+        while queue.waiting and not self.loop.is_closed():
+            state = circuit._state
+            if state.window is None:
+                if not state.may_be_waited_for:
+                    for number in [*queue.waiting]:
+                        queue.end(number)
+                elif self._seconds_to_trial() > 0:
+                    self._wait_for_trial()
+                    return
+            # A listener may change the circuit meanwhile.
+            queue.serve(self._ask)
+        self._stop_timer()
+
+    def _ask(self) -> Answer:
+        return (self._circuit.try_request(),)
+
+    def _seconds_to_trial(self) -> float:
+        trial_at = self._circuit._state.trial_at
+        return 0.0 if trial_at is None else trial_at - self._circuit._clock()
+
+    def _wait_for_trial(self) -> None:
+        """Look again when the next trial may be granted."""
+        self._stop_timer()
+        loop, trial_at = self.loop, self._circuit._state.trial_at
+        now = loop.time()
+        if trial_at is None or self._circuit._clock is not loop_time:
+            trial_at = now + self._seconds_to_trial()
+        # A timer may go off early by a tick, and not again and again until it is time.
+        due = max(trial_at, now + tick_of(loop))
+        self._timer = loop.call_at(due, self.look, context=Context())
+
+    def _stop_timer(self) -> None:
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+
+    def _end(self) -> None:
+        """Clean up after the last waiting request."""
+        self._stop_timer()
+        if self._circuit._line is self:
+            self._circuit._line = None
+
+
+def give_back(circuit: Circuit, answer: Answer | None) -> None:
+    """Pass the trial slot of a cancelled request to the next request."""
+    permit = None if answer is None else answer[0]
+    if permit is not None:
+        circuit.on_ignored(permit)
+
+
+def must_wait(circuit: Circuit) -> bool:
+    """Say whether a request has to wait that comes now: nobody overtakes those before.
+
+    It need not where there is nothing to wait for.
+    """
+    state, line = circuit._state, circuit._line
+    if not state.may_be_waited_for:
+        return False
+    if line is not None and line.has_any:
+        return True
+    return state.trial_at is not None and state.trial_at > circuit._clock()
+
+
+async def wait_at(
+    circuit: Circuit, loop: asyncio.AbstractEventLoop, until: float
+) -> Answer | None:
+    """Wait in the line at a circuit, as :meth:`WaitingLine.wait` says."""
+    line = circuit._line
+    if line is None or line.loop is not loop:
+        # Those of another loop, which is closed or stands still, can be no trials.
+        line = circuit._line = WaitingLine(circuit, loop)
+    return await line.wait(until)

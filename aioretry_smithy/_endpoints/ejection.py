@@ -11,7 +11,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from .._bodies.request_body import bytes_in_memory
-from .._breaker.window import SlidingWindow
+from .._breaker.state import SlidingWindow
 from .._call.tries import FailedAttempt
 from .._clock import chance
 from .._retry.strategy import may_be_repeated

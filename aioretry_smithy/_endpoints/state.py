@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import aiohttp
     from yarl import URL
 
-    from .._breaker.window import SlidingWindow
+    from .._breaker.state import SlidingWindow
     from .._context.context import ClientRequestContext
     from .._request.endpoint import Endpoint
     from .discovery import Listed

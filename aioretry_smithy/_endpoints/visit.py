@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import aiohttp
 
-from .._breaker.errors import FailFastError
+from .._breaker.breaker import FailFastError
 from .._breaker.strategy import checked_verdict
 from .._call.outcome import connection_of, end_with
 from .._call.tries import asked_for, status_judged

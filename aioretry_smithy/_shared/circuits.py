@@ -28,7 +28,7 @@ from .storage import PATIENCE, PAUSE, StorageProbe, cancellable, check_client, n
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._breaker.window import EventCount
+    from .._breaker.state import EventCount
     from .storage import RedisClient
 
 _QUIET = 30.0

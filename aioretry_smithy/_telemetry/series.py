@@ -29,7 +29,7 @@ from .client import HEDGES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from .._breaker.window import EventCount
+    from .._breaker.state import EventCount
     from .._context.context import ClientRequestContext
     from .._endpoints.state import Known
     from .._request.endpoint import Endpoint

@@ -4,7 +4,7 @@ import pytest
 from breaker_diary import fail
 
 from aioretry_smithy import CircuitBreaker, CircuitState
-from aioretry_smithy._breaker.window import EventCount
+from aioretry_smithy._breaker.state import EventCount
 
 CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
 reports = pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from aioretry_smithy import (
     CircuitBreakerListener,
     CircuitState,
 )
-from aioretry_smithy._breaker.window import EventCount
+from aioretry_smithy._breaker.state import EventCount
 
 CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
 

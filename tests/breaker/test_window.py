@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from lines_run import lines_run
 
-from aioretry_smithy._breaker.window import EventCount, SlidingWindow
+from aioretry_smithy._breaker.state import EventCount, SlidingWindow
 
 
 @pytest.fixture
