@@ -21,13 +21,16 @@ from aioretry_smithy import (
     limits,
     redis,
 )
+from aioretry_smithy.opentelemetry import OpenTelemetryMetrics
+from aioretry_smithy.prometheus import PrometheusMetrics
 
 
 def use_limits() -> None:
     """Limit the load of the standard chain."""
     SessionBuilder.standard(concurrency=20, rate=RateLimit(100, per=60.0))
     SessionBuilder.standard(concurrency="aimd", rate=lambda host: RateLimit(5))
-    SessionBuilder.standard(rate=100)
+    SessionBuilder.standard(rate=100, metrics=PrometheusMetrics())
+    SessionBuilder.standard(metrics=OpenTelemetryMetrics())
     SessionBuilder.standard(rate=lambda host: 2.5)
     SessionBuilder.standard(rate=[RateLimit(5), RateLimit.from_headers()])
     SessionBuilder.standard(concurrency=lambda host: ConcurrencyLimit.aimd(name=host))
