@@ -8,7 +8,7 @@ from contextvars import Context
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from .._call.time_limits import tick_of
 from .._call.tries import Rounds
@@ -290,6 +290,9 @@ class State:
 Answer: TypeAlias = tuple["CircuitPermit | None"]
 """The answer of the circuit breaker to a request that has waited."""
 
+_PAUSE: Final = 0.1
+"""Seconds until the next look at a circuit, where something was raised in one."""
+
 
 class Circuit(Protocol):
     """Grants trials while it is open, and all requests while it is closed."""
@@ -350,7 +353,20 @@ class WaitingLine:
                 self._end()
 
     def look(self) -> None:
-        """Admit the waiting requests that the circuit allows, then wait for a trial."""
+        """Admit the waiting requests that the circuit allows, then wait for a trial.
+
+        Raises:
+            BaseException: A clock of the user's has raised it, or it ends a program.
+        """
+        try:
+            self._serve()
+        except BaseException:
+            if self.has_any:
+                # Nobody else looks for them, and who comes joins them.
+                self._look_at(self.loop.time() + _PAUSE)
+            raise
+
+    def _serve(self) -> None:
         circuit, queue = self._circuit, self._queue
         while queue.waiting and not self.loop.is_closed():
             state = circuit._state
@@ -374,14 +390,16 @@ class WaitingLine:
 
     def _wait_for_trial(self) -> None:
         """Look again when the next trial may be granted."""
-        self._stop_timer()
         loop, trial_at = self.loop, self._circuit._state.trial_at
         now = loop.time()
         if trial_at is None or self._circuit._clock is not loop_time:
             trial_at = now + self._seconds_to_trial()
         # A timer may go off early by a tick, and not again and again until it is time.
-        due = max(trial_at, now + tick_of(loop))
-        self._timer = loop.call_at(due, self.look, context=Context())
+        self._look_at(max(trial_at, now + tick_of(loop)))
+
+    def _look_at(self, due: float) -> None:
+        self._stop_timer()
+        self._timer = self.loop.call_at(due, self.look, context=Context())
 
     def _stop_timer(self) -> None:
         timer, self._timer = self._timer, None

@@ -2,7 +2,8 @@
 
 import asyncio
 
-from chains import session
+import pytest
+from chains import now, session
 from restarting_server import RestartingServer
 from waits_at_circuits import breaker_of, end_of, waiting_at
 
@@ -198,3 +199,90 @@ async def test_a_trial_that_a_strategy_does_not_count_hands_it_on():
         ends = await asyncio.gather(*(end_of(client) for _ in range(5)))
 
     assert [(1.25, 204), (1.5, 204), (1.75, 200), (2.0, 200), (2.0, 200)] == ends
+
+
+class Ended(BaseException):
+    """Raised where a program is to end, and does not."""
+
+
+class TestRaisedMeanwhile:
+    """What is raised as a circuit is looked at is no end of the line."""
+
+    async def test_those_who_wait_go_on_though_a_trial_ended_a_program(self, unraised):
+        """A trial is lost, and another one follows after the trial interval."""
+
+        class Ending(CircuitBreakerListener):
+            def on_state_changed(self, circuit_breaker, state):
+                if state is HALF_OPEN and circuit_breaker.ends:
+                    circuit_breaker.ends = False
+                    raise Ended
+
+        server = RestartingServer(0.5)
+        breaker = breaker_of(listeners=[Ending()])
+        breaker.ends = True
+        async with session(server.transport(), waiting_at(breaker, 60.0)) as client:
+            await end_of(client)
+            calls = (end_of(client, at) for at in (0.1, 0.2, 0.3, 2.0))
+            ends = await asyncio.gather(*calls, return_exceptions=True)
+
+        assert Ended is type(ends[0])
+        assert [(4.0, 200)] * 3 == ends[1:]
+        assert [Ended] == unraised
+
+    async def test_they_are_let_go_though_one_could_not_be(self, unraised):
+        """A moment later, where the circuit is closed by then."""
+
+        class Ending(CircuitBreaker):
+            def try_request(self):
+                permit = super().try_request()
+                if self.state is CLOSED and self.ends:
+                    self.ends = False
+                    raise Ended
+                return permit
+
+        server = RestartingServer(100.0)
+        breaker = breaker_of(60.0, kind=Ending)
+        breaker.ends = False
+        async with session(server.transport(), waiting_at(breaker, 60.0)) as client:
+            await end_of(client)
+            waiting = [asyncio.ensure_future(end_of(client, 0.1)) for _ in range(3)]
+            await asyncio.sleep(0.5)
+            server.back_at = 0.5
+            breaker.ends = True
+            with pytest.raises(Ended):
+                breaker.enter_state(CLOSED)
+            ends = await asyncio.gather(*waiting, return_exceptions=True)
+
+        assert Ended is type(ends[0])
+        assert [(0.6, 200)] * 2 == ends[1:]
+
+    async def test_a_clock_may_fail_once(self, unraised):
+        """It is looked at again."""
+        reads = []
+
+        def clock():
+            reads.append(now())
+            if now() == 1.0 and reads.count(1.0) == 1:
+                raise ZeroDivisionError
+            return now()
+
+        server = RestartingServer(0.5)
+        breaker = breaker_of(clock=clock)
+        async with session(server.transport(), waiting_at(breaker, 60.0)) as client:
+            await end_of(client)
+            ends = await asyncio.gather(*(end_of(client, 0.1) for _ in range(2)))
+
+        assert [(1.1, 200)] * 2 == ends
+        assert [ZeroDivisionError] == unraised
+
+
+@pytest.fixture
+async def unraised():
+    """Return the classes of what callbacks of the loop have raised."""
+    classes = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(
+        lambda _, about: classes.append(type(about["exception"]))
+    )
+    yield classes
+    loop.set_exception_handler(None)
