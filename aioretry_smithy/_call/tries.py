@@ -11,6 +11,7 @@ from .._failures.frames import as_headers
 from .._failures.hints import retry_after
 
 if TYPE_CHECKING:
+    from .._failures.failure import Failure
     from .._request.endpoint import Endpoint
     from .call import Call
     from .record import Record, Route
@@ -123,6 +124,7 @@ def is_unserved(call: Call, record: Record, cause: Exception | None) -> bool:
 
     It was not reached, however long that took to learn. Or the request was sent, and
     within a second its connection broke before an answer, or the answer was 502 or 503.
+    What a function raises because its connection was refused is as quick.
     An answer that says when to come back is that of a busy server.
 
     Args:
@@ -135,11 +137,22 @@ def is_unserved(call: Call, record: Record, cause: Exception | None) -> bool:
         failure = failure_of(cause)
         if failure.is_unprocessed:
             return True
-        is_one = failure.broke_connection and record.outcome.status is None
+        is_one = _found_nobody(failure, cause) and record.outcome.status is None
     else:
         is_one = status in _UNSERVED
     is_quick = is_one and _seconds(call, record, cause) < QUICK
     return is_quick and not is_throttled(call, record, cause)
+
+
+def _found_nobody(failure: Failure, cause: Exception | None) -> bool:
+    """Say whether a connection broke, or whether one of a function was refused.
+
+    That may have been the second one of the function, so it is not surely unprocessed.
+    """
+    if cause is None or failure.raised_by_caller:
+        return False
+    is_refused = isinstance(peel(cause), ConnectionRefusedError)
+    return is_refused or failure.broke_connection
 
 
 def is_slow(call: Call, record: Record, cause: Exception | None) -> bool:

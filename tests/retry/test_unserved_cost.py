@@ -19,6 +19,7 @@ from aioretry_smithy import (
 )
 
 RESET = aiohttp.ClientOSError(104, "reset")
+REFUSED = ConnectionRefusedError(111, "refused")
 
 
 async def tokens_after(failure, **settings):
@@ -123,10 +124,11 @@ class TestPrice:
             await client.get(URL)
         assert 8.9 == budget.tokens
 
-    async def test_functions_pay_by_what_they_raise(self):
-        """A broken connection, then a mistake of the server's own."""
+    @pytest.mark.parametrize("unserved", [RESET, REFUSED], ids=repr)
+    async def test_functions_pay_by_what_they_raise(self, unserved):
+        """A broken or a refused connection, then a mistake of the server's own."""
         budget = RetryBudget(unserved_cost=0.1, deposit=0.0)
-        raised = [RESET, TimeoutError()]
+        raised = [unserved, TimeoutError()]
 
         @rpc(RetryingRpcClient.new_decorator(SAFELY, limiter=budget), idempotent=True)
         async def load():
