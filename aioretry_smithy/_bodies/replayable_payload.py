@@ -261,7 +261,7 @@ async def _awaited(operation: Awaitable[_T]) -> _T:
 
 
 def _retrieve(task: asyncio.Task[_T]) -> None:
-    """Look at a failure that nobody waits for any more."""
+    """Retrieve the exception of an abandoned task, against warnings."""
     if not task.cancelled():
         task.exception()
 
@@ -329,7 +329,7 @@ class ReplayablePayload(Payload):
 
     @property
     def shape(self) -> Shape:
-        """The headers and the boundaries that it goes out with."""
+        """The headers and the multipart boundaries of the body."""
         writers = _writers(self._inner)
         of_writers = [(each._boundary, each.headers.copy()) for each in writers]
         return self.headers.copy(), of_writers
@@ -370,7 +370,7 @@ class ReplayablePayload(Payload):
 
     @property
     def size(self) -> int | None:
-        """The length in bytes as it was at first, or None if only reading tells."""
+        """The original length in bytes; None if unknown before reading."""
         if self._first_size is None:
             self._first_size = self._inner.size
         return self._first_size
@@ -459,7 +459,7 @@ class ReplayablePayload(Payload):
         self._is_to_be_closed = True
 
     async def end(self) -> None:
-        """Close it if aiohttp would have."""
+        """Close the body if aiohttp wanted to close it."""
         self.sent.forget_refusal()
         for part in self._async_files:
             part.end()

@@ -155,7 +155,7 @@ def copy_head(response: aiohttp.ClientResponse, head: BodyHead) -> bool:
 
 
 class _CopyingChunks(deque[bytes]):
-    """Copies the chunks that a stream is fed, until there are enough."""
+    """Copies the chunks fed to a stream, up to a length."""
 
     __slots__ = ("_head",)
 
@@ -288,7 +288,7 @@ async def _drain(response: aiohttp.ClientResponse, seconds: float) -> bool:
 def keep_preview(
     record: Record, response: aiohttp.ClientResponse, max_length: int
 ) -> None:
-    """Let a log have the first characters of a body as they arrive."""
+    """Record the first characters of a body in the log as they arrive."""
     content_type = headers_of(response).get("Content-Type", "")
     if is_text(content_type):
         head = BodyHead(content_type, max_length)

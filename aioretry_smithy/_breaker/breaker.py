@@ -377,7 +377,7 @@ class CircuitBreaker(Shared):
             self._fail_trial(state, permit)
 
     def on_ignored(self, permit: CircuitPermit) -> None:
-        """Give a permit back: the request was cancelled, or its answer says nothing.
+        """Return a permit without a verdict: the request was cancelled or ignored.
 
         Nothing is counted. The place of the newest trial is free again at once, so
         the next request is the trial.
@@ -463,7 +463,7 @@ class CircuitBreaker(Shared):
         *,
         was_slow: bool = False,
     ) -> None:
-        """Enter a state; where OPEN has a time of its own, for so many seconds."""
+        """Enter a state, OPEN for the given seconds."""
         if circuit is CircuitState.OPEN and trial_in is None:
             trial_in = self._draw_open_window()
         left = self._state

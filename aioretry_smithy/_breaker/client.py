@@ -192,7 +192,7 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
     async def _ask_open(
         self, ctx: ClientRequestContext, request: Request, breaker: CircuitBreaker
     ) -> tuple[CircuitBreaker | None, CircuitPermit | None]:
-        """Ask an open circuit, perhaps after a wait; return it with what it gave.
+        """Ask an open circuit, possibly waiting; return the circuit and its permit.
 
         None in its place where the request is to go out without a permit: in a trial,
         whose outcome counts for the circuit, or where a wait is not enforced.
@@ -228,7 +228,7 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         request: Request,
         breaker: CircuitBreaker | None,
     ) -> Any:
-        """Send a request that no circuit breaker is asked about, or refuse it."""
+        """Send a request without asking a circuit breaker, or refuse the request."""
         try:
             if breaker is not None:
                 if self._dry_run is None:

@@ -116,7 +116,7 @@ class SlidingWindow:
         return total >= threshold and failure / total > rate
 
     def row(self) -> int:
-        """Return how many failures there were in a row, however long that took.
+        """Return the number of consecutive failures, independent of time.
 
         Asked once for each failure, right after it was added.
         """
@@ -421,7 +421,7 @@ def give_back(circuit: Circuit, answer: Answer | None) -> None:
 
 
 def must_wait(circuit: Circuit) -> bool:
-    """Say whether a request has to wait that comes now: nobody overtakes those before.
+    """Say whether a new request has to wait behind the waiting requests.
 
     It need not where there is nothing to wait for.
     """

@@ -86,7 +86,7 @@ class ReplayableBody(Protocol):
 
 
 class CallResources:
-    """The bodies and the responses that a call closes, and what it may use once.
+    """Bodies and responses closed at the end of a call, and single-use objects.
 
     Made only for calls that have one of these; see :meth:`.Call.own_resources`.
     """

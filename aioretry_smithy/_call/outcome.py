@@ -208,16 +208,16 @@ class Outcome:
     """The headers that aiohttp sent first."""
 
     is_injected: bool = False
-    """Whether a fault was injected, and this came of it."""
+    """Whether the outcome was caused by an injected fault."""
 
     is_unwanted: bool = False
-    """Whether a strategy wanted another attempt because of it, made or not."""
+    """Whether a strategy wanted a retry after the outcome, made or not."""
 
     part: Outcome | None = None
     """That of the last part, of a body that came in several."""
 
     preview: BodyHead | None = None
-    """Where the first bytes of the body gather."""
+    """The collected first bytes of the body."""
 
 
 class _Pending(Outcome):

@@ -131,7 +131,7 @@ class ConnectionTimes:
         self._seconds: dict[Part, float] = {}
 
     def wait_for(self, part: Part | None, now: float) -> None:
-        """End what is waited for, and begin to wait for another part, or for nothing.
+        """End the current wait, and begin the wait for the next part, if any.
 
         A request that waits has no connection yet.
         """
@@ -165,7 +165,7 @@ class CallsInside:
     __slots__ = ("dropped", "kept")
 
     dropped: int
-    """How many more there were than are kept."""
+    """The number of nested calls that were dropped."""
 
     def __init__(self) -> None:
         self.kept: list[Any] = []
@@ -188,7 +188,7 @@ class Race:
     """Seconds from the start of the first request; None of the first request."""
 
     ended: float
-    """When the last of them was over, for the record of the call; else long ago."""
+    """The end of the last hedge, for the record of the call; else long ago."""
 
     is_superseded: bool
     """Whether the request was cancelled because a different hedge had a good answer."""
@@ -232,7 +232,7 @@ class _RareFacts(NeverCopied):
     """The timings of the connection, if measured."""
 
     delay: float | None = None
-    """Seconds waited after it; of a call, before its first request."""
+    """Seconds waited after the request; of a call, before its first request."""
 
     delay_source: DelaySource | None = None
     """The reason for the delay."""
@@ -305,7 +305,7 @@ class Record(_RareFacts):
     """Whether a circuit breaker refused the request."""
 
     was_sent: bool
-    """Whether a server may have seen it."""
+    """Whether a server may have seen the request."""
 
     @property
     def begun_request(self) -> Request:
@@ -364,7 +364,7 @@ class Record(_RareFacts):
 
 _KEPT: Final = 50
 MOST_KEPT: Final = 2 * _KEPT
-"""So many requests of a call are kept: half of them the first, half the last."""
+"""The number of kept requests of a call: half the first, half the last."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,7 +186,7 @@ class DeadlineCut:
         self._task.cancel()
 
     def take_back(self, *, inside: bool = False) -> bool:
-        """Take the cancellation back; return whether it was ours, and the only one.
+        """Undo the cancellation; say whether it was ours, and the only one.
 
         If that is *inside* of the innermost code, all of it may wait on.
         """

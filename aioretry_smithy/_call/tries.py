@@ -47,7 +47,7 @@ def status_judged(record: Record, cause: Exception | None) -> int | None:
 
 
 def asked_for(call: Call, record: Record, cause: Exception | None) -> float | None:
-    """Return the seconds for which an answer asks to be left alone, if it does."""
+    """Return the wait in seconds that an answer asks for, if any."""
     now = call.wall_clock + record.started - call.started
     if cause is not None:
         return failure_of(cause).hint(now)
@@ -67,7 +67,7 @@ class FailedAttempt(NamedTuple):
 
     @classmethod
     def of(cls, call: Call, record: Record, cause: Exception | None) -> FailedAttempt:
-        """Look at an attempt, or at a call, whose last attempt it is then about."""
+        """Return the facts of an attempt; of a call, those of its last attempt."""
         failed = failed_at(call, record, cause)
         if cause is None or not failure_of(cause).broke_connection:
             return cls(record.started, failed, is_break=False)

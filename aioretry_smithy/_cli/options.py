@@ -46,7 +46,7 @@ class PrintVersion(argparse.Action):
         self._version = version
 
     def __call__(self, parser: argparse.ArgumentParser, *about: object) -> None:
-        """Print it, and end the program."""
+        """Print the version, and exit."""
         print(self._version)
         parser.exit()
 

@@ -105,7 +105,7 @@ def cannot_write(error: OSError) -> ExitCode:
 
 
 def _is_left(error: OSError) -> bool:
-    """Say whether nobody reads any more; Windows calls that an invalid argument."""
+    """Say whether an error means a closed pipe (on Windows an invalid argument)."""
     is_invalid = error.errno == errno.EINVAL and os.name == "nt"
     return is_invalid or isinstance(error, BrokenPipeError)
 

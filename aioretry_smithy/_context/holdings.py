@@ -97,7 +97,7 @@ class Holdings:
         self._call = self.outer = None
 
     async def end_after(self, deciding: Awaitable[_T]) -> _T:
-        """End when it is decided what follows; that is still part of the attempt."""
+        """Await the decision on a retry as part of the attempt, then end."""
         # The request may have been sent in a task of its own.
         self.enter()
         try:
@@ -130,7 +130,7 @@ class FetchHoldings:
             self._is_asked = False
 
     def enter_in(self, context: Context) -> None:
-        """Let the code that runs in a context be part of the fetch."""
+        """Make code that runs in *context* part of the fetch."""
         context.run(_around.set, self)
 
     def join(self) -> Holder | None:

@@ -214,7 +214,7 @@ def close_result(ctx: ClientRequestContext, result: Result) -> None:
 
 
 def count_earlier(ctx: ClientRequestContext, earlier: Record, outcome: Outcome) -> None:
-    """Let an earlier request of an attempt count, with the outcome that it had."""
+    """Make an earlier request of an attempt its outcome again."""
     earlier.outcome = outcome
     if isinstance(ctx, AttemptContext) and isinstance(earlier, Exchange):
         # Each request of an attempt has a record of its own.
@@ -325,7 +325,7 @@ def _is_of_client(coroutine: Any) -> bool:
 
 
 def _wrong(response: Result, source: object) -> TypeError:
-    """Make the error for what is no response; it does not stay under way."""
+    """Make the error for a result that is no response, and record the failure."""
     name = getattr(source, "__name__", type(source).__name__)
     if source is None:
         name = "the transport"

@@ -123,7 +123,7 @@ class Choice:
         return self.state.is_out
 
     def has_other(self, tried: Container[Endpoint]) -> bool:
-        """Say whether one that was not tried is well, in the first group with any."""
+        """Say whether a healthy untried endpoint exists, in the first healthy group."""
         return bool(self._untried(tried))
 
     def other_for(self, ctx: ClientRequestContext) -> EndpointState | None:
@@ -132,7 +132,7 @@ class Choice:
         return untried[0].roster.choose(ctx, untried) if untried else None
 
     def to(self, state: EndpointState) -> Choice:
-        """Return the way to another endpoint."""
+        """Return the route to a different endpoint."""
         return Choice(state, self.service_key, self._rosters)
 
     def _untried(self, tried: Container[Endpoint]) -> Sequence[EndpointState]:
@@ -307,7 +307,7 @@ def _rosters_of(
 
 
 def _is_meant(pin: Endpoint, endpoint: Endpoint) -> bool:
-    """Say whether an endpoint is the one that was named, perhaps by its address."""
+    """Say whether an endpoint matches the pinned endpoint, by URL or address."""
     if pin == endpoint:
         return True
     if pin.address is not None or endpoint.address is None:
@@ -359,7 +359,7 @@ class ServiceOfGroups(Service):
         self._services = first, other
 
     def find(self, target: StrOrURL) -> URL | None:
-        """Return what one of the servers is asked for; None if none of them is."""
+        """Return the URL asked of the service; None for other servers."""
         first, other = self._services
         found = first.find(target)
         return other.find(target) if found is None else found
@@ -485,7 +485,7 @@ class Fallback:
     async def _change(
         self, loop: AbstractEventLoop, rosters: tuple[Roster, ...], until: float
     ) -> None:
-        """Wait until there may be something to choose from, or a list is to be asked.
+        """Wait for a change in a roster, or until a list has to be refreshed.
 
         Later ones are not asked for theirs while one is awaited.
         """

@@ -1,4 +1,4 @@
-"""Leave an endpoint alone for a while, and try with one request whether it is well.
+"""Outlier ejection: exclude an endpoint for a while, then send a trial request.
 
 One circuit breaker per endpoint, which the choice of an endpoint reads: closed while
 the endpoint is well, open while it is out, half open during a trial.

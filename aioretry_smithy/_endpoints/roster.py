@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def kind_of(cause: Exception | None) -> str | None:
-    """Return how a failure says that an address is not reached; None if it does not."""
+    """Return the kind of a failure to connect; None for other failures."""
     failure = failure_of(cause)
     if failure.is_unprocessed:
         return NO_CONNECTION
@@ -50,7 +50,7 @@ def serving(able: Sequence[EndpointState]) -> Sequence[EndpointState]:
 
 
 def none_is_reached(able: Sequence[EndpointState]) -> bool:
-    """Say whether there is a reserve, and it cannot be reached either."""
+    """Say whether even the reserve is unreachable."""
     return has_reserve(able) and all(each.is_unreachable for each in able)
 
 
@@ -67,7 +67,7 @@ def without_reserve(able: Sequence[EndpointState]) -> Sequence[EndpointState]:
 def least_tried(
     call: Call, record: Record, well: Sequence[EndpointState]
 ) -> Sequence[EndpointState]:
-    """Return those that a call has not tried, or tried less often than others.
+    """Return the endpoints that a call has tried least often.
 
     Not those that it knows to want to be left alone, as long as there are others. For a
     further part of a body that which has served the one before, if it is well.
@@ -212,7 +212,7 @@ class Roster:
 
     @property
     def may_fill(self) -> bool:
-        """Whether there may be more to choose from later."""
+        """Whether endpoints may be added later."""
         return self._may_fill or not self._is_known
 
     @property
@@ -256,7 +256,7 @@ class Roster:
         return 0.0 if self.loop is None else self.loop.time()
 
     def set_listed(self, listed: Iterable[Listed]) -> None:
-        """Replace the list; what is known of those that stay is kept."""
+        """Replace the list; the state of kept endpoints is preserved."""
         now, before = self.now(), self.states
         known = {each.endpoint: each for each in before}
         for endpoint, (since, state) in [*self._left.items()]:
@@ -327,7 +327,7 @@ class Roster:
         self.review()
 
     def review(self) -> None:
-        """Find those that may be chosen now: of the lowest rank that has any.
+        """Determine the endpoints that may be chosen: of the lowest rank with any.
 
         Where none is well, all of those are that have a weight; with checks of their
         health the healthy ones, and none before it is known. So are all where neither
@@ -368,7 +368,7 @@ class Roster:
         self.due, self.due_at = (*due,), due_at
 
     def settle(self) -> None:
-        """Count those that have not answered yet, or failed since."""
+        """Count the healthy endpoints without a success since their last failure."""
         self.unproven = sum(not each.is_proven for each in self.well)
 
     def healthy(self) -> Sequence[EndpointState]:

@@ -40,7 +40,7 @@ class EndpointSelectionStrategy:
     """
 
     _moves: ClassVar[bool] = True
-    """Whether what is sent again at once may go to another endpoint."""
+    """Whether an immediate resend may go to a different endpoint."""
 
     @property
     def _decay(self) -> float:

@@ -97,7 +97,7 @@ class DnsLookup:
 
     @property
     def is_cancellable(self) -> bool:
-        """Whether to cancel it ends it; the system's own answers occupy a thread."""
+        """Whether cancelling ends the query; the system resolver occupies a thread."""
         return self._resolver is not None
 
     async def __call__(self) -> Answer:
@@ -340,7 +340,7 @@ def _checked_domains(domains: Iterable[str]) -> list[str]:
 
 
 class Source(Protocol):
-    """Tells a group its endpoints."""
+    """A source of endpoints for a group."""
 
     usual_name: str | None
     """The name of a group that was given none; None for a number."""

@@ -1,4 +1,4 @@
-"""Know of one endpoint of a group how busy, how quick and how well it is.
+"""The state of an endpoint: load, latency, health.
 
 An estimate decays while nobody asks, by the factor ``e`` in each ``decay`` seconds. So
 that no choice has to compute that, estimates are kept as *heat*: seconds, times what a
@@ -378,7 +378,7 @@ class Peers(Protocol):
         ...
 
     def settle(self) -> None:
-        """Count those that have not answered yet, or failed since."""
+        """Count the healthy endpoints without a success since their last failure."""
         ...
 
     def healthy(self) -> Sequence[EndpointState]:
@@ -436,13 +436,13 @@ class EndpointState:
     """The endpoint."""
 
     weight: float
-    """Its share of the requests, compared with others; 0 for none."""
+    """The relative share of requests for the endpoint; 0 for none."""
 
     in_flight: int
     """How many requests are under way, to the end of their bodies."""
 
     ejected_until: float | None
-    """When it may come back, by the event loop's clock; None while it is well."""
+    """The time until which the endpoint is ejected; None while healthy."""
 
     ejected_for: str | None
     """The reason of the ejection; None while not ejected."""
@@ -463,7 +463,7 @@ class EndpointState:
     """Its place in the list of the group, from 0."""
 
     turn: float
-    """How far its share is used up, where endpoints take turns."""
+    """The used share of the endpoint, in a weighted round robin."""
 
     heat: float
     """The latency estimate in seconds, times the growth at the last answer."""
@@ -478,7 +478,7 @@ class EndpointState:
     """The least latency, in seconds, after failures; 0 without failures."""
 
     chance_at: float
-    """When it gets a request in spite of its penalty."""
+    """The time of the next request in spite of the penalty."""
 
     failures: int
     """Failures since the last success."""
@@ -490,13 +490,13 @@ class EndpointState:
     """Groups the failures of a restart."""
 
     changed_at: float
-    """When it was ejected, or came back, last."""
+    """The time of the last ejection or return."""
 
     times: int
     """The number of ejections since the endpoint was last healthy."""
 
     is_set_aside: bool
-    """Whether it comes back without a trial."""
+    """Whether the endpoint returns without a trial."""
 
     trial: object
     """The trial request under way; None without a trial."""
@@ -535,7 +535,7 @@ class EndpointState:
 
     @property
     def latency(self) -> float | None:
-        """Seconds that it takes to answer, an estimate; None before the first answer.
+        """The estimated latency in seconds; None before the first answer.
 
         A failure counts as more, until the next success.
         """
@@ -551,7 +551,7 @@ class EndpointState:
 
     @property
     def is_out(self) -> bool:
-        """Whether it is ejected, set aside, or unhealthy."""
+        """Whether the endpoint is ejected, paused, or unhealthy."""
         return self.ejected_until is not None or self.health is False
 
     @property
@@ -567,7 +567,7 @@ class EndpointState:
 
     @property
     def is_proven(self) -> bool:
-        """Whether it has answered, and not failed since."""
+        """Whether the endpoint has answered, without a failure since."""
         return self.grown > 0.0 and not self.penalty
 
     def url_of(self, asked: URL) -> URL:

@@ -301,7 +301,7 @@ class Visit:
         return has_left
 
     def leave(self, call: Call, record: Record) -> None:
-        """Let the endpoint go, which has answered: by a redirect to another origin.
+        """End the visit at a redirect to a different origin, as an answer.
 
         What becomes of the request there says nothing of the endpoint.
         """

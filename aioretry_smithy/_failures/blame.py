@@ -38,7 +38,7 @@ _LIBRARIES: Final = frozenset(
         "winloop",
     }
 )
-"""What stands between a request of aiohttp and the socket."""
+"""Packages between a request of aiohttp and the socket."""
 
 _LOOPS: Final = frozenset({"asyncio", "uvloop", "winloop"})
 _SENDERS: Final = frozenset({"aiohttp.base_protocol", "aiohttp.http_writer"})

@@ -1,4 +1,4 @@
-"""Judge a failed attempt by its exception: what it was, and whether to send again."""
+"""Classify failed attempts by their exceptions: kind, origin, retry safety."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class RetrySafety(StrEnum):
     """Unknown; only a request that is idempotent may be sent again."""
 
     NO = "no"
-    """Pointless or harmful; it would fail in the same way."""
+    """A retry is pointless or harmful: the same failure would follow."""
 
 
 def may_pass_by(status: int) -> bool:

@@ -186,7 +186,7 @@ class RaisedAnswer(NamedTuple):
     headers: MultiMapping[str]
 
     is_of_tunnel: bool
-    """Whether it is a proxy's, which opens no tunnel to the server."""
+    """Whether the answer is a proxy's refusal of a tunnel."""
 
     @classmethod
     def of(cls, error: BaseException) -> RaisedAnswer | None:

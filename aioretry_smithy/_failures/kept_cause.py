@@ -28,7 +28,7 @@ class CallBound:
 
 
 class NeverCopied(CallBound):
-    """Base of those that an exception or a log record carries.
+    """Base of objects carried by exceptions and log records, never copied.
 
     These are pickled without them, and a copy has the same ones.
     """

@@ -79,7 +79,7 @@ class SentRequest:
             self.response.close()
 
     def holds_connection(self) -> bool:
-        """Say whether some of the body is not here yet: what it holds is in use."""
+        """Say whether the body is incomplete, so that its connection is in use."""
         response = self.response
         return response is not None and connection_of(response) is not None
 
@@ -154,7 +154,7 @@ class Candidates:
         self._kept.setdefault(_REFUSAL if is_refused else _FAILURE, sent)
 
     def free_connection(self) -> None:
-        """Close a bad answer whose connection or place others may wait for."""
+        """Close a bad answer whose connection or permit is in demand."""
         if _BAD in self._kept and self._kept[_BAD].holds_connection():
             self.let_go()
 

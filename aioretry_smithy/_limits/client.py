@@ -114,7 +114,7 @@ class Standby:
                 late.refuse()
 
     def _permit(self) -> Permit | None:
-        """Return the permit, if it has come."""
+        """Return the permit, if granted."""
         place = self._place
         # It may have come in this turn of the loop.
         return self._hear(place) if place.done() else None
@@ -134,7 +134,7 @@ class Standby:
 
 
 class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
-    """Lets requests wait until there is a place for them in flight.
+    """Limits the requests in flight; others wait in a queue.
 
     Inside a retrying client, as usual, each attempt takes a place of its own. It holds
     the place until the body has ended or the response is released; a websocket holds it
@@ -236,7 +236,7 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
     def _hold(
         self, ctx: ClientRequestContext, place: Place, response: aiohttp.ClientResponse
     ) -> None:
-        """Let the limit learn from an answer, and hold the place while it needs one."""
+        """Let the limit learn from an answer; hold the permit until the body ends."""
         try:
             if self._is_elsewhere(ctx):
                 place.release()

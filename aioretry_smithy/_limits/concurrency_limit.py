@@ -109,7 +109,7 @@ class Permit:
             limit._sample(loop_time(), self, dropped)
 
     def release(self) -> None:
-        """Give it back, for the next request that waits; once."""
+        """Release the permit to the next waiting request; further calls do nothing."""
         limit, places = self.limit, self._places
         if limit is None:
             return

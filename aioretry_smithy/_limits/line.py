@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Reply: TypeAlias = aiohttp.ClientResponse | RaisedAnswer
     """The answer of a server, as a response or as an exception raised for it."""
     Costs: TypeAlias = Sequence[tuple["Line", float]]
-    """What a request costs in each of its lines; more than 0."""
+    """The cost of a request in each of its queues, above 0."""
 
 
 class RatePermit(Protocol):
@@ -170,7 +170,7 @@ class Line(TimedWaits):
             serve([self])
 
     def hurry(self) -> None:
-        """Let those go out whose turn comes sooner than was forecast."""
+        """Admit waiting requests that are due earlier than forecast."""
         self.forget_lost()
         self.disturb()
         serve([self])
@@ -248,7 +248,7 @@ class Waiter:
         return self.turns.get_loop().is_closed()
 
     def try_go(self) -> bool:
-        """Go out, if it is the first in all its lines and its turn has come."""
+        """Admit the request if due, and at the head of all of its queues."""
         if any(line.first is not self for line, _ in self.costs):
             return False
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""Note what an attempt holds of a limit, and give it back with what was learned."""
+"""The permits that attempts hold of a limit, released with a sample."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Place(Protocol):
         """Report to the limit how the request was answered, before it is released."""
 
     def release(self) -> None:
-        """Give it back, for the next request that waits; once."""
+        """Release the permit to the next waiting request; further calls do nothing."""
 
 
 def give_back_after_body(place: Place, response: Result) -> None:
@@ -101,7 +101,7 @@ class HeldPlace:
         self._place.learn(dropped=dropped)
 
     def release(self) -> None:
-        """Give it back, for the next request that waits; once."""
+        """Release the permit to the next waiting request; further calls do nothing."""
         holdings, self._holdings = self._holdings, None
         if holdings is not None:
             holdings.remove(self._limit)

@@ -326,7 +326,7 @@ async def _run_dry(
 def _learn_from_answer(
     ctx: ClientRequestContext, turn: RatePermit, response: aiohttp.ClientResponse
 ) -> None:
-    """Let the limits learn from an answer, and ask what it has cost."""
+    """Let the limits learn from an answer, and ask for its actual cost."""
     turn.learn(response)
     if isinstance(turn, Permits):
         for limit, charge in turn.charges:
@@ -335,7 +335,7 @@ def _learn_from_answer(
 
 
 def _learn_from_failure(turn: RatePermit, cause: BaseException) -> None:
-    """Let the limits learn from an answer that was raised, or that there is none."""
+    """Let the limits learn from a raised answer, or from the lack of an answer."""
     answer = failure_of(cause).answer_of_server
     if answer is None:
         turn.lose()

@@ -121,7 +121,7 @@ class Bucket:
         return max(now, full_at - (self.burst - cost) * self._interval)
 
     def take(self, now: float, cost: float) -> Charge:
-        """Let a request go out; what it has cost may be corrected later."""
+        """Take tokens; the charge may be corrected later."""
         self._spend(now, cost)
         return Charge(self, cost)
 
@@ -175,7 +175,7 @@ class Charge:
         self._bucket.refund(paid - figure)
 
     def give_back(self) -> None:
-        """Let the request have cost nothing, because it was not sent."""
+        """Refund the tokens of a request that was not sent."""
         self.settle(0.0)
 
 

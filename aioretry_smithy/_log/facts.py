@@ -248,7 +248,7 @@ class LogFacts(NeverCopied):
 
     @property
     def superseded(self) -> bool:
-        """Whether it was given up because another request had a good answer."""
+        """Whether the request was cancelled, because a different hedge won."""
         race = self._record.race
         return race is not None and race.is_superseded
 

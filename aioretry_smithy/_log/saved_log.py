@@ -153,7 +153,7 @@ class PlainLog:
 
     @property
     def is_http(self) -> bool:
-        """Whether it is of an HTTP call: it knows of a method or a URL then."""
+        """Whether the log is of an HTTP call: has a method or a URL."""
         values = self._values
         return bool(values.get("request_method") or values.get("request_url"))
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 CELL: Final = 0.602
-"""How wide a character is in its own height, as in most fonts of equal widths."""
+"""The ratio of width to height of a character in monospaced fonts."""
 
 TEXT_SIZE: Final = 12
 
@@ -267,7 +267,7 @@ def _words(bar: Bar, axis: _Axis) -> Iterator[tuple[str, str]]:
 
 
 def _place(span: Span, axis: _Axis, least: float) -> tuple[float, float]:
-    """Return where the bar of a time begins, and how long it is."""
+    """Return the position and the length of the bar of a time span."""
     length = max(least, axis.x(span.end) - axis.x(span.start))
     return min(axis.x(span.start), _RIGHT - length), length
 

@@ -93,7 +93,7 @@ class Node(NamedTuple, Generic[_T]):
 
 
 def branches(node: Node[_T]) -> Iterator[tuple[str, _T]]:
-    """Yield all lines, each after its branch."""
+    """Yield the lines of the tree, each with its branch drawn in front."""
     start = ""
     for line in node.lines:
         yield start, line
@@ -125,7 +125,7 @@ def _call(log: LogFacts, attempts: Sequence[LogFacts]) -> Node[str]:
 
 
 def _gaps(attempts: Sequence[LogFacts]) -> list[int]:
-    """Return how many attempts were not kept after each but the last."""
+    """Return the numbers of dropped attempts between neighbouring kept attempts."""
     numbers = pairwise(log.attempt or 0 for log in attempts)
     return [max(0, after - before - 1) for before, after in numbers]
 

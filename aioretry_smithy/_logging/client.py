@@ -87,7 +87,7 @@ class _Lines:
         self._is_due = False
 
     def stop_waiting(self, record: Record) -> None:
-        """Let them be written next, body or not, if they are about this record."""
+        """Have pending lines of *record* written next, without waiting for the body."""
         self._is_due = self._is_due or self._record is record
 
     def __call__(self) -> None:

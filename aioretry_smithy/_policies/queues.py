@@ -42,10 +42,10 @@ class TimedWaits(ABC):
 
     @abstractmethod
     def end(self, number: int) -> None:
-        """End a wait whose time is up, if it is not over yet."""
+        """End an expired wait, if not over yet."""
 
     def end_at(self, number: int, until: float) -> None:
-        """Let a wait end then; ``inf`` is never. Later ones have higher numbers."""
+        """Schedule the end of a wait, never for ``inf``; later waits number higher."""
         if until < math.inf:
             heappush(self._ends, (until, number))
             self._set_timer()
@@ -133,7 +133,7 @@ class WaitQueue(TimedWaits, Generic[T]):
         return number, call
 
     def leave(self, number: int) -> None:
-        """Let a call leave, if it still waits."""
+        """Remove a call from the queue, if still waiting."""
         self.waiting.pop(number, None)
         self._rest()
 

@@ -81,7 +81,7 @@ class Durations:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """How it went, with and without retries."""
+    """A summary of success, with and without retries."""
 
     calls: float
     successes: float
@@ -148,7 +148,7 @@ class Time:
     """The total time, in seconds."""
 
     parts: tuple[TimePart, ...]
-    """The largest of the slowest calls first."""
+    """The parts of the time, in the order of their share in the slowest calls."""
 
     slowest_calls: float
     slowest_from: float | None

@@ -164,7 +164,7 @@ class CountTable(Generic[KeyT, CountT]):
 
     @property
     def was_full(self) -> bool:
-        """Whether keys had to go while it counted."""
+        """Whether keys were dropped because of the limit."""
         return self.merged > 0
 
     def at(self, key: KeyT) -> CountT:

@@ -193,7 +193,7 @@ def _is_late(values: Line) -> bool:
 
 
 def _lasting(values: Line) -> int | None:
-    """Return the status of an answer that no other attempt will change, if it is."""
+    """Return the status of a permanent failure, else None."""
     status = status_of(values)
     if status is None or cause_type(values) is not None or status in _MAY_PASS:
         return None
@@ -201,7 +201,7 @@ def _lasting(values: Line) -> int | None:
 
 
 def _could_be_sent_again(values: Line) -> bool:
-    """Say whether it never reached a server, though it may not be sent twice."""
+    """Say whether a non-idempotent request never reached a server."""
     method = text(values, "request_method")
     is_safe = method is None or method.upper() in _IDEMPOTENT
     was_sent = bool(values.get("sent"))
@@ -229,7 +229,7 @@ _FEW: Final = 5
 """Fewer of anything are chance."""
 
 _MANY: Final = 20
-"""So many calls or attempts show a share."""
+"""The least number of calls or attempts for a meaningful share."""
 
 _MOST_PLACES: Final = 60
 

@@ -96,7 +96,7 @@ class SeenCall:
     """Whether the call succeeded only by retries or a fallback."""
 
     is_success_at_once: bool
-    """Whether it was a success without any retry, also in the calls inside."""
+    """Whether the call succeeded without any retry, including nested calls."""
 
     requests: int
     """Requests of it and of the calls inside; a function makes those of its calls."""
@@ -254,7 +254,7 @@ _RANKS: Final = {
 """The highest counts where parts overlap; waits and the rest count least."""
 
 _LEVEL: Final = 10
-"""What is made inside an attempt counts in place of it."""
+"""The rank of nesting: nested requests count in place of the attempt around."""
 
 _NO_TIME: Final = 1e-9
 

@@ -29,7 +29,7 @@ _SLOW: Final = 0.95
 
 
 class Times:
-    """How long calls took, and what they spent the time on, by how long they took."""
+    """The durations of calls, and the parts of their time, by duration."""
 
     __slots__ = ("durations", "spent")
 
@@ -150,7 +150,7 @@ class GroupTally:
 
     @property
     def weight(self) -> float:
-        """How many calls there are."""
+        """The number of calls."""
         return self.calls
 
     def add(self, call: SeenCall, weight: float) -> None:
@@ -243,7 +243,7 @@ class EndingTally:
 
     @property
     def weight(self) -> float:
-        """How many calls there are."""
+        """The number of calls."""
         return self.calls
 
     def add(self, values: Line, weight: float) -> None:

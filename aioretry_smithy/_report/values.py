@@ -69,7 +69,7 @@ class UrlParts(NamedTuple):
     """Where a request goes to."""
 
     host: str
-    """With the port, unless it is that of the scheme."""
+    """The host, with the port unless it is the default port."""
 
     path: str
     """With ids folded."""
@@ -151,7 +151,7 @@ def status_of(values: Line) -> int | None:
 
 
 def is_success(values: Line, *, was_retried: bool = False) -> bool:
-    """Say whether it was a success; older lines do not say so themselves."""
+    """Say whether a call succeeded, even if an older line lacks the key."""
     known = values.get("is_success")
     if isinstance(known, bool):
         return known

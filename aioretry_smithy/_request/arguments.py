@@ -35,7 +35,7 @@ def check_header_name(name: str, value: object) -> None:
 
 
 def is_header_value(value: object) -> TypeGuard[str]:
-    r"""Say whether a header may carry a text, and the server gets it as it is.
+    r"""Say whether a text is valid as a header value, unchanged.
 
     >>> is_header_value("Bearer abc"), is_header_value("abc\n"), is_header_value("")
     (True, False, False)

@@ -226,7 +226,7 @@ class Service:
         return self._url()
 
     def join(self, url: URL) -> URL:
-        """Return a relative URL after the beginning; as it is where none is known."""
+        """Join a relative URL to the origin; unchanged if the origin is unknown."""
         base = self._url()
         return url if base is None else joined(base, from_root(url))
 
@@ -235,7 +235,7 @@ class Service:
         return asked if asked.absolute else self.join(asked)
 
     def find(self, target: StrOrURL) -> URL | None:
-        """Return what one of the servers is asked for: a URL, from the root or whole.
+        """Return the URL asked of the service, from the root or absolute.
 
         That is the target with its dots resolved; None where it is of another origin,
         or no URL.
@@ -303,7 +303,7 @@ class ServiceBehind(Service):
         self._beginning = url
 
     def find(self, target: StrOrURL) -> URL | None:
-        """Return what one of the servers is asked for; None if none of them is."""
+        """Return the URL asked of the service; None for other servers."""
         found = self._service.find(target)
         return super().find(target) if found is None else found
 

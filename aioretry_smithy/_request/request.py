@@ -222,7 +222,7 @@ class HttpRequest(NoContext):
         return copy
 
     def looks_like(self, other: HttpRequest) -> bool:
-        """Say whether it has the method, the URL and the headers of another one."""
+        """Say whether both requests have the same method, URL and headers."""
         if self is other:
             return True
         own, others = self.arguments, other.arguments

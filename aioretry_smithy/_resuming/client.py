@@ -276,7 +276,7 @@ class ResumingClient(DecoratingClient[HttpClient]):
 
 
 def _is_download(call: Call, request: HttpRequest) -> bool:
-    """Say whether a request asks for a body, whole and as it is."""
+    """Say whether a request is a plain download: GET without a range or conditions."""
     arguments = request.arguments
     if request.method != "GET" or any(
         arguments.get(name) is not None for name in _OWN_ARGUMENTS

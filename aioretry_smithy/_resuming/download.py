@@ -1,4 +1,4 @@
-"""Continue one download, part by part, until it is whole or cannot go on."""
+"""A resumed download: requests parts until complete, or until not resumable."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Progress:
         return None
 
     def after_answer(self, response: aiohttp.ClientResponse) -> RetryStopReason | None:
-        """Return likewise why no part is asked for after an answer without one."""
+        """Count an answer without a part; return the reason to stop, if any."""
         status = response.status
         if status not in _ASKED_LATER and status < _SERVER_ERROR:
             return RetryStopReason.NO_RETRY
@@ -301,7 +301,7 @@ class Download:
         return piece
 
     def _end(self, part: Part) -> None:
-        """Let a part end: with it the body, or before the end of that."""
+        """End a part: either the body is complete, or the download has to continue."""
         if part.end is None or self._taken == self._version.total:
             self._complete()
             return

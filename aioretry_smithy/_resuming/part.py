@@ -66,7 +66,7 @@ class DownloadConnection(Connection):
         self.release()
 
     def release(self) -> None:
-        """Let go of it: the response has, or is not there any more."""
+        """Release the download, because the response was released or collected."""
         if self._let_go is not None:
             self._let_go()
 

@@ -82,7 +82,7 @@ class CallAdapter(ABC):
 
     @abstractmethod
     async def whole(self, result: Result) -> None:
-        """Let all of *result* be here, if it comes over a connection."""
+        """Read the rest of *result* into memory, if it comes over a connection."""
 
     @abstractmethod
     async def read(
@@ -184,7 +184,7 @@ HTTP = HttpAdapter()
 
 
 class RpcAdapter(CallAdapter):
-    """Takes any result for a success: it is whole, holds nothing and asks for no wait.
+    """The adapter for functions: any result is a success, without body or hints.
 
     A function may be called again with the same arguments. Strategies with content look
     at what it returned.

@@ -494,10 +494,10 @@ _logger = logging.getLogger("aioretry_smithy")
 
 VARIABLE: Final = "AIORETRY_SMITHY_NO_RETRIES"
 
-_untold: Final = [
+_unlogged: Final = [
     f"{VARIABLE} is set: calls are neither retried nor hedged, whatever their settings"
 ]
-"""The one warning of a process; a warning of Python's may be an error in tests."""
+"""The pending one-time warning of the process, logged instead of ``warnings.warn``."""
 
 
 def retries_are_off() -> bool:
@@ -506,7 +506,7 @@ def retries_are_off() -> bool:
         return False
     # Of threads that decorate functions at once, one finds it.
     with suppress(IndexError):
-        _logger.warning(_untold.pop())
+        _logger.warning(_unlogged.pop())
     return True
 
 

@@ -235,7 +235,7 @@ def deadline_passed(
 
 
 def keep_as_context(error: BaseException, cause: BaseException | None) -> None:
-    """Let an error say what went before, if it does not."""
+    """Set the ``__context__`` of an error, if not set."""
     if all(link is not error for link in raised_from(cause)):
         # An exception of the caller's own may refuse to be written on.
         with suppress(Exception):

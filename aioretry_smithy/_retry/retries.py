@@ -380,7 +380,7 @@ class Retries:
         return is_late
 
     async def refund(self) -> None:
-        """Give back what a retry has cost, because it is not made after all."""
+        """Refund the tokens of a retry that is not made."""
         self.owes_refund = False
         permitted, self._permitted, limiter = self._permitted, None, self.config.limiter
         if limiter is not None and permitted is not None:

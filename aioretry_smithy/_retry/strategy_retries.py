@@ -60,7 +60,7 @@ class StrategyRetries(Retries):
     """The backoff that was asked last."""
 
     _count: int
-    """How often it was asked."""
+    """The number of times that the backoff was used."""
 
     def ask(self) -> Coroutine[Any, Any, Stop | None] | Stop | None:
         """Ask the strategies in order; a returned backoff permits a retry."""
@@ -315,7 +315,7 @@ class TokenRetries(Retries):
         return await read_error_code(self.result, seconds=self.attempt.remaining())
 
     def _asked_of_call(self, asked: float) -> float | None:
-        """Return what a hint of one endpoint is for the next attempt, if it is one."""
+        """Return the wait asked of the call; None if asked for one endpoint only."""
         record = self.attempt.record
         if record.route is None:
             return asked

@@ -216,7 +216,7 @@ class FunctionClient:
         return result
 
     def _begin(self, ctx: ClientRequestContext, request: RpcRequest) -> None:
-        """Note what is called, and when it has to end."""
+        """Begin a call of the function, with its deadline."""
         call, record = ctx.call, ctx.record
         timeout: AttemptTimeout | None = ctx.cut
         if request is not ctx.request or record.sent_request is not None:

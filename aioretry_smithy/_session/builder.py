@@ -537,7 +537,7 @@ def decorate_standard(
 
 
 def undecorate(session: ClientSession) -> ClientSession:
-    """Take the decorators off a session; a plain session stays as it is.
+    """Remove the decorators from a session; a plain session is unchanged.
 
     Calls that are under way end as they began.
 

@@ -65,7 +65,7 @@ class TrackedUpload:
 
 
 def end_unsent(tracker: object) -> None:
-    """End a tracker as aiohttp does, unless it is that of a request of aiohttp's."""
+    """End an upload tracker as aiohttp does, unless aiohttp uses the tracker."""
     if not getattr(tracker, "_bound", True):
         for step in ("_bind", "_finalize"):
             getattr(tracker, step)()

@@ -174,7 +174,7 @@ class Shown(Protocol):
     """A body as shown to recorders and mocks."""
 
     async def prepare(self) -> None:
-        """Rewind the body, which recorders may read from its start."""
+        """Rewind the body for recorders, which read from the start."""
 
 
 _last_upload: ContextVar[Upload | None] = ContextVar(

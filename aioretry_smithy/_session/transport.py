@@ -203,7 +203,7 @@ class ShownBody:
         self._make = make
 
     async def prepare(self) -> None:
-        """Rewind the body, which recorders may read from its start."""
+        """Rewind the body for recorders, which read from the start."""
         if isinstance(self._body, ReplayablePayload):
             await self._body.release_source()
 
@@ -243,7 +243,7 @@ def is_watched(session: ClientSession, replaced: object) -> bool:
 
 
 def take_shown(session: ClientSession) -> bool:
-    """Let the requests of a session take the bodies; False where they cannot."""
+    """Make a session's request class accept shown bodies; False if unsupported."""
     kind = session._request_class
     if not hasattr(kind, _TAKES):
         session._request_class = kind = _taking.of(kind)
@@ -329,7 +329,7 @@ class AnsweredHops:
 
 
 def repeats_hops(request: HttpRequest) -> bool:
-    """Say whether it sends a hop again that came after redirects."""
+    """Say whether a request repeats a hop after redirects."""
     around = request.arguments.get("middlewares") or ()
     return any(isinstance(each, AnsweredHops) for each in around)
 

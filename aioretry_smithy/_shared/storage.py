@@ -1,4 +1,4 @@
-"""Ask a storage that many processes share, which may be away, and take turns at it."""
+"""Access to a shared storage that may be unreachable; queries take turns."""
 
 from __future__ import annotations
 

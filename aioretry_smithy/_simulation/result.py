@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 Outage: TypeAlias = tuple[float, float, float]
-"""Its start, its length in seconds, and the part of the capacity left."""
+"""An outage: start and length in seconds, and the share of capacity left."""
 
 Restart: TypeAlias = tuple[float, float]
 """When the server goes away, and for how many seconds."""

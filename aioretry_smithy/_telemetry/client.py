@@ -195,7 +195,7 @@ class Subject(NamedTuple):
     """Attributes that the span of the call has from the start."""
 
     measured: Attributes
-    """Attributes by which measurements tell calls apart."""
+    """Attributes that separate measurements of different calls."""
 
 
 def http_subject(request: HttpRequest) -> Subject:

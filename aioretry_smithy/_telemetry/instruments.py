@@ -97,7 +97,7 @@ class ThingInstruments(Generic[ThingT]):
             create(series.instrument, observe, series.unit, series.text)
 
     def show(self, thing: ThingT, /, *, detailed: bool) -> None:
-        """Show a thing as it is whenever it is asked for, perhaps in detail."""
+        """Observe the gauges of a thing from now on, with details if *detailed*."""
         self._things.add(thing)
         if detailed:
             self._detailed.add(thing)

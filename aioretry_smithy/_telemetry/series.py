@@ -61,7 +61,7 @@ class Series(NamedTuple):
     """The Prometheus type of the metric."""
 
     name: str
-    """The name that it is registered by, without the prefix."""
+    """The registered name of the metric, without the prefix."""
 
     labels: tuple[str, ...]
     """The names of its labels, in the order of their values."""

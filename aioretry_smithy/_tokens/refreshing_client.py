@@ -1,4 +1,4 @@
-"""Send a token with each request, and fetch another one when it is refused."""
+"""A client that sends a token with requests, and fetches a new one on 401."""
 
 from __future__ import annotations
 
@@ -296,7 +296,7 @@ def _follow(ctx: ClientRequestContext, rejected_at: float | None) -> None:
 
 
 def _check_fetch(fetch: object) -> None:
-    """Refuse what cannot be called without arguments; the rest shows when it is."""
+    """Refuse a *fetch* that cannot be called without arguments."""
     if inspect.iscoroutine(fetch):
         fetch.close()  # it will not run, and need not warn of that too
     is_meant = callable(fetch)

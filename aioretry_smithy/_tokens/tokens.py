@@ -102,7 +102,7 @@ class Flight:
             del task, failure
 
     def _end(self) -> None:
-        """Give up the fetch, if it is not over: nobody waits for it any more."""
+        """Cancel a fetch that no call waits for."""
         self.tokens.forget(self)
         self.task.cancel()
         # The frames of the failure have this object.
@@ -110,7 +110,7 @@ class Flight:
         del self.task
 
     def _own(self, failure: BaseException) -> BaseException:
-        """Return the failure for the first one, and copies for the others.
+        """Return the failure for the first waiting call, and copies for other calls.
 
         A call notes on its failure what became of it.
         """

@@ -21,7 +21,7 @@ _LONGEST_SLEEP = 1.0
 """Seconds after which a waiter looks at the rate again, which may have risen."""
 
 _LOOKS_PER_TURN = 4
-"""How much of the time until its turn a waiter sleeps: one part in so many."""
+"""The divisor of the remaining wait, for the length of one sleep."""
 
 _LAG = 0.1
 """The largest lag between the event loops of two threads, in seconds."""
@@ -95,7 +95,7 @@ class ClientRateLimiter(Shared):
 
     @property
     def fill_rate(self) -> float:
-        """Attempts per second that are granted in the long run, once it is enabled."""
+        """The granted rate in attempts per second, once the limiter is enabled."""
         return self._bucket.fill_rate
 
     @property

@@ -224,7 +224,7 @@ class StandardMode(Shared, SimpleMode):
     """Whether a retry that the quota refuses is waited for all the same."""
 
     _may_wait: bool
-    """Whether it waits where a token is acquired or refreshed."""
+    """Whether the strategy itself waits when a token is acquired or refreshed."""
 
     def __init__(
         self,

@@ -103,7 +103,7 @@ class Failure(FaultKind):
 
 
 class Latency(FaultKind):
-    """Lets requests wait; it is added up over several of them."""
+    """A latency fault: delays a request; several latencies add up."""
 
     name = "latency"
 
@@ -260,7 +260,7 @@ class InjectedFault:
         rate: float = 1.0,
         request_filter: Callable[[HttpRequest], bool] | None = None,
     ) -> InjectedFault:
-        """Let a request wait before it goes on.
+        """Delay a request.
 
         The deadlines of the call and of the attempt cut the wait, as does a shorter
         ``sock_read`` of the session or the request.

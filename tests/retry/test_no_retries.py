@@ -71,7 +71,7 @@ CHAINS = pytest.mark.parametrize("around", [(), (pass_on,)], ids=["own", "foreig
 @pytest.fixture(autouse=True)
 def _untold(monkeypatch):
     """Let each test be a process of its own, which was not warned yet."""
-    monkeypatch.setattr("aioretry_smithy._retry.config._untold", ["warning"])
+    monkeypatch.setattr("aioretry_smithy._retry.config._unlogged", ["warning"])
     monkeypatch.delenv(VARIABLE, raising=False)
 
 
