@@ -168,9 +168,10 @@ class RetryConfig:
             added.
         max_retry_after: Seconds, >= 0. If the server asks for a longer wait, the call
             ends with its last outcome. None: only the deadline limits it.
-        stop_after_delay: Seconds, > 0. No attempt begins later than that after the
-            first one; an attempt under way is not cut, other than by the deadline. The
-            call ends with its last outcome. None: no such limit.
+        stop_after_delay: Seconds, > 0. No retry is planned for later than that after
+            the first attempt; a rate, a place or an open circuit may still hold it up.
+            An attempt under way is not cut, other than by the deadline. The call ends
+            with its last outcome. None: no such limit.
         buffer_response: Whether the body of each response is read inside its attempt,
             to its end and into memory, before decorators further in see it. A body that
             breaks off or stalls is then a failed attempt, for circuit breakers and

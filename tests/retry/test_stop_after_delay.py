@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 from chains import Always, log_of, now, retrying, session
+from waits_at_circuits import breaker_of, waiting_at
 
 from aioretry_smithy import (
     Backoff,
@@ -86,6 +87,14 @@ async def test_wait_before_the_first_attempt_does_not_count():
     log = await log_of(session([503, 503, 503], chain, late))
 
     assert [0, 1] == starts_of(log)
+
+
+async def test_wait_further_in_is_not_cut():
+    """At an open circuit, for the retry that was planned in time."""
+    chain = waiting_at(breaker_of(2.0)), retrying(0.5, stop_after_delay=1.0)
+    log = await log_of(session([503, 200], *chain))
+
+    assert ([0, 2], 200) == (starts_of(log), log.response_status)
 
 
 async def test_functions_and_smithy_strategies_have_it():
