@@ -140,7 +140,7 @@ async def test_answer_of_a_limiter_is_named_by_its_class(caplog):
     with caplog.at_level(logging.WARNING, "aioretry_smithy"):
         await response_of(session([503], retrying(0.0, limiter=Odd())))
 
-    assert "answered <ClientResponse object>, so there is no retry" in caplog.text
+    assert "returned <ClientResponse object>, so there is no retry" in caplog.text
 
 
 async def test_error_that_allows_no_retry_is_named_by_its_class():

@@ -389,7 +389,7 @@ class CircuitBreaker(Shared):
             ValueError: *permit* is something else, such as the None of a refusal.
         """
         if not isinstance(permit, CircuitPermit):
-            raise bad_argument("permit", permit, "what try_request() gave")
+            raise bad_argument("permit", permit, "a permit of try_request()")
         state = self._state
         if permit.is_trial and permit is state.permit:
             self._state = replace(state, trial_at=self._clock())

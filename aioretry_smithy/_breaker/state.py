@@ -253,7 +253,7 @@ class State:
         if permit is None:
             return False
         if not isinstance(permit, CircuitPermit):
-            raise bad_argument("permit", permit, "what try_request() gave, or None")
+            raise bad_argument("permit", permit, "a permit of try_request(), or None")
         return permit.generation != self.generation
 
     def with_trial(self, permit: CircuitPermit, next_at: float) -> State:

@@ -143,7 +143,7 @@ class Roster:
     """Ejected endpoints whose trial is due."""
 
     due_at: float
-    """When these may change by time alone."""
+    """The time of the next change of ``well`` and ``due`` without an event."""
 
     unproven: int
     """The number of healthy endpoints without a success since their last failure."""

@@ -212,7 +212,7 @@ def describe_change(log: LogFacts) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Say how many there are."""
+    """Return a count with its noun, in the plural if needed."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 

@@ -466,9 +466,9 @@ _SKIPPED: Final = {
 def input_in_words(read: Input) -> Iterator[str]:
     """Yield what could not be used, and what a reader of the numbers must know."""
     if read.left_out:
-        yield f"left out: {counted(read.left_out, 'call')} not asked for"
+        yield f"filtered out: {counted(read.left_out, 'call')}"
     if read.inside:
-        yield f"left out: {counted(read.inside, 'line')} of calls inside others"
+        yield f"left out: {counted(read.inside, 'line')} of nested calls"
     for reason, lines in read.skipped.items():
         yield f"skipped: {counted(lines, 'line')}, {_SKIPPED.get(reason, reason)}"
     if read.sampled:

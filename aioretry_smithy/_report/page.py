@@ -140,7 +140,7 @@ _TOP: Final = 30
 _BOTTOM: Final = 102
 
 _MOST_COLUMNS: Final = _ROOM // 2
-"""None is narrower than two pixels; where it stands for several steps, the largest."""
+"""The most columns of a chart, each at least two pixels wide."""
 
 _PANELS: Final[Sequence[tuple[str, OutcomeKind, str, _Value]]] = (
     ("calls", OutcomeKind.RUNNING, "calls", lambda each: each.calls),

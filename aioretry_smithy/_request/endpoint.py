@@ -262,7 +262,7 @@ class Service:
         return url if is_ours else None
 
     def renamed(self, before: StrOrURL, target: StrOrURL) -> StrOrURL:
-        """Return the target that replaces one *before*, from the root if both are ours.
+        """Return the new target of a request, from the root if the service has both.
 
         The new one may begin as the service's URLs are shown.
         """

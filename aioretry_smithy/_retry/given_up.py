@@ -102,7 +102,7 @@ def _gave_up(call: Call) -> bool:
 
 
 def _has_insisted(call: Call) -> bool:
-    """Say whether a call was more than refused at once, in its only attempt."""
+    """Say whether a call did more than a single attempt refused at once."""
     waits = (each.delay for each in (call, *call.sent))
     return call.attempts_made > 1 or call.has_queued or any(waits)
 

@@ -63,7 +63,7 @@ async def acquired(
         return False
     if isinstance(answer, bool):
         return answer
-    _logger.warning("%r answered %s, so there is no retry", limiter, shown(answer))
+    _logger.warning("%r returned %s, so there is no retry", limiter, shown(answer))
     return False
 
 

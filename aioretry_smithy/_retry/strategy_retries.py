@@ -120,7 +120,7 @@ class StrategyRetries(Retries):
         return await answer if isinstance(answer, Awaitable) else answer
 
     def delay(self) -> Decision:
-        """Ask the backoff; one that is not the last one's object counts from 1."""
+        """Return the next delay of the backoff; a new backoff object counts from 1."""
         backoff = self._answer
         if backoff is not self._backoff:
             last, self._backoff = self._backoff, backoff

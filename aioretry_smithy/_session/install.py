@@ -104,7 +104,7 @@ def remove(session: ClientSession) -> None:
         return
     request = attributes.get("_request", before.request)
     if request is not before.request:
-        raise bad_argument("session._request", request, "what decorate() put there")
+        raise bad_argument("session._request", request, "unchanged since decorate()")
     del attributes[_INSTALLED]
     attributes.pop("_request", None)
     if before.request_before is not None:

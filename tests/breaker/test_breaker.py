@@ -125,9 +125,9 @@ class TestClosed:
     @pytest.mark.parametrize(
         ("report", "value", "message"),
         [
-            ("on_success", 200, "permit: 200 (expected: what try_request() gave, "),
+            ("on_success", 200, "permit: 200 (expected: a permit of try_request(), "),
             ("on_failure", OSError(5), "permit: OSError(5) (expected: what "),
-            ("on_ignored", None, "permit: None (expected: what try_request() gave)"),
+            ("on_ignored", None, "permit: None (expected: a permit of try_request())"),
         ],
     )
     def test_what_is_no_permit_is_refused(self, breaker, diary, report, value, message):

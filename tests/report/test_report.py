@@ -250,8 +250,8 @@ def test_text_says_what_was_left_out():
     text = plain_text(blocks(reading.answers()))
 
     for said in (
-        "left out: 1 call not asked for",
-        "left out: 1 line of calls inside others",
+        "filtered out: 1 call",
+        "left out: 1 line of nested calls",
         "sampled: 1 line, for more calls than one each",
         "unknown: the end of the body, of 1 call",
         "without id: 1 call of older versions",

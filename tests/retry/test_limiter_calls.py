@@ -131,7 +131,7 @@ class TestAcquire:
         limiter = kind(answer)
 
         assert False is await acquired(limiter, ended(503), None)
-        expected = f"{limiter!r} answered {answer!r}, so there is no retry"
+        expected = f"{limiter!r} returned {answer!r}, so there is no retry"
         assert (expected, None) == told(caplog)
 
     @both_broken
