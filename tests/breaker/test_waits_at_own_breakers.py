@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from chains import now, session
 from restarting_server import RestartingServer
-from waits_at_circuits import breaker_of, end_of, waiting_at
+from waits_at_circuits import breaker_of, end_of, timers, waiting_at
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -255,6 +255,23 @@ class TestRaisedMeanwhile:
 
         assert Ended is type(ends[0])
         assert [(0.6, 200)] * 2 == ends[1:]
+
+    async def test_nobody_is_looked_for_where_the_last_one_went(self, unraised):
+        """No timer is left."""
+
+        class Ending(CircuitBreaker):
+            def try_request(self):
+                raise Ended
+
+        breaker = breaker_of(kind=Ending)
+        breaker.on_failure()
+        async with session([], waiting_at(breaker, 60.0)) as client:
+            with pytest.raises(Ended):
+                await end_of(client)
+            await asyncio.sleep(0)
+
+        assert [Ended] == unraised
+        assert (None, 0) == (breaker._line, timers())
 
     async def test_a_clock_may_fail_once(self, unraised):
         """It is looked at again."""
