@@ -162,7 +162,7 @@ def retrying_chain(
     limiter: Any = None,
     strategy: Any = None,
 ) -> SessionBuilder:
-    """Retry with the standard backoff."""
+    """Retry as the figures do: three attempts, full jitter, a budget of one a retry."""
     backoff = Backoff.exponential(0.1, 20.0).with_full_jitter()
     retrying = RetryingClient.new_decorator(
         strategy or RetryStrategy.failsafe(backoff),
