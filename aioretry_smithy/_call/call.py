@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self, TypeAlias
 
 from .._clock import wall_clock_at
-from .._failures.kept_cause import CallBound
+from .._failures.frames import CallBound
 from .._masking.mask import DEFAULT_MASK
 from .outcome import NOTHING, PENDING, Outcome, connection_of
 from .record import MOST_KEPT, NONE_DROPPED, CallsInside, Record
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import aiohttp
     from yarl import URL
 
-    from .._failures.kept_cause import KeptCause
+    from .._failures.frames import KeptCause
     from .._masking.mask import Mask
     from .._request.endpoint import Endpoint, Service
     from .._request.own_hosts import OwnHosts

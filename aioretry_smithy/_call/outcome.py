@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import aiohttp
     from multidict import MultiMapping
 
-    from .._failures.kept_cause import KeptCause
+    from .._failures.frames import KeptCause
     from .._text import BodyHead
 
 

@@ -20,8 +20,14 @@ from .._failures.blame import (
     note_wait_in_pool,
 )
 from .._failures.failure import failure_of, judge
-from .._failures.frames import REQUEST, Trace, was_answered
-from .._failures.kept_cause import LOG_KEY, KeptCause, drop_frames
+from .._failures.frames import (
+    LOG_KEY,
+    REQUEST,
+    KeptCause,
+    Trace,
+    drop_frames,
+    was_answered,
+)
 from .outcome import Ended
 from .record import Race
 

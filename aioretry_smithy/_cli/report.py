@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from .._log.har import HarWriter
+from .._log.exports import HarWriter
 from .._report.document import blocks
 from .._report.reading import Reading, read
 from .._report.selection import Selection

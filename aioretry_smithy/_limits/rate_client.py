@@ -22,10 +22,9 @@ from .._log.request_log import log_of
 from .._policies.listeners import DryRun
 from .._policies.queues import note_queue, unless_held, unsent
 from .._request.keys import OneForAll, PerKey, service_key
-from .errors import RateLimitError, check_timeout
+from .errors import RateLimitError, TurnTime, check_timeout
 from .rate_gate import Permits, RateGate, gate_of
 from .rate_limit import keep_charge
-from .turn_time import TurnTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

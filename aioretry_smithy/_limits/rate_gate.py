@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
+    from .errors import TurnTime
     from .line import Costs, RatePermit, Reply, Turn
     from .rate_limit import SharedTurn
-    from .turn_time import TurnTime
 
     LastTurn: TypeAlias = tuple[RateLimit, SharedTurn]
     """The shared limit, which is asked last, and the function that asks."""

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from .._call.call import id_of
 from .._call.recorder import cause_of
 from .._call.tries import last_of, route_of
-from .._failures.frames import as_headers
-from .._failures.kept_cause import KeptCause, NeverCopied
+from .._failures.frames import KeptCause, NeverCopied, as_headers
 from .._request.request import RoutedRequest
 
 if TYPE_CHECKING:

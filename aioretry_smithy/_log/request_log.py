@@ -93,7 +93,7 @@ class RequestLog(LogFacts):
         ...     Path("call.har").write_text(json.dumps(log.to_har()))
         """
         # Most programs write no archive.
-        from .har import to_har  # noqa: PLC0415
+        from .exports import to_har  # noqa: PLC0415
 
         return to_har(self.to_dict())
 
@@ -113,7 +113,7 @@ class RequestLog(LogFacts):
         """
         if self.request_method is None:
             raise bad_argument("log", self, "the log of an HTTP call")
-        from .curl import to_curl  # noqa: PLC0415
+        from .exports import to_curl  # noqa: PLC0415
 
         return to_curl(self.to_dict())
 

@@ -9,7 +9,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from .._errors import bad_argument, checked_name
-from .._failures.kept_cause import CallBound
+from .._failures.frames import CallBound
 from .._masking.mask import DEFAULT_MASK
 from .._text import one_word, printable
 from .arguments import copy_arguments

@@ -15,8 +15,7 @@ from .._errors import bad_argument, check_int, is_plain_function
 from .._policies.conditions import checked_answer
 from .._text import name_of
 from .download import Download
-from .part import Part, is_chunked
-from .version import OpenRange, Version
+from .part import OpenRange, Part, Version, is_chunked
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,14 +19,13 @@ from .._call.time_limits import pause, tick_of, time_left
 from .._context.recording import fail_body
 from .._errors import AttemptTimeoutError, ResponseTimeoutError
 from .._failures.failure import RetrySafety, failure_of
+from .._failures.frames import drop_frames
 from .._failures.hints import retry_after
-from .._failures.kept_cause import drop_frames
 from .._policies.backoff import Backoff
 from .._retry.config import RetryConfig
 from .._retry.given_up import is_refusal
 from .._retry.wait import Stop, Wait, plan_wait
-from .part import DownloadConnection, Part
-from .version import Mismatch, check_stream
+from .part import DownloadConnection, Mismatch, Part, check_stream
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator
@@ -36,8 +35,7 @@ if TYPE_CHECKING:
     from .._call.outcome import Result
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from .part import Piece
-    from .version import Version
+    from .part import Piece, Version
 
     Send = Callable[
         [ClientRequestContext, HttpRequest], Awaitable[aiohttp.ClientResponse]

@@ -22,7 +22,7 @@ from .._failures.failure import RetrySafety, failure_of, peel
 from .._failures.hints import retry_after
 from .._log.error_text import describe_error
 from .._values import extensible
-from ..smithy.errors import CallError
+from ..smithy.interfaces import CallError
 from .given_up import is_given_up
 from .strategy import is_idempotent
 

@@ -12,7 +12,7 @@ from .._call.time_limits import cut_of, is_cut, pause, tick_of, time_left
 from .._clock import NEAR
 from .._context.context import AttemptContext
 from .._failures.failure import failure_of
-from .._failures.kept_cause import drop_frames
+from .._failures.frames import drop_frames
 from .._policies.listeners import tell
 from .call_adapter import ReplacedOutcome, is_refused_body
 from .given_up import deadline_passed, record_break, record_stop

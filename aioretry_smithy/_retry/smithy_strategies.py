@@ -12,8 +12,7 @@ from .._errors import bad_argument, is_finite
 from .._policies.backoff import Backoff
 from ..smithy import sync
 from ..smithy.backoff import check_backoff_strategy, check_retry_attempt
-from ..smithy.errors import BackoffExhaustedError
-from ..smithy.interfaces import METHODS
+from ..smithy.interfaces import METHODS, BackoffExhaustedError
 from ..smithy.strategies import AdaptiveMode, StandardMode, StandardRetryStrategy
 
 if TYPE_CHECKING:
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
 
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from ..smithy.errors import CallError
-    from ..smithy.interfaces import RetryBackoffStrategy
+    from ..smithy.interfaces import CallError, RetryBackoffStrategy
     from ..smithy.rate_limiter import ClientRateLimiter
 
 

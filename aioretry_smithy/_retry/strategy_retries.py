@@ -18,7 +18,7 @@ from .._errors import is_finite, raised_from
 from .._failures.failure import failure_of
 from .._failures.hints import RetryInfo, most_jitter
 from .._policies.backoff import Backoff, counts_attempts
-from ..smithy.errors import (
+from ..smithy.interfaces import (
     BackoffExhaustedError,
     CallError,
     CapacityNotAvailableError,

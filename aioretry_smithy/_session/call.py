@@ -24,7 +24,7 @@ from .._context.context import CallContext, begin_call, current_options
 from .._context.recording import close_result
 from .._errors import RefusedRequestError, ResponseTimeoutError, UnprocessedRequestError
 from .._failures.failure import failure_of, judge
-from .._failures.kept_cause import KeptCause
+from .._failures.frames import KeptCause
 from .._log.notes import annotate
 from .._log.request_log import collecting
 from .._request.arguments import MUTABLE_ARGUMENTS, copy_arguments

@@ -19,21 +19,19 @@ if _typing.TYPE_CHECKING:
         by_status,
         only_idempotent,
     )
-    from .._retry.sdk_headers import sdk_headers
+    from .._retry.client import sdk_headers
     from .._retry.smithy_strategies import from_backoff, to_backoff
     from .backoff import ExponentialBackoffJitterType, ExponentialRetryBackoffStrategy
-    from .errors import (
+    from .interfaces import (
         BackoffExhaustedError,
         CallError,
         CapacityNotAvailableError,
         ClientTimeoutError,
-        ModeledError,
-        RetryError,
-    )
-    from .interfaces import (
         ErrorRetryInfo,
         HasFault,
+        ModeledError,
         RetryBackoffStrategy,
+        RetryError,
         RetryStrategy,
         RetryToken,
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from .._clock import chance, to_be_pickled
 from .._errors import bad_argument, is_finite
 from .._values import extensible
-from .errors import BackoffExhaustedError
+from .interfaces import BackoffExhaustedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

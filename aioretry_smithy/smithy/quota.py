@@ -10,7 +10,7 @@ from typing import ClassVar
 from .._errors import bad_argument, is_finite
 from .._failures.hints import RetryInfo
 from .._values import Shared, extensible
-from .errors import RetryError
+from .interfaces import RetryError
 
 _SECONDS = "backoff_scale_value", "throttling_backoff_scale_value", "max_backoff"
 _COUNTS = "max_attempts", "retry_cost", "timeout_cost", "throttling_cost"

@@ -17,7 +17,7 @@ from .backoff import (
     ask_for_delay,
     check_backoff_strategy,
 )
-from .errors import CapacityNotAvailableError, RetryError
+from .interfaces import CapacityNotAvailableError, RetryError
 from .quota import RetryProfile, StandardRetryQuota, check_profile
 from .rate_limiter import ClientRateLimiter
 

@@ -6,7 +6,7 @@ from calls import http
 
 from aioretry_smithy import ConcurrencyLimit
 from aioretry_smithy._context.holdings import holdings_of, is_held
-from aioretry_smithy._limits.permits import HeldPlace
+from aioretry_smithy._limits.client import HeldPlace
 
 
 async def test_place_is_given_back_once():

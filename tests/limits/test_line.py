@@ -10,9 +10,9 @@ import pytest
 from chains import now
 
 from aioretry_smithy import RateLimit, RateLimitError
+from aioretry_smithy._limits.errors import TurnTime
 from aioretry_smithy._limits.rate_gate import Price, pass_all
 from aioretry_smithy._limits.rate_limit import Bucket
-from aioretry_smithy._limits.turn_time import TurnTime
 
 MANY = 1000
 

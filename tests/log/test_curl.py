@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aioretry_smithy import HttpRequest, RequestLog
-from aioretry_smithy._log.curl import to_curl
+from aioretry_smithy._log.exports import to_curl
 
 NO_BODY = "# Its body is not in the log. Give it with: --data-binary @FILE"
 HOSTILE = st.text(st.characters(codec=None))

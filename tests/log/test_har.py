@@ -27,7 +27,7 @@ from har_fields import check
 from hypothesis import given
 
 from aioretry_smithy import HttpRequest, RetryStopReason
-from aioretry_smithy._log.har import HarWriter, to_har
+from aioretry_smithy._log.exports import HarWriter, to_har
 
 SECRET = "S3CR3T"
 
@@ -343,7 +343,7 @@ def test_copy_that_was_not_installed(monkeypatch):
     def fail(name):
         raise importlib.metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr("aioretry_smithy._log.har.version", fail)
+    monkeypatch.setattr("aioretry_smithy._log.exports.version", fail)
 
     assert "unknown" == check(to_har(line()))["creator"]["version"]
 

@@ -10,7 +10,7 @@ from aioretry_smithy.smithy.backoff import (
     ExponentialBackoffJitterType,
     ExponentialRetryBackoffStrategy,
 )
-from aioretry_smithy.smithy.errors import CallError, RetryError
+from aioretry_smithy.smithy.interfaces import CallError, RetryError
 from aioretry_smithy.smithy.quota import RetryProfile, StandardRetryQuota
 from aioretry_smithy.smithy.strategies import StandardRetryStrategy
 

@@ -22,8 +22,8 @@ from aioretry_smithy import (
     client_decorator,
     new_response,
 )
+from aioretry_smithy._limits.errors import TurnTime
 from aioretry_smithy._limits.rate_gate import Price, latest_of, pass_all
-from aioretry_smithy._limits.turn_time import TurnTime
 
 pytestmark = pytest.mark.slow
 

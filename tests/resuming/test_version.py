@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from aioretry_smithy._resuming.version import Mismatch, Version
+from aioretry_smithy._resuming.part import Mismatch, Version
 
 TAG = '"v1"'
 CHANGED = "Sun, 06 Nov 1994 08:49:37 GMT"

@@ -7,7 +7,7 @@ from aioretry_smithy import Backoff
 from aioretry_smithy._retry.smithy_strategies import to_backoff
 from aioretry_smithy.smithy import from_backoff
 from aioretry_smithy.smithy.backoff import ask_for_delay
-from aioretry_smithy.smithy.errors import BackoffExhaustedError
+from aioretry_smithy.smithy.interfaces import BackoffExhaustedError
 
 
 class Linear:

@@ -9,7 +9,7 @@ import pytest
 
 from aioretry_smithy import is_unprocessed
 from aioretry_smithy.smithy import RetryInfo
-from aioretry_smithy.smithy.errors import (
+from aioretry_smithy.smithy.interfaces import (
     BackoffExhaustedError,
     CallError,
     CapacityNotAvailableError,

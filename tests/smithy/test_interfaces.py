@@ -8,8 +8,8 @@ import pytest
 
 from aioretry_smithy import smithy
 from aioretry_smithy.smithy import RetryInfo
-from aioretry_smithy.smithy.errors import CallError
 from aioretry_smithy.smithy.interfaces import (
+    CallError,
     ErrorRetryInfo,
     HasFault,
     RetryStrategy,

@@ -10,7 +10,7 @@ from itertools import count
 import pytest
 from chains import bad_argument, in_threads, raises_exactly
 
-from aioretry_smithy.smithy.errors import CallError, RetryError
+from aioretry_smithy.smithy.interfaces import CallError, RetryError
 from aioretry_smithy.smithy.quota import RetryProfile, StandardRetryQuota
 
 ERROR = ConnectionResetError()

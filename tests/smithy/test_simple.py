@@ -9,9 +9,7 @@ from aioretry_smithy.smithy import from_backoff
 from aioretry_smithy.smithy.backoff import (
     ExponentialRetryBackoffStrategy,
 )
-from aioretry_smithy.smithy.errors import (
-    CallError,
-)
+from aioretry_smithy.smithy.interfaces import CallError
 from aioretry_smithy.smithy.strategies import SimpleRetryStrategy
 
 

@@ -10,7 +10,7 @@ from chains import bad_argument, in_threads
 from token_strategies import UNAVAILABLE as ERROR
 from token_strategies import acquire, refresh
 
-from aioretry_smithy.smithy.errors import RetryError
+from aioretry_smithy.smithy.interfaces import RetryError
 from aioretry_smithy.smithy.quota import StandardRetryQuota
 from aioretry_smithy.smithy.strategies import (
     SimpleRetryStrategy,

@@ -11,7 +11,7 @@ from aioretry_smithy.smithy.backoff import (
     ExponentialBackoffJitterType,
     ExponentialRetryBackoffStrategy,
 )
-from aioretry_smithy.smithy.errors import RetryError
+from aioretry_smithy.smithy.interfaces import RetryError
 
 VECTORS = load()
 JITTER = read("backoff_jitter.json")["vectors"]

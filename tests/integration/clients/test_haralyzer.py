@@ -12,7 +12,7 @@ from chains import connected, retrying
 from haralyzer import HarParser
 
 from aioretry_smithy import RequestLog
-from aioretry_smithy._log.har import HarWriter
+from aioretry_smithy._log.exports import HarWriter
 
 
 @pytest.fixture
