@@ -124,7 +124,7 @@ class CircuitBreakerStrategy(ABC):
 
 
 @dataclass(frozen=True, repr=False)
-class _OnServerErrorStatus(CircuitBreakerStrategy):
+class _CountServerErrors(CircuitBreakerStrategy):
     count_throttling: bool
 
     def should_report_as_success(
@@ -153,8 +153,8 @@ class _OnServerErrorStatus(CircuitBreakerStrategy):
         return f"CircuitBreakerStrategy.on_server_error_status({setting})"
 
 
-_ON_SERVER_ERROR_STATUS = _OnServerErrorStatus(count_throttling=True)
-_BUT_NOT_THROTTLING = _OnServerErrorStatus(count_throttling=False)
+_ON_SERVER_ERROR_STATUS = _CountServerErrors(count_throttling=True)
+_BUT_NOT_THROTTLING = _CountServerErrors(count_throttling=False)
 
 
 async def checked_verdict(

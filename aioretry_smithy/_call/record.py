@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypeVar
 
-from .._failures.frames import NeverCopied
+from .._failures.frames import NeverPickled
 from .._request.request import Goal
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ SENT_AGAIN: Final[frozenset[DelaySource | None]] = frozenset(
 """The reasons why a request is sent again within its attempt."""
 
 
-class _RareFacts(NeverCopied):
+class _RareFacts(NeverPickled):
     """The defaults of facts that few records have; an instance gets its own then."""
 
     __slots__ = ()

@@ -77,7 +77,7 @@ _OUTAGE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class DemoCall:
     """A call that the demo made."""
 
     title: str
@@ -104,10 +104,10 @@ class Call:
 
 async def demo(arguments: argparse.Namespace) -> ExitCode:
     """Make the calls and show their outcomes, one by one and in a table."""
-    calls: list[Call] = []
+    calls: list[DemoCall] = []
     output = None if arguments.json else new_output(sys.stdout)
 
-    def show(call: Call) -> None:
+    def show(call: DemoCall) -> None:
         calls.append(call)
         if output is not None:
             _show(call, output)
@@ -120,7 +120,7 @@ async def demo(arguments: argparse.Namespace) -> ExitCode:
     return ExitCode.OK
 
 
-async def play(show: Callable[[Call], None]) -> None:
+async def play(show: Callable[[DemoCall], None]) -> None:
     """Make the calls, and hand each to *show* when it has ended."""
     async with serving() as url:
         await _retry(url, show)
@@ -136,7 +136,7 @@ def _injecting(fault: InjectedFault, many: int) -> Decorator:
     )
 
 
-async def _retry(url: str, show: Callable[[Call], None]) -> None:
+async def _retry(url: str, show: Callable[[DemoCall], None]) -> None:
     retrying = RetryingClient.new_decorator(
         RetryStrategy.failsafe(Backoff.exponential(0.1)),
         max_total_attempts=5,
@@ -146,10 +146,10 @@ async def _retry(url: str, show: Callable[[Call], None]) -> None:
         injecting = _injecting(fault, many)
         builder = SessionBuilder(url).decorator(injecting).decorator(retrying)
         async with builder.response_timeout(10.0).build() as session:
-            show(Call(title, story, await _get(session, path)))
+            show(DemoCall(title, story, await _get(session, path)))
 
 
-async def _break_circuit(url: str, show: Callable[[Call], None]) -> None:
+async def _break_circuit(url: str, show: Callable[[DemoCall], None]) -> None:
     states: list[CircuitState] = []
     breaker = CircuitBreaker(
         "demo",
@@ -168,11 +168,11 @@ async def _break_circuit(url: str, show: Callable[[Call], None]) -> None:
         for title, story, pause in _OUTAGE:
             await asyncio.sleep(pause)
             log = await _get(session, "/outage")
-            show(Call(title, story, log, tuple(states)))
+            show(DemoCall(title, story, log, tuple(states)))
             states.clear()
 
 
-async def _lose_replica(url: str, show: Callable[[Call], None]) -> None:
+async def _lose_replica(url: str, show: Callable[[DemoCall], None]) -> None:
     retrying = RetryingClient.new_decorator(RetryStrategy.failsafe())
     first_that_is_well = EndpointSelectionStrategy.in_order()
     async with serving() as other:
@@ -183,7 +183,7 @@ async def _lose_replica(url: str, show: Callable[[Call], None]) -> None:
             await _get(session, "/orders")
         async with session:
             log = await _get(session, "/orders")
-            show(Call("replica dies", "one of three is gone, nobody notices", log))
+            show(DemoCall("replica dies", "one of three is gone, nobody notices", log))
 
 
 class _Recorder(CircuitBreakerListener):
@@ -203,7 +203,7 @@ async def _get(session: aiohttp.ClientSession, path: str) -> RequestLog:
     return logs[0]
 
 
-def _show(call: Call, output: PlainOutput) -> None:
+def _show(call: DemoCall, output: PlainOutput) -> None:
     output.heading(call.title, call.story)
     output.log(call.log)
     if call.states:
@@ -211,7 +211,7 @@ def _show(call: Call, output: PlainOutput) -> None:
     output.line("")
 
 
-def _table(calls: list[Call]) -> list[tuple[str, ...]]:
+def _table(calls: list[DemoCall]) -> list[tuple[str, ...]]:
     head: tuple[str, ...] = "call", "attempts", "outcome", "seconds", "why it stopped"
     rows = [head]
     for call in calls:
@@ -220,7 +220,7 @@ def _table(calls: list[Call]) -> list[tuple[str, ...]]:
     return rows
 
 
-def _document(calls: list[Call]) -> dict[str, object]:
+def _document(calls: list[DemoCall]) -> dict[str, object]:
     return {
         "calls": [
             {

@@ -230,7 +230,7 @@ def why_out(rosters: tuple[Roster, ...]) -> dict[str, str]:
     return found
 
 
-class Group(Protocol):
+class ChosenGroup(Protocol):
     """The group that the requests are for."""
 
     _service: Service
@@ -250,7 +250,7 @@ class Group(Protocol):
 
 
 def choose_pinned(
-    group: Group, ctx: ClientRequestContext, request: HttpRequest, pin: Endpoint
+    group: ChosenGroup, ctx: ClientRequestContext, request: HttpRequest, pin: Endpoint
 ) -> Choice | None:
     """Return the endpoint named by *pin*, even if it is ejected.
 
@@ -278,7 +278,7 @@ def choose_pinned(
 
 
 async def wait_for_pinned(
-    group: Group, ctx: ClientRequestContext, request: HttpRequest, pin: Endpoint
+    group: ChosenGroup, ctx: ClientRequestContext, request: HttpRequest, pin: Endpoint
 ) -> Choice:
     """Return the endpoint that was named once there is a list.
 
@@ -301,7 +301,7 @@ async def wait_for_pinned(
 
 
 def _rosters_of(
-    group: Group, loop: AbstractEventLoop, request: HttpRequest
+    group: ChosenGroup, loop: AbstractEventLoop, request: HttpRequest
 ) -> tuple[Roster, ...]:
     return group._rosters(loop, request) or group._rosters(loop)
 
@@ -317,7 +317,7 @@ def _is_meant(pin: Endpoint, endpoint: Endpoint) -> bool:
     return (scheme, host, port) == (there[0], endpoint.address, there[2])
 
 
-class Member(Protocol):
+class FallbackGroup(Protocol):
     """The requirements on the groups of ``or_else()``."""
 
     _service: Service
@@ -382,7 +382,7 @@ class Fallback:
         ValueError: Both have a group in common.
     """
 
-    def __init__(self, first: Member, other: Member) -> None:
+    def __init__(self, first: FallbackGroup, other: FallbackGroup) -> None:
         self._members = first, other
         parts = self._parts()
         if len({*map(id, parts)}) < len(parts):

@@ -226,7 +226,7 @@ class CallBound:
     __slots__ = ()
 
 
-class NeverCopied(CallBound):
+class NeverPickled(CallBound):
     """Base of objects carried by exceptions and log records, never copied.
 
     These are pickled without them, and a copy has the same ones.

@@ -55,7 +55,7 @@ class HedgingDelay(ABC):
         >>> HedgingDelay.fixed(0.05)
         HedgingDelay.fixed(0.05)
         """
-        return _Fixed(seconds)
+        return _FixedDelay(seconds)
 
     @staticmethod
     def percentile(
@@ -100,7 +100,7 @@ class HedgingDelay(ABC):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class _Fixed(HedgingDelay):
+class _FixedDelay(HedgingDelay):
     seconds: float
 
     def __post_init__(self) -> None:

@@ -389,7 +389,7 @@ class ConcurrencyLimit(Shared, ABC):
         >>> ConcurrencyLimit.fixed(10, name="orders")
         ConcurrencyLimit.fixed(10, name='orders')
         """
-        return _Fixed(limit, name, listeners)
+        return _FixedLimit(limit, name, listeners)
 
     @staticmethod
     def aimd(
@@ -563,7 +563,7 @@ class ConcurrencyLimit(Shared, ABC):
         self._listeners = Listeners(owner, listeners, ConcurrencyLimitListener)
 
 
-class _Fixed(ConcurrencyLimit):
+class _FixedLimit(ConcurrencyLimit):
     def __init__(
         self,
         limit: int | Callable[[], int],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from .._call.call import id_of
 from .._call.recorder import cause_of
 from .._call.tries import last_of, route_of
-from .._failures.frames import KeptCause, NeverCopied, as_headers
+from .._failures.frames import KeptCause, NeverPickled, as_headers
 from .._request.request import RoutedRequest
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _words(asked: Request, sent: Request | None, mask: Mask) -> str:
     return f"{name} {where}".strip()
 
 
-class LogFacts(NeverCopied):
+class LogFacts(NeverPickled):
     """The properties of a :class:`.RequestLog`.
 
     It has none itself: it reads the state of the call, and changes nothing there.

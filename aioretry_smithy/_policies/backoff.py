@@ -162,7 +162,7 @@ class Backoff(ABC):
     @staticmethod
     def without_delay() -> Backoff:
         """Make a backoff that never waits."""
-        return _Fixed(0.0)
+        return _FixedBackoff(0.0)
 
     @staticmethod
     def fixed(delay: float) -> Backoff:
@@ -175,7 +175,7 @@ class Backoff(ABC):
         Backoff.fixed(0.5)
         """
         _check_first_delay("delay", delay)
-        return _Fixed(float(delay))
+        return _FixedBackoff(float(delay))
 
     @staticmethod
     def random(
@@ -311,7 +311,7 @@ class Backoff(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class _Fixed(Backoff):
+class _FixedBackoff(Backoff):
     delay: float
 
     def next_delay(self, num_attempts_so_far: int) -> float:

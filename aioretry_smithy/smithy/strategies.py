@@ -200,7 +200,7 @@ def check_max_attempts(value: object) -> None:
         raise bad_argument("max_attempts", value, "an int >= 1")
 
 
-class StandardSettings(TypedDict, total=False):
+class StandardStrategySettings(TypedDict, total=False):
     """The keyword arguments of the standard mode."""
 
     profile: RetryProfile
@@ -372,7 +372,7 @@ def _backoff(profile: RetryProfile, scale: float) -> ExponentialRetryBackoffStra
     )
 
 
-class AdaptiveSettings(StandardSettings, total=False):
+class AdaptiveSettings(StandardStrategySettings, total=False):
     """The keyword arguments of the adaptive mode."""
 
     rate_limiter: ClientRateLimiter | None
@@ -390,7 +390,7 @@ class AdaptiveMode(StandardMode):
         *,
         rate_limiter: ClientRateLimiter | None = None,
         fail_fast: bool = False,
-        **settings: Unpack[StandardSettings],
+        **settings: Unpack[StandardStrategySettings],
     ) -> None:
         super().__init__(**settings)
         if not (rate_limiter is None or isinstance(rate_limiter, ClientRateLimiter)):

@@ -28,7 +28,7 @@ from .strategies import (
     PerScope,
     SimpleMode,
     StandardMode,
-    StandardSettings,
+    StandardStrategySettings,
 )
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class StandardRetryStrategy(StandardMode):
         self,
         *,
         sleep: Callable[[float], object] = time.sleep,
-        **settings: Unpack[StandardSettings],
+        **settings: Unpack[StandardStrategySettings],
     ) -> None:
         super().__init__(**settings)
         self._sleep = _checked(sleep)

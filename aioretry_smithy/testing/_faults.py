@@ -78,7 +78,7 @@ class Status(FaultKind):
         return made_response(request, *self._response)
 
 
-class Failure(FaultKind):
+class ErrorFault(FaultKind):
     """Raises an exception."""
 
     name = "error"
@@ -251,7 +251,7 @@ class InjectedFault:
         >>> InjectedFault.error(aiohttp.ServerDisconnectedError, rate=0.01)
         InjectedFault.error(ServerDisconnectedError('Server disconnected'), rate=0.01)
         """
-        return InjectedFault(Failure(error), rate, request_filter)
+        return InjectedFault(ErrorFault(error), rate, request_filter)
 
     @staticmethod
     def latency(

@@ -100,6 +100,14 @@ NO_NAMES = {"_OTHER"}
 FORBIDDEN_NAMES = {"base", "helpers", "impl", "manager", "utils"}
 MAX_CODE_LINES = 350
 
+PUBLIC_TWICE = {
+    *("AdaptiveRetryStrategy", "SimpleRetryStrategy", "StandardRetryStrategy"),
+    *("CircuitBreakerMetrics", "ConcurrencyLimitMetrics"),
+    *("EndpointGroupMetrics", "RetryBudgetMetrics"),
+    *("Failure", "RetryStrategy"),
+}
+"""Classes that are public under one name in two modules, or have Smithy's name."""
+
 PRIVATE_OF_OTHERS = {
     # aiohttp has attributes of these names too, and these are meant.
     ("_bodies.new_response", "_headers"),
@@ -244,6 +252,21 @@ def test_modules_are_small():
     }
 
     assert {} == {name: n for name, n in lines.items() if n > MAX_CODE_LINES}
+
+
+def test_a_class_has_a_name_of_its_own():
+    """Who searches for the name of a class finds it once.
+
+    Public names of two modules may be the same: both back ends measure breakers.
+    """
+    homes: dict[str, set[str]] = {}
+    for name, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, set()).add(name)
+    alike = {name: sorted(found) for name, found in homes.items() if len(found) > 1}
+
+    assert PUBLIC_TWICE == {*alike}, alike
 
 
 def test_modules_have_telling_names():

@@ -14,7 +14,7 @@ import pytest
 from filelock import FileLock
 
 from aioretry_smithy.__main__ import main
-from aioretry_smithy._cli.demo import Call, play
+from aioretry_smithy._cli.demo import DemoCall, play
 
 
 class DemoRun(NamedTuple):
@@ -42,16 +42,16 @@ def demo_run(tmp_path_factory: pytest.TempPathFactory) -> DemoRun:
 def run_demo() -> DemoRun:
     """Run the demo; what is printed for machines is of the same calls."""
     out, as_json, errors = io.StringIO(), io.StringIO(), io.StringIO()
-    played: list[Call] = []
+    played: list[DemoCall] = []
 
-    async def record(show: Callable[[Call], None]) -> None:
-        def record_and_show(call: Call) -> None:
+    async def record(show: Callable[[DemoCall], None]) -> None:
+        def record_and_show(call: DemoCall) -> None:
             played.append(call)
             show(call)
 
         await play(record_and_show)
 
-    async def replay(show: Callable[[Call], None]) -> None:
+    async def replay(show: Callable[[DemoCall], None]) -> None:
         for call in played:
             show(call)
 
