@@ -1,13 +1,10 @@
-"""Send a token with each request; fetch one once for all who need it."""
+"""A client that sends a token with requests, and fetches a new one on 401."""
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-from contextvars import Context, ContextVar
 from math import inf
-from typing import TYPE_CHECKING, Final, TypeAlias
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Final
 
 import aiohttp
 
@@ -20,22 +17,18 @@ from .._call.recorder import follow_rejected, record_failure
 from .._call.time_limits import TimeLimits
 from .._context.client import DecoratingClient, HttpClient
 from .._context.context import AttemptContext
-from .._context.holdings import FetchHoldings
 from .._context.recording import count_earlier
-from .._errors import UnprocessedRequestError, bad_argument, bad_secret
+from .._errors import bad_argument, bad_secret
 from .._failures.failure import failure_of, judge
-from .._failures.frames import without_frames
 from .._masking.mask import Mask
 from .._policies.conditions import integers_of
-from .._request.arguments import check_header_name, is_header_name, is_header_value
+from .._request.arguments import check_header_name, is_header_name
 from .._request.endpoint import origin_key
 from .._request.own_hosts import OwnHosts, is_for_base
-from .._text import name_without_arguments
+from .tokens import Tokens
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, Task
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
-    from types import TracebackType
+    from collections.abc import Iterable, Sequence
 
     from yarl import URL
 
@@ -43,235 +36,7 @@ if TYPE_CHECKING:
     from .._context.client import Decorator
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
-
-    Fetch: TypeAlias = Callable[[], Awaitable[str]]
-
-
-_fetching: ContextVar[tuple[Flight, ...]] = ContextVar(
-    "aioretry_smithy_fetching", default=()
-)
-"""The fetches that the code is part of; a task that outlives one is part no longer."""
-
-
-class Token:
-    """A fetched token, compared by identity: two tokens may have the same text."""
-
-    __slots__ = ("text",)
-
-    def __init__(self, text: str) -> None:
-        self.text: str = text
-
-
-class Flight:
-    """A fetch of a token that several calls may wait for."""
-
-    __slots__ = (
-        "holdings",
-        "is_over",
-        "task",
-        "tokens",
-        "traceback",
-        "waiting",
-        "was_failure_given",
-    )
-
-    task: Task[Token]
-    """The task that fetches."""
-
-    holdings: FetchHoldings
-    """The holdings of the waiting calls."""
-
-    is_over: bool
-    """Whether the fetch is over, though tasks that it began may go on."""
-
-    tokens: Tokens
-    """The cache of the fetched token."""
-
-    def __init__(self, tokens: Tokens) -> None:
-        self.tokens = tokens
-        self.is_over = False
-        self.holdings = FetchHoldings()
-        self.was_failure_given: bool = False
-        self.traceback: TracebackType | None = None
-        self.waiting: int = 0
-
-    async def landed(self, seconds: float | None) -> Token | None:
-        """Wait up to *seconds* for the token; None at the timeout.
-
-        The last one to give up ends the fetch.
-
-        Raises:
-            Exception: What the fetch has raised, another object for each who waits.
-        """
-        task, failure = self.task, None
-        self.waiting += 1
-        holder = self.holdings.join()
-        try:
-            await asyncio.wait([task], timeout=seconds)
-            if not task.done():
-                return None
-            if task.cancelled():
-                message = "the fetch of the token was cancelled"
-                raise UnprocessedRequestError(message)
-            failure = task.exception()
-            if failure is None:
-                return task.result()
-            raise self._own(failure)
-        finally:
-            self.waiting -= 1
-            self.holdings.leave(holder)
-            if not self.waiting:
-                self._end()
-            # The traceback of what is raised has this frame: no cycle.
-            del task, failure
-
-    def _end(self) -> None:
-        """Cancel a fetch that no call waits for."""
-        self.tokens.forget(self)
-        self.task.cancel()
-        # The frames of the failure have this object.
-        self.traceback = None
-        del self.task
-
-    def _own(self, failure: BaseException) -> BaseException:
-        """Return the failure for the first waiting call, and copies for other calls.
-
-        A call notes on its failure what became of it.
-        """
-        if self.was_failure_given:
-            return without_frames(failure).with_traceback(self.traceback)
-        # Before it gets the frames of those who raise it.
-        self.was_failure_given, self.traceback = True, failure.__traceback__
-        return failure
-
-
-class _InLoop:
-    """The newest token, and the fetch under way, of one event loop."""
-
-    __slots__ = ("flight", "token")
-
-    def __init__(self) -> None:
-        self.token: Token | None = None
-        self.flight: Flight | None = None
-
-
-class Tokens:
-    """Has the newest token of each event loop, and fetches one where there is none.
-
-    Args:
-        fetch: The user's function.
-    """
-
-    __slots__ = ("__weakref__", "_fetch", "_in_loops")
-
-    def __init__(self, fetch: Fetch) -> None:
-        self._fetch = fetch
-        # A task, and so a fetch, belongs to one loop.
-        self._in_loops: WeakKeyDictionary[AbstractEventLoop, _InLoop]
-        self._in_loops = WeakKeyDictionary()
-
-    @property
-    def name(self) -> str:
-        """The user's function by its name, for descriptions and errors."""
-        return name_without_arguments(self._fetch)
-
-    @property
-    def known(self) -> Token | None:
-        """The newest token; None where one has to be fetched."""
-        return self._here().token
-
-    @property
-    def are_being_fetched_here(self) -> bool:
-        """Whether the running code is part of a fetch, which must not wait for it."""
-        return any(each.tokens is self and not each.is_over for each in _fetching.get())
-
-    async def newest(self, seconds: float | None) -> Token | None:
-        """Return the newest token, fetched within *seconds* if missing.
-
-        None where that is not done by then.
-
-        Raises:
-            Exception: The fetch has failed.
-        """
-        here = self._here()
-        if here.token is not None:
-            return here.token
-        flight = here.flight
-        if flight is None:
-            flight = here.flight = Flight(self)
-            self._take_off(flight)
-        return await flight.landed(seconds)
-
-    def reject(self, token: Token) -> None:
-        """Note that a server refuses a token; a newer one stays."""
-        here = self._here()
-        if here.token is token:
-            here.token = None
-
-    def forget(self, flight: Flight) -> None:
-        """Let the next one who needs a token begin anew."""
-        here = self._here()
-        if here.flight is flight:
-            here.flight = None
-
-    def _here(self) -> _InLoop:
-        loop = asyncio.get_running_loop()
-        here = self._in_loops.get(loop)
-        if here is None:
-            here = self._in_loops[loop] = _InLoop()
-        return here
-
-    def _take_off(self, flight: Flight) -> None:
-        """Begin to fetch, for whoever waits.
-
-        In a task without the options, the deadline and the other context variables of
-        the first caller: it is for all of them.
-        """
-        context, around = Context(), _fetching.get()
-        context.run(_fetching.set, (*around, flight))
-        flight.holdings.enter_in(context)
-        # It may begin, and even end, before this returns.
-        task = asyncio.get_running_loop().create_task(
-            self._fetched(flight), context=context
-        )
-        task.add_done_callback(_look_at)
-        flight.task = task
-
-    async def _fetched(self, flight: Flight) -> Token:
-        try:
-            token = Token(await self._text())
-        finally:
-            here, flight.is_over = self._here(), True
-            is_wanted = here.flight is flight
-            self.forget(flight)
-        if is_wanted:
-            here.token = token
-        return token
-
-    async def _text(self) -> str:
-        fetching = self._fetch()
-        if not inspect.isawaitable(fetching):
-            raise self._wrong(fetching, "an async function")
-        text = await fetching
-        if not is_header_value(text):
-            raise self._wrong(text, "a text that a header may carry, without line ends")
-        return text
-
-    def _wrong(self, returned: object, expected: str) -> TypeError:
-        """Make the error for what is no token; it does not show what may be secret."""
-        what = "a text" if isinstance(returned, str) else type(returned).__name__
-        if returned == "":
-            what = "an empty text"
-        error = TypeError(f"fetch: {self.name} gave {what} (expected: {expected})")
-        # No retry would mend it.
-        judge(error).raised_by_caller = True
-        return error
-
-
-def _look_at(task: Task[Token]) -> None:
-    """Look at the failure of a task, lest asyncio says that nobody has."""
-    if not task.cancelled():
-        task.exception()
+    from .tokens import Fetch, Token
 
 
 _IN_FETCH: Final = ", and waited for a token"
