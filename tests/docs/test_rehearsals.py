@@ -45,6 +45,7 @@ def test_command_prints_and_draws_what_is_shown(
 ):
     """Each of the lines, in this order, and the picture of the page."""
     monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv("COLUMNS", "100")  # a narrow terminal stacks wide tables
     shutil.copytree(DOCS / "examples" / "outage", tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     assert 0 == main(arguments.split())
