@@ -126,7 +126,7 @@ class TestClosed:
         ("report", "value", "message"),
         [
             ("on_success", 200, "permit: 200 (expected: a permit of try_request(), "),
-            ("on_failure", OSError(5), "permit: OSError(5) (expected: what "),
+            ("on_failure", OSError(5), "permit: OSError(5) (expected: a permit "),
             ("on_ignored", None, "permit: None (expected: a permit of try_request())"),
         ],
     )
