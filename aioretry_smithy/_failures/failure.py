@@ -58,7 +58,7 @@ class RetrySafety(StrEnum):
     """Unknown; only a request that is idempotent may be sent again."""
 
     NO = "no"
-    """A retry is pointless or harmful: the same failure would follow."""
+    """A retry is pointless or harmful, as the same failure would follow."""
 
 
 def may_pass_by(status: int) -> bool:
