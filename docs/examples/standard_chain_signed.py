@@ -19,7 +19,8 @@ from aioretry_smithy.testing import ScriptedTransport
 async def sign(
     delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
 ) -> aiohttp.ClientResponse:
-    text = f"{ctx.attempt} {request.method} {request.url.path}"
+    # request.url has no params= yet.
+    text = f"{ctx.attempt} {request.method} {request.full_url().raw_path_qs}"
     signature = hmac.new(b"secret", text.encode(), hashlib.sha256).hexdigest()
     request = request.with_header("X-Signature", signature[:8])
     return await delegate.execute(ctx, request)
@@ -31,7 +32,10 @@ async def main() -> None:
         "https://api.example.com",
         inside=[transport, sign],  # from the innermost
     )
-    async with builder.build() as session, session.get("/orders") as response:
+    async with (
+        builder.build() as session,
+        session.get("/orders", params={"page": "2"}) as response,
+    ):
         print(RequestLog.of(response).render())
     print([request.headers["X-Signature"] for request in transport.requests])
 

@@ -1,3 +1,4 @@
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
@@ -35,7 +36,7 @@ async def show_order(number: int, orders: Orders) -> Any:
         async with orders.get(f"/orders/{number}", raise_for_status=True) as response:
             return await response.json()
     except FailFastError as error:  # the circuit is open: nothing was sent
-        seconds = f"{error.retry_in or 1:.0f}"
-        raise HTTPException(503, headers={"Retry-After": seconds}) from error
+        seconds = math.ceil(error.retry_in or 1)
+        raise HTTPException(503, headers={"Retry-After": str(seconds)}) from error
     except (aiohttp.ClientError, TimeoutError) as error:
         raise HTTPException(502) from error

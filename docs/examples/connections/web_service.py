@@ -1,4 +1,5 @@
 import asyncio
+import math
 from collections.abc import AsyncIterator, Iterator
 
 import aiohttp
@@ -27,8 +28,9 @@ async def show_order(request: web.Request) -> web.Response:
             response.raise_for_status()
             return web.json_response(await response.json())
     except FailFastError as error:  # the circuit is open: nothing was sent
-        seconds = f"{error.retry_in or 1:.0f}"
-        raise web.HTTPServiceUnavailable(headers={"Retry-After": seconds}) from error
+        seconds = math.ceil(error.retry_in or 1)
+        headers = {"Retry-After": str(seconds)}
+        raise web.HTTPServiceUnavailable(headers=headers) from error
     except (aiohttp.ClientError, TimeoutError) as error:
         raise web.HTTPBadGateway from error
 
