@@ -85,8 +85,8 @@ OUR_NAMES = (
     "Peers Rate RateLimitFactory RateLimits RedisClient Request Resolver RetryAnswer "
     "RetrySettings Retrying RpcDecoratingFunction RpcDecorator RuleConditions "
     "Sampling Scheme ScriptedBody Service SessionArguments Settings SharedSettings "
-    "Source StandardChanges StandardSettings StandardStrategySettings Strategy Telemetry "
-    "TokenScope Tokens TrafficMetrics"
+    "Source StandardChanges StandardSettings StandardStrategySettings Strategy "
+    "Telemetry TokenScope Tokens TrafficMetrics"
 ).split()
 nitpick_ignore_regex = [
     (r"py:.*", rf"({'|'.join(OTHER_PROJECTS)})(\..*)?"),
