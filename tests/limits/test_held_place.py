@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from calls import http
+import asyncio
+from contextlib import suppress
+from contextvars import copy_context
 
-from aioretry_smithy import ConcurrencyLimit
-from aioretry_smithy._context.holdings import holdings_of, is_held
+import pytest
+from calls import http
+from chains import connected
+
+from aioretry_smithy import (
+    ConcurrencyLimit,
+    ConcurrencyLimitError,
+    ConcurrencyLimitingClient,
+)
+from aioretry_smithy._context.holdings import FetchHoldings, holdings_of, is_held
 from aioretry_smithy._limits.client import HeldPlace
+from aioretry_smithy.testing import ScriptedTransport
 
 
 async def test_place_is_given_back_once():
@@ -25,3 +36,35 @@ async def test_place_is_given_back_once():
 
     assert (0, False) == (limit.in_flight, is_held(inside, limit))
     holdings.end()
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("turns", range(6))
+@pytest.mark.parametrize("is_released", [True, False])
+async def test_permit_that_comes_as_a_fetch_is_cancelled_is_released(
+    turns, is_released
+):
+    """Whether the request inside the fetch had it by then or not, or was refused."""
+    limit, context = ConcurrencyLimit.fixed(1), copy_context()
+    loop = asyncio.get_running_loop()
+    FetchHoldings().enter_in(context)
+    held = limit._try_enter_in(loop)
+    limiting = ConcurrencyLimitingClient.new_decorator(limit, timeout=2.0)
+    async with connected("http://shop/", ScriptedTransport([200]), limiting) as session:
+
+        async def fetch():
+            async with session.get("/token"):
+                pass
+
+        task = loop.create_task(fetch(), context=context)
+        await asyncio.sleep(1.0 if is_released else 2.0)
+        if is_released:
+            held.release()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        with suppress(asyncio.CancelledError, ConcurrencyLimitError):
+            await task
+        held.release()
+
+    assert (0, 0) == (limit.in_flight, limit.pending)
