@@ -111,7 +111,7 @@ def simulate(
     >>> result = simulate(clients=2, rate=20, capacity=25, outage="2:2:0.2", duration=9)
     >>> for name, run in result.runs.items():
     ...     print(f"{name:15}", run.seconds_to_recover)
-    standard chain  0.0
+    standard chain  2.0
     plain retries   None
     no retries      0.0
 
