@@ -12,9 +12,14 @@ from functools import cache
 from html import escape
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
-from markupsafe import Markup
-
 from .._errors import missing_extra
+
+try:
+    import jinja2
+    from markupsafe import Markup
+except ModuleNotFoundError as _cause:
+    raise missing_extra("cli", _cause) from _cause
+
 from .._log.saved_log import SavedLog
 from .._log.timeline import COLOURS, OutcomeKind
 from .._log.timeline_svg import DAY_AND_NIGHT, draw, style, text, ticks
@@ -223,12 +228,6 @@ def _outline(values: list[float], scale: float) -> str:
         end = _LEFT + _ROOM * number / len(values)
         drawn += f"V{_y(value, scale):.1f}H{end:.1f}"
     return f"{drawn}V{_BOTTOM}Z"
-
-
-try:
-    import jinja2
-except ModuleNotFoundError as _cause:
-    raise missing_extra("cli", _cause) from _cause
 
 
 _MOST_LINES: Final = 100

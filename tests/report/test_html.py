@@ -15,11 +15,10 @@ from made_answers import failed, group, line, made_answers, moment
 from aioretry_smithy._report import answers as kinds
 from aioretry_smithy._report.answers import retries_in_words
 from aioretry_smithy._report.document import Table, blocks
-from aioretry_smithy._report.page import legible_text
 
 pytest.importorskip("jinja2", reason="needs the extra cli")
 
-from aioretry_smithy._report.page import to_frame, to_html
+from aioretry_smithy._report.page import legible_text, to_frame, to_html
 
 XHTML = "{http://www.w3.org/1999/xhtml}"
 OURS = {"by", "part", "started_at", "ended_at", "request_started_at", "type"}

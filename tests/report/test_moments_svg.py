@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree as ET
 
+import pytest
 from made_answers import moment
 
 from aioretry_smithy._report.answers import CallsByTime
+
+pytest.importorskip("jinja2", reason="needs the extra cli")
+
 from aioretry_smithy._report.page import panels
 
 

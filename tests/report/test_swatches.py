@@ -7,6 +7,9 @@ import re
 import pytest
 
 from aioretry_smithy._report.answers import TimePart
+
+pytest.importorskip("jinja2", reason="needs the extra cli")
+
 from aioretry_smithy._report.page import SWATCH_STYLE, swatch
 
 
