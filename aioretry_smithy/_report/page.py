@@ -42,12 +42,6 @@ from .answers import (
 )
 from .document import drawn_with_endings
 
-try:
-    import jinja2
-    from markupsafe import Markup
-except ModuleNotFoundError as _cause:
-    raise missing_extra("cli", _cause) from _cause
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
