@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from .._call.tries import FailedAttempt
-    from .state import WaitingLine
+    from .wait_for_ready import WaitingLine
 
 
 _logger = logging.getLogger("aioretry_smithy")

@@ -9,33 +9,31 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._bodies.response_content import read_head_of
 from .._call.outcome import NOTHING
-from .._call.recorder import begin_after_wait
 from .._call.time_limits import time_left, until_deadline
 from .._call.tries import FailedAttempt, has_untried, is_slow
 from .._context.client import ClientT, DecoratingClient, HttpClient
 from .._context.holdings import holdings_of, is_held
 from .._context.recording import close_result, record_error, record_result
-from .._errors import bad_argument, is_finite, unqualified
+from .._errors import bad_argument, unqualified
 from .._policies.listeners import DryRun
-from .._policies.queues import note_queue, unless_held, unsent
+from .._policies.queues import unsent
 from .._request.keys import OneForAll, other_host_key
 from .._text import name_of
 from .breaker import CircuitBreaker, FailFastError
 from .per_key_decorators import PerKeyDecorators, circuit_breakers_per
-from .state import give_back, must_wait, wait_at
 from .strategy import CircuitBreakerStrategy, JudgeOfContent, Looking
+from .wait_for_ready import check_patience, must_wait, until_ready
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Literal
 
     from .._call.call import Context
-    from .._call.outcome import Nothing, Request, Result
+    from .._call.outcome import Request, Result
     from .._context.client import Decorator
     from .._context.context import ClientRequestContext
     from .._policies.conditions import Content
     from .per_key_decorators import CircuitBreakerFactory, CircuitBreakers
-    from .state import Answer, CircuitPermit
+    from .state import CircuitPermit
     from .strategy import AnyJudge
 
     AnyFallback: TypeAlias = Callable[[ClientRequestContext, Request], Any]
@@ -70,52 +68,6 @@ def count(
             breaker.on_failure(permit)
         finally:
             breaker._reported = breaker._is_slow = None
-
-
-async def until_ready(
-    ctx: ClientRequestContext, breaker: CircuitBreaker, patience: float
-) -> Answer | Literal[Nothing.NOTHING] | None:
-    """Wait at an open circuit for some seconds, but not beyond the deadline.
-
-    The attempt and its time limit begin after that.
-
-    Returns:
-        The answer of the circuit breaker; None where it is to be asked as ever, for
-        there is nothing to wait for any more. :data:`.NOTHING` where an attempt around
-        is the trial by now, so that it need not be asked.
-
-    Raises:
-        Exception: The circuit breaker has raised it, or a listener of its.
-    """
-    call = ctx.call
-    loop = call.loop
-    started = loop.time()
-    # That of the attempt has not begun.
-    until = started + min(patience, call.time_of(call))
-    cut = ctx.cut
-    if cut is not None:
-        cut.follow(loop, call.deadline)
-    answer = None
-    try:
-        waiting = wait_at(breaker, loop, until)
-        answer = await unless_held(
-            waiting, ctx, (breaker,), partial(give_back, breaker)
-        )
-    finally:
-        if answer is None:
-            note_queue(ctx, started)
-        waited = loop.time() - started
-        if waited > 0:
-            begin_after_wait(call, ctx.record, waited, "circuit_breaker")
-        if cut is not None:
-            cut.follow(loop, ctx.deadline)
-    return answer
-
-
-def check_patience(seconds: object) -> None:
-    """Refuse what is neither None nor the seconds of a longest wait."""
-    if seconds is not None and not (is_finite(seconds) and seconds > 0):
-        raise bad_argument("wait_for_ready", seconds, "finite and > 0, or None")
 
 
 class CommonCircuitBreakerClient(DecoratingClient[ClientT]):

@@ -1,25 +1,15 @@
-"""The states of a circuit breaker: what is counted, who gets a permit, who waits."""
+"""The states of a circuit breaker: what is counted, and who gets a permit."""
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from contextvars import Context
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from .._call.time_limits import tick_of
 from .._call.tries import Rounds
-from .._clock import loop_time
 from .._errors import bad_argument
-from .._policies.queues import WaitQueue
 from .._values import NeverCopied
-
-if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Callable
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,160 +275,3 @@ class State:
     def has_counted(self, permit: CircuitPermit | None) -> bool:
         """Say whether this trial has succeeded before."""
         return permit is not None and permit in self.passed
-
-
-Answer: TypeAlias = tuple["CircuitPermit | None"]
-"""The answer of the circuit breaker to a request that has waited."""
-
-_PAUSE: Final = 0.1
-"""Seconds until the next look at a circuit, where something was raised in one."""
-
-
-class Circuit(Protocol):
-    """Grants trials while it is open, and all requests while it is closed."""
-
-    _clock: Callable[[], float]
-    _line: WaitingLine | None
-    _state: State
-
-    def try_request(self) -> CircuitPermit | None: ...
-
-    def on_ignored(self, permit: CircuitPermit) -> None: ...
-
-
-class WaitingLine:
-    """The requests of one event loop that wait at a circuit, in order of arrival.
-
-    There is one while any wait. It has one timer for the next trial, and one for those
-    whose time is up.
-
-    Args:
-        circuit: The circuit.
-        loop: The event loop.
-    """
-
-    __slots__ = ("_circuit", "_queue", "_timer", "loop")
-
-    loop: asyncio.AbstractEventLoop
-    """The event loop."""
-
-    def __init__(self, circuit: Circuit, loop: asyncio.AbstractEventLoop) -> None:
-        self._circuit = circuit
-        self.loop = loop
-        self._queue: WaitQueue[Answer] = WaitQueue()
-        self._timer: asyncio.TimerHandle | None = None
-
-    @property
-    def has_any(self) -> bool:
-        """Whether a request waits."""
-        return bool(self._queue.waiting)
-
-    async def wait(self, until: float) -> Answer | None:
-        """Wait for a permit, which an open circuit gives to one after the other.
-
-        Returns:
-            The answer of the circuit breaker; None where time ran out, or where there
-            is nothing to wait for any more.
-
-        Raises:
-            Exception: The circuit breaker has raised it, or a listener of its.
-        """
-        queue = self._queue
-        if not queue.waiting:
-            self._wait_for_trial()
-        try:
-            return await queue.wait(until, partial(give_back, self._circuit))
-        finally:
-            if not queue.waiting:
-                self._end()
-
-    def look(self) -> None:
-        """Admit the waiting requests that the circuit allows, then wait for a trial.
-
-        Raises:
-            BaseException: A clock of the user's has raised it, or it ends a program.
-        """
-        try:
-            self._serve()
-        except BaseException:
-            if self.has_any:
-                # Nobody else looks for them, and who comes joins them.
-                self._look_at(self.loop.time() + _PAUSE)
-            raise
-
-    def _serve(self) -> None:
-        circuit, queue = self._circuit, self._queue
-        while queue.waiting and not self.loop.is_closed():
-            state = circuit._state
-            if state.window is None:
-                if not state.may_be_waited_for:
-                    for number in [*queue.waiting]:
-                        queue.end(number)
-                elif self._seconds_to_trial() > 0:
-                    self._wait_for_trial()
-                    return
-            # A listener may change the circuit meanwhile.
-            queue.serve(self._ask)
-        self._stop_timer()
-
-    def _ask(self) -> Answer:
-        return (self._circuit.try_request(),)
-
-    def _seconds_to_trial(self) -> float:
-        trial_at = self._circuit._state.trial_at
-        return 0.0 if trial_at is None else trial_at - self._circuit._clock()
-
-    def _wait_for_trial(self) -> None:
-        """Look again when the next trial may be granted."""
-        loop, trial_at = self.loop, self._circuit._state.trial_at
-        now = loop.time()
-        if trial_at is None or self._circuit._clock is not loop_time:
-            trial_at = now + self._seconds_to_trial()
-        # A timer may go off early by a tick, and not again and again until it is time.
-        self._look_at(max(trial_at, now + tick_of(loop)))
-
-    def _look_at(self, due: float) -> None:
-        self._stop_timer()
-        self._timer = self.loop.call_at(due, self.look, context=Context())
-
-    def _stop_timer(self) -> None:
-        timer, self._timer = self._timer, None
-        if timer is not None:
-            timer.cancel()
-
-    def _end(self) -> None:
-        """Clean up after the last waiting request."""
-        self._stop_timer()
-        if self._circuit._line is self:
-            self._circuit._line = None
-
-
-def give_back(circuit: Circuit, answer: Answer | None) -> None:
-    """Pass the trial slot of a cancelled request to the next request."""
-    permit = None if answer is None else answer[0]
-    if permit is not None:
-        circuit.on_ignored(permit)
-
-
-def must_wait(circuit: Circuit) -> bool:
-    """Say whether a new request has to wait behind the waiting requests.
-
-    It need not where there is nothing to wait for.
-    """
-    state, line = circuit._state, circuit._line
-    if not state.may_be_waited_for:
-        return False
-    if line is not None and line.has_any:
-        return True
-    return state.trial_at is not None and state.trial_at > circuit._clock()
-
-
-async def wait_at(
-    circuit: Circuit, loop: asyncio.AbstractEventLoop, until: float
-) -> Answer | None:
-    """Wait in the line at a circuit, as :meth:`WaitingLine.wait` says."""
-    line = circuit._line
-    if line is None or line.loop is not loop:
-        # Those of another loop, which is closed or stands still, can be no trials.
-        line = circuit._line = WaitingLine(circuit, loop)
-    return await line.wait(until)

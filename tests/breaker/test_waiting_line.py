@@ -23,7 +23,7 @@ from aioretry_smithy import (
     client_decorator,
     unwrap,
 )
-from aioretry_smithy._breaker.state import wait_at
+from aioretry_smithy._breaker.wait_for_ready import wait_at
 from aioretry_smithy.testing import ScriptedTransport, VirtualTimeLoop
 
 CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
