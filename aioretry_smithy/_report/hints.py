@@ -47,9 +47,9 @@ Deadline: TypeAlias = "tuple[str, float, float]"
 
 
 def is_near(limit: float, attempt: Line) -> bool:
-    """Say whether an attempt nearly took too long, its body included."""
+    """Say whether a server nearly took too long, for the body of an attempt too."""
     took = number(attempt, "total_duration") or number(attempt, "duration")
-    return took is not None and took >= _NEAR * limit
+    return took is not None and took - _seconds_queued(attempt) >= _NEAR * limit
 
 
 class Share(Sums):
@@ -181,10 +181,15 @@ class Evidence:
 
 def _was_queued(values: Line) -> bool:
     """Say whether it waited long for a connection of the client's own pool."""
+    queued = _seconds_queued(values)
+    return queued > 0 and queued >= _QUEUED * (number(values, "duration") or 0.0)
+
+
+def _seconds_queued(values: Line) -> float:
+    """Return the seconds in the queue of the client's own pool, 0 if unknown."""
     connection = values.get("connection")
     queued = number(connection, "queued") if isinstance(connection, dict) else None
-    took = number(values, "duration") or 0.0
-    return queued is not None and queued > 0 and queued >= _QUEUED * took
+    return queued or 0.0
 
 
 def _is_late(values: Line) -> bool:

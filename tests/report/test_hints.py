@@ -357,3 +357,15 @@ def test_lines_need_not_have_headers(headers):
     (hint,) = hints_of(*times(5, line))
 
     assert "RateLimit(...)" in hint["setting"]
+
+
+@pytest.mark.parametrize(("queued", "is_hinted"), [(0.0, True), (0.3, False)])
+def test_time_in_the_pool_s_queue_is_not_the_server_s(queued, is_hinted):
+    """A longer timeout of attempts does not help those that wait for a connection."""
+    limit = {"response_timeout": 1.0}
+    late = call(sent(took=1.0, **failed("AttemptTimeoutError"), **limit))
+    near = call(sent(took=0.9, connection={"queued": queued}, **limit))
+    hints = hints_of(*times(5, late), *times(5, near))
+
+    said = "attempt_timeout_too_short" in [hint["hint"] for hint in hints]
+    assert is_hinted == said
