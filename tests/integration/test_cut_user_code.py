@@ -42,6 +42,25 @@ async def test_request_that_is_under_way_names_the_limit_itself(serve):
     assert ["deadline"] * 2 == [str(log.stop_reason) for log in logs]
 
 
+async def test_busy_machine_does_not_cut_what_comes_up_from_a_limit(serve):
+    """Each turn of the loop may take as long as if other processes had the processor."""
+
+    @client_decorator
+    async def look_up(delegate, ctx, request):
+        try:
+            return await delegate.execute(ctx, request)
+        except ResponseTimeoutError:
+            for _ in range(10):
+                time.sleep(0.003)
+                await asyncio.sleep(0)
+            raise LookupError("nothing kept") from None
+
+    url = await serve(SILENT)
+    async with connected(url, pass_on, look_up, timeout=LATE) as session:
+        with pytest.raises(LookupError, match="nothing kept"):
+            await session.get("")
+
+
 async def test_answer_in_the_hands_of_what_is_cut_is_closed(serve):
     """No connection is left; the next call works."""
     seconds = iter([60.0, 0.0])
