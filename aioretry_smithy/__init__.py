@@ -80,12 +80,6 @@ if _typing.TYPE_CHECKING:
         RetryStrategy,
         RetryStrategyWithContent,
     )
-    from ._rpc.clients import (
-        CircuitBreakerRpcClient,
-        LoggingRpcClient,
-        RetryingRpcClient,
-    )
-    from ._rpc.decorate import rpc
     from ._session.builder import (
         SessionBuilder,
         decorate,
@@ -93,6 +87,12 @@ if _typing.TYPE_CHECKING:
         request_options,
         undecorate,
         unwrap,
+    )
+    from ._session.functions import (
+        CircuitBreakerRpcClient,
+        LoggingRpcClient,
+        RetryingRpcClient,
+        rpc,
     )
     from ._tokens.key_client import IdempotencyKeyClient
     from ._tokens.refreshing_client import RefreshingClient

@@ -40,7 +40,7 @@ FLOORS = (
         "_tokens",
     },
     {"_endpoints", "_hedging", "_resuming"},
-    {"_rpc", "_session"},
+    {"_session"},
     {"smithy"},
     {"__init__"},
     {"_shared", "_simulation", "_telemetry"},
@@ -118,7 +118,7 @@ PRIVATE_OF_OTHERS = {
     # Users derive from these classes, or see them, and these are not for users.
     ("_retry.smithy_strategies", "_may_wait"),
     ("_retry.smithy_strategies", "_release"),
-    ("_rpc.clients", "_name"),
+    ("_session.functions", "_name"),
     ("_shared.budget", "_become"),
     ("_shared.budget", "_refuse"),
     ("_shared.circuits", "_clock"),
