@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .._failures.frames import KeptCause
     from .._masking.mask import Mask
     from .._request.endpoint import Endpoint, Service
-    from .._request.own_hosts import OwnHosts
+    from .._request.keys import OwnHosts
     from .._request.request import HttpRequest
     from .outcome import Cut, Holdings, Request, Result, RetryStopReason
     from .record import DelaySource, DroppedRequests, SerializedJson

@@ -25,7 +25,7 @@ from .._endpoints.visit import move_resend
 from .._failures.failure import judge
 from .._request.arguments import is_unchanged
 from .._request.endpoint import origin_key
-from .._request.own_hosts import is_for_base
+from .._request.keys import is_for_base
 from .._request.request import RoutedRequest, with_header
 from .._retry.strategy import IDEMPOTENT_METHODS
 from .deadline import AttemptTimeouts, version_of

@@ -13,7 +13,7 @@ from .._errors import bad_argument, is_plain_function
 from .._failures.failure import judge
 from .._policies.conditions import methods_of
 from .._request.arguments import check_header_name, is_header_value
-from .._request.own_hosts import OwnHosts
+from .._request.keys import OwnHosts
 from .._text import name_without_arguments
 
 if TYPE_CHECKING:

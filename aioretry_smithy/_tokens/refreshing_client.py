@@ -24,7 +24,7 @@ from .._masking.mask import Mask
 from .._policies.conditions import integers_of
 from .._request.arguments import check_header_name, is_header_name
 from .._request.endpoint import origin_key
-from .._request.own_hosts import OwnHosts, is_for_base
+from .._request.keys import OwnHosts, is_for_base
 from .tokens import Tokens
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from chains import bad_argument
 from yarl import URL
 
 from aioretry_smithy import Endpoint, EndpointGroup, HttpRequest, LoadBalancingClient
-from aioretry_smithy._request.own_hosts import OwnHosts
+from aioretry_smithy._request.keys import OwnHosts
 from aioretry_smithy._request.request import RoutedRequest
 from aioretry_smithy.testing import ScriptedTransport
 
