@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from ..smithy.interfaces import CallError, RetryBackoffStrategy
-    from ..smithy.rate_limiter import ClientRateLimiter
+    from ..smithy.limiters import ClientRateLimiter
 
 
 Token: TypeAlias = Any

@@ -43,7 +43,7 @@ from .wait import (
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
 
-    from ..smithy.rate_limiter import ClientRateLimiter
+    from ..smithy.limiters import ClientRateLimiter
     from .strategy import RetryAnswer
 
 

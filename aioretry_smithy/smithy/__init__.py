@@ -35,6 +35,7 @@ if _typing.TYPE_CHECKING:
         RetryStrategy,
         RetryToken,
     )
+    from .limiters import ClientRateLimiter, RetryProfile, StandardRetryQuota
     from .mode import (
         RetryMode,
         RetryStrategyOptions,
@@ -43,8 +44,6 @@ if _typing.TYPE_CHECKING:
         new_strategy,
         strategy_from_env,
     )
-    from .quota import RetryProfile, StandardRetryQuota
-    from .rate_limiter import ClientRateLimiter
     from .strategies import (
         AdaptiveRetryStrategy,
         SimpleRetryStrategy,

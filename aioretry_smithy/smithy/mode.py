@@ -20,7 +20,7 @@ from .._text import encodable
 from .._values import Shared, extensible
 from .backoff import ExponentialRetryBackoffStrategy
 from .interfaces import is_smithy_strategy
-from .quota import RetryProfile
+from .limiters import RetryProfile
 from .strategies import (
     AdaptiveRetryStrategy,
     SimpleRetryStrategy,

@@ -18,8 +18,7 @@ from .backoff import (
     check_backoff_strategy,
 )
 from .interfaces import CapacityNotAvailableError, RetryError
-from .quota import RetryProfile, StandardRetryQuota, check_profile
-from .rate_limiter import ClientRateLimiter
+from .limiters import ClientRateLimiter, RetryProfile, StandardRetryQuota, check_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, runtime_checka
 from .._errors import bad_argument
 from .._facade import publish
 from . import interfaces
-from .rate_limiter import ClientRateLimiter
+from .limiters import ClientRateLimiter
 from .strategies import (
     AdaptiveMode,
     AdaptiveSettings,

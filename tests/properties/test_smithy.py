@@ -11,7 +11,7 @@ from aioretry_smithy.smithy.backoff import (
     ExponentialRetryBackoffStrategy,
 )
 from aioretry_smithy.smithy.interfaces import CallError, RetryError
-from aioretry_smithy.smithy.quota import RetryProfile, StandardRetryQuota
+from aioretry_smithy.smithy.limiters import RetryProfile, StandardRetryQuota
 from aioretry_smithy.smithy.strategies import StandardRetryStrategy
 
 DEFAULT, NONE, FULL, DECORRELATED = ExponentialBackoffJitterType

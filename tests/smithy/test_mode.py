@@ -6,8 +6,8 @@ import warnings
 import pytest
 from chains import bad_argument, raises_exactly
 
+from aioretry_smithy.smithy.limiters import RetryProfile
 from aioretry_smithy.smithy.mode import RetryMode, new_strategy
-from aioretry_smithy.smithy.quota import RetryProfile
 from aioretry_smithy.smithy.strategies import (
     AdaptiveRetryStrategy,
     SimpleRetryStrategy,

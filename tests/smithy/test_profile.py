@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError, asdict, replace
 import pytest
 from chains import bad_argument
 
-from aioretry_smithy.smithy.quota import RetryProfile
+from aioretry_smithy.smithy.limiters import RetryProfile
 
 V2_1 = {
     "max_attempts": 3,

@@ -11,7 +11,7 @@ import pytest
 from chains import bad_argument, in_threads, raises_exactly
 
 from aioretry_smithy.smithy.interfaces import CallError, RetryError
-from aioretry_smithy.smithy.quota import RetryProfile, StandardRetryQuota
+from aioretry_smithy.smithy.limiters import RetryProfile, StandardRetryQuota
 
 ERROR = ConnectionResetError()
 THROTTLED = CallError(is_throttling_error=True)

@@ -10,7 +10,7 @@ from chains import Clock, bad_argument
 from throttled_limiter import throttled_limiter
 
 from aioretry_smithy.smithy import ClientRateLimiter
-from aioretry_smithy.smithy.rate_limiter import rate_after_throttling
+from aioretry_smithy.smithy.limiters import rate_after_throttling
 
 VECTORS = json.loads(
     (Path(__file__).parents[1] / "vectors" / "rate_limiter.json").read_text()

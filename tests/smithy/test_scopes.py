@@ -3,7 +3,7 @@
 import pytest
 from chains import bad_argument, in_threads
 
-from aioretry_smithy.smithy.quota import StandardRetryQuota
+from aioretry_smithy.smithy.limiters import StandardRetryQuota
 from aioretry_smithy.smithy.strategies import PerScope
 
 

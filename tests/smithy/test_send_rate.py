@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from aioretry_smithy.smithy import rate_limiter
-from aioretry_smithy.smithy.rate_limiter import (
+from aioretry_smithy.smithy import limiters
+from aioretry_smithy.smithy.limiters import (
     RateMeter,
     rate_after_success,
     rate_after_throttling,
@@ -49,7 +49,7 @@ def test_parameters_are_those_of_botocore(row, monkeypatch):
     """The zero point and the reduced rate follow from the rate alone."""
     rate = row["max_rate"]
     if "beta" in row:
-        monkeypatch.setattr(rate_limiter, "_BETA", row["beta"])
+        monkeypatch.setattr(limiters, "_BETA", row["beta"])
     expected = row["zero_point"], row["reduced"], row["reduced"]
 
     assert pytest.approx(expected) == (

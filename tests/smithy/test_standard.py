@@ -15,7 +15,7 @@ from aioretry_smithy.smithy.backoff import (
     ExponentialRetryBackoffStrategy,
 )
 from aioretry_smithy.smithy.interfaces import CallError, RetryError
-from aioretry_smithy.smithy.quota import RetryProfile, StandardRetryQuota
+from aioretry_smithy.smithy.limiters import RetryProfile, StandardRetryQuota
 from aioretry_smithy.smithy.strategies import StandardRetryStrategy
 
 THROTTLED = CallError("429", is_throttling_error=True, status=429)

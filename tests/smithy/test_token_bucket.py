@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from aioretry_smithy.smithy import rate_limiter
-from aioretry_smithy.smithy.rate_limiter import TokenBucket
+from aioretry_smithy.smithy import limiters
+from aioretry_smithy.smithy.limiters import TokenBucket
 
 VECTORS = json.loads(
     (Path(__file__).parents[1] / "vectors" / "rate_limiter.json").read_text()
@@ -21,7 +21,7 @@ def by_remark(vector):
 def test_published_histories(vector, monkeypatch):
     """Each step sets the rate, takes tokens, or looks at what there is."""
     if "min_fill_rate" in vector:
-        monkeypatch.setattr(rate_limiter, "_MIN_FILL_RATE", vector["min_fill_rate"])
+        monkeypatch.setattr(limiters, "_MIN_FILL_RATE", vector["min_fill_rate"])
     bucket = TokenBucket()
     expected, actual = [], []
     for step in vector["steps"]:

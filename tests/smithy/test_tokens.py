@@ -11,7 +11,7 @@ from token_strategies import UNAVAILABLE as ERROR
 from token_strategies import acquire, refresh
 
 from aioretry_smithy.smithy.interfaces import RetryError
-from aioretry_smithy.smithy.quota import StandardRetryQuota
+from aioretry_smithy.smithy.limiters import StandardRetryQuota
 from aioretry_smithy.smithy.strategies import (
     SimpleRetryStrategy,
     SimpleRetryToken,

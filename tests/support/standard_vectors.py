@@ -11,7 +11,7 @@ from aioretry_smithy.smithy.backoff import (
     ExponentialBackoffJitterType,
     ExponentialRetryBackoffStrategy,
 )
-from aioretry_smithy.smithy.quota import RetryProfile, StandardRetryQuota
+from aioretry_smithy.smithy.limiters import RetryProfile, StandardRetryQuota
 from aioretry_smithy.smithy.strategies import StandardRetryStrategy
 
 FOLDER = Path(__file__).parents[1] / "vectors"
