@@ -153,7 +153,7 @@ PUBLIC: Final = {
         "SimulationResult": "._simulation.result",
         "SimulationSettings": "._simulation.result",
         "VirtualTimeLoop": ".testing._loop",
-        "ask": ".testing._ask",
+        "ask": ".testing._transport",
         "patch_aioresponses": ".testing._transport",
         "simulate": ".testing._simulate",
     },

@@ -4,11 +4,10 @@ import typing as _typing
 
 if _typing.TYPE_CHECKING:
     from .._simulation.result import SimulatedRun, SimulationResult, SimulationSettings
-    from ._ask import ask
     from ._faults import FaultInjectingClient, InjectedFault
     from ._loop import VirtualTimeLoop
     from ._simulate import simulate
-    from ._transport import ScriptedAnswer, ScriptedTransport, patch_aioresponses
+    from ._transport import ScriptedAnswer, ScriptedTransport, ask, patch_aioresponses
 else:
     from .._facade import facade_of as _facade_of
 

@@ -1,4 +1,4 @@
-"""Answer requests from a list, in place of aiohttp, with responses made of that."""
+"""Answer as a server would: to a client, or to a strategy that is asked."""
 
 from __future__ import annotations
 
@@ -16,9 +16,14 @@ from multidict import CIMultiDict
 
 from .._bodies.new_response import HAS_STREAM_WRITER, new_response
 from .._bodies.replayable_payload import ReplayablePayload
+from .._call.call import CallDefaults
 from .._call.record import Upload
 from .._call.recorder import note_request
-from .._errors import bad_argument, shown
+from .._context.context import CallContext
+from .._context.recording import record_error, record_result
+from .._errors import bad_argument, call_it, shown
+from .._request.request import HttpRequest
+from .._retry.strategy import RetryDecision, RetryStrategy, RetryStrategyWithContent
 from .._session.aiohttp_transport import refuse_as_closed
 from .._session.deadline import too_late
 from .._session.transport import Transport, prepared_body, refused
@@ -26,7 +31,7 @@ from .._session.transport import Transport, prepared_body, refused
 if TYPE_CHECKING:
     from .._context.client import HttpClient
     from .._context.context import ClientRequestContext
-    from .._request.request import HttpRequest
+    from .._policies.backoff import Backoff
 
 
 ScriptedBody: TypeAlias = bytes | str | dict[str, Any] | list[Any]
@@ -368,3 +373,68 @@ class _MockedResponse(aiohttp.ClientResponse):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         options.setdefault("stream_writer", SimpleNamespace(output_size=0))
         super().__init__(*arguments, **options)
+
+
+_KINDS = RetryStrategy, RetryStrategyWithContent
+
+
+async def ask(
+    strategy: RetryStrategy | RetryStrategyWithContent,
+    *,
+    status: int | None = None,
+    headers: Mapping[str, str] | None = None,
+    cause: Exception | None = None,
+    content: bytes | None = None,
+    method: str = "GET",
+    attempt: int = 1,
+) -> Backoff | None:
+    """Ask a strategy for its answer to one outcome.
+
+    Args:
+        strategy: A strategy of either kind or a chain of them, plain or ``async``.
+        status: The status of the response; 200 unless there is a *cause*.
+        headers: The headers of the response.
+        cause: The exception of a failed attempt, instead of a response.
+        content: The body of the response, decoded; empty unless given. A strategy that
+            looks at content gets as much of it as its ``max_content_length`` allows.
+        method: The method of the request.
+        attempt: The number of the attempt, from 1.
+
+    Returns:
+        The backoff for a retry, or None to stop.
+
+    Raises:
+        ValueError: *strategy* is of another kind, such as Smithy's; *attempt* is out of
+            range, *content* is not bytes, or is given beside a *cause*; or the strategy
+            returns something other than a backoff, a decision or None.
+
+    >>> import asyncio
+    >>> asyncio.run(ask(RetryStrategy.failsafe(Backoff.fixed(1.0)), status=503))
+    Backoff.fixed(1.0)
+    >>> asyncio.run(ask(RetryStrategy.failsafe(), status=503, method="POST"))
+    """
+    if not isinstance(strategy, _KINDS):
+        expected = "a RetryStrategy or a RetryStrategyWithContent"
+        expected += call_it(strategy, *_KINDS)
+        raise bad_argument("strategy", strategy, expected)
+    request = HttpRequest(method, "http://localhost/")
+    if type(attempt) is not int or attempt < 1:
+        raise bad_argument("attempt", attempt, "an integer >= 1")
+    if content is not None and (cause is not None or not isinstance(content, bytes)):
+        raise bad_argument("content", content, "bytes, or None where there is a cause")
+    root = CallContext(request, asyncio.get_running_loop(), None, CallDefaults())
+    *_, ctx = [root.derive(request) for _ in range(attempt)]
+    if cause is None:
+        content = b"" if content is None else content
+        status = 200 if status is None else status
+        response = new_response(request, status, headers=headers, body=content)
+        record_result(ctx, response)
+    else:
+        record_error(ctx, cause)
+    if isinstance(strategy, RetryStrategyWithContent):
+        start = content and content[: strategy.max_content_length]
+        answer = strategy.should_retry(ctx, cause, start)
+    else:
+        answer = strategy.should_retry(ctx, cause)
+    answer = await answer if isinstance(answer, Awaitable) else answer
+    return RetryDecision.of(answer).backoff
