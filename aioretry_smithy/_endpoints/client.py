@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.request import getproxies, proxy_bypass
 
@@ -9,9 +10,9 @@ from .._call.recorder import begin_after_wait
 from .._context.client import DecoratingClient, HttpClient, check_inside
 from .._context.recording import close_result, record_error
 from .._errors import bad_argument
-from .._request.endpoint import ServiceBehind, endpoint_of
+from .._request.endpoint import ServiceBehind, endpoint_of, origin_key
 from .._request.request import RoutedRequest
-from .choice import choose_pinned, release_trial, wait_for_pinned
+from .choice import Choice, EndpointGroupError, release_trial, why_out
 from .group import EndpointGroup
 from .visit import Visit
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._context.client import Decorator
     from .._context.context import ClientRequestContext
-    from .._request.endpoint import Service
+    from .._request.endpoint import Endpoint, Service
     from .._request.request import HttpRequest
     from .choice import Chosen
 
@@ -179,19 +180,14 @@ class LoadBalancingClient(DecoratingClient[HttpClient]):
         """Choose an endpoint; None if none is known yet."""
         options = ctx.call.options
         if options is not None and options.endpoint is not None:
-            return choose_pinned(self._group, ctx, request, options.endpoint)
+            return _choose_pinned(self._group, ctx, request, options.endpoint)
         return self._group._pick(ctx, request)
 
     async def _wait(self, ctx: ClientRequestContext, request: HttpRequest) -> Chosen:
         """Wait until the group has an endpoint, then choose it."""
-        call = ctx.call
-        options, started = call.options, call.loop.time()
-        chosen: Chosen
-        if options is not None and options.endpoint is not None:
-            pin = options.endpoint
-            chosen = await wait_for_pinned(self._group, ctx, request, pin)
-        else:
-            chosen = await self._group._wait(ctx, request)
+        call, choose = ctx.call, partial(self._choose, ctx, request)
+        started = call.loop.time()
+        chosen = await self._group._wait(ctx, request, choose)
         begin_after_wait(call, ctx.record, call.loop.time() - started, "endpoint")
         return chosen
 
@@ -209,3 +205,42 @@ class LoadBalancingClient(DecoratingClient[HttpClient]):
         """Return the name and the settings of this client."""
         service = "" if self._url is None else f", service={str(self._url)!r}"
         return f"{type(self).__name__}({self._group.describe()}{service})"
+
+
+def _choose_pinned(
+    group: EndpointGroup, ctx: ClientRequestContext, request: HttpRequest, pin: Endpoint
+) -> Choice | None:
+    """Return the endpoint named by *pin*, even if it is ejected.
+
+    None where there is no list yet. No other one takes its place, so retries go to it.
+
+    Raises:
+        EndpointGroupError: It has left.
+        ValueError: It is none of the group's.
+    """
+    rosters = group._serving(ctx, request)
+    for roster in rosters:
+        if roster.now() >= roster.due_at:
+            roster.catch_up()
+        for state in roster.states:
+            if _is_meant(pin, state.endpoint):
+                return Choice(state, group._service.key)
+    if any(each.awaits_list for each in rosters):
+        return None
+    if any(_is_meant(pin, left) for each in rosters for left in each.left):
+        reason = f"request_options(endpoint={str(pin)!r}), which has left"
+        raise EndpointGroupError(group.name, reason, why_out(rosters))
+    names = ", ".join(str(each.endpoint) for one in rosters for each in one.states)
+    expected = f"an endpoint of the group {group.name!r}: {names or 'it has none'}"
+    raise bad_argument("endpoint", pin, expected)
+
+
+def _is_meant(pin: Endpoint, endpoint: Endpoint) -> bool:
+    """Say whether an endpoint matches the pinned endpoint, by URL or address."""
+    if pin == endpoint:
+        return True
+    if pin.address is not None or endpoint.address is None:
+        return False
+    scheme, host, port = origin_key(pin.url)
+    there = origin_key(endpoint.url)
+    return (scheme, host, port) == (there[0], endpoint.address, there[2])

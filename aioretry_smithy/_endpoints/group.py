@@ -15,9 +15,16 @@ from yarl import URL
 from .._context.context import ClientRequestContext
 from .._errors import bad_argument, check_positive, checked_name
 from .._policies.listeners import Listeners
+from .._policies.queues import WaitQueue
 from .._request.endpoint import Service
 from .._values import Shared
-from .choice import EndpointSelectionTimeoutError, Fallback, choice_in, ready_in
+from .choice import (
+    Choice,
+    EndpointSelectionTimeoutError,
+    check_open,
+    empty,
+    too_late,
+)
 from .discovery import WarnOnce
 from .roster import Roster
 from .selection import GroupSettings
@@ -26,7 +33,7 @@ from .state import EndpointGroupListener
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from aiohttp.typedefs import StrOrURL
 
@@ -53,19 +60,28 @@ class EndpointGroup(Shared):
 
     def __init__(self, source: Source, settings: GroupSettings) -> None:
         name = source.usual_name if settings.name is None else settings.name
-        self._name = checked_name(name, "endpoint-group")
+        name = checked_name(name, "endpoint-group")
         self._source = source
         self._settings = settings
         self._roster: Roster | None = None
+        # Those of which it is a part, and whether others follow it there.
         self._parents: WeakKeyDictionary[Waiting, bool] = WeakKeyDictionary()
-        key = source.service_key or self._name
-        self._service = Service(key, self._url, source.origin)
-        self._warn = WarnOnce()
+        key = source.service_key or name
+        self._begin(name, Service(key, self._url, source.origin))
         self._listeners = Listeners(
             f"endpoint group {self._name!r}",
             () if settings.listener is None else (settings.listener,),
             EndpointGroupListener,
         )
+
+    def _begin(self, name: str, service: Service) -> None:
+        """Set what a group has, with a list of its own or not."""
+        self._name, self._service = name, service
+        self._warn = WarnOnce()
+        self._queue: tuple[object, WaitQueue[bool]] = None, WaitQueue()
+        leaves = self._leaves()
+        for number, leaf in enumerate(leaves, 1):
+            leaf._parents[self] = number < len(leaves)
 
     @staticmethod
     def of(
@@ -236,9 +252,11 @@ class EndpointGroup(Shared):
             check_positive("timeout", timeout)
         loop = get_running_loop()
         until = math.inf if timeout is None else loop.time() + timeout
-        if not await self._is_ready(loop, until):
-            reason = "no endpoint in time"
-            raise EndpointSelectionTimeoutError(self._name, reason, {})
+        while not _are_ready(self._rosters(loop)):
+            if loop.time() >= until:
+                reason = "no endpoint in time"
+                raise EndpointSelectionTimeoutError(self._name, reason, {})
+            await self._change(self._rosters(loop), until)
         return self.endpoints
 
     def or_else(self, other: EndpointGroup) -> EndpointGroup:
@@ -263,7 +281,9 @@ class EndpointGroup(Shared):
         """
         if not isinstance(other, EndpointGroup):
             raise bad_argument("other", other, "an EndpointGroup")
-        return _GroupOfGroups(self, other)
+        name = f"{self._name}, else {other._name}"
+        service = _ServiceOfGroups(self._service, other._service)
+        return GroupOfGroups((self, other), name, service)
 
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""
@@ -287,9 +307,9 @@ class EndpointGroup(Shared):
             self._source.fill(roster)
         return roster.states
 
-    def _parts(self) -> tuple[MutableMapping[Waiting, bool], ...]:
-        """Return the ``parents`` mapping of each group that belongs to this group."""
-        return (self._parents,)
+    def _leaves(self) -> tuple[EndpointGroup, ...]:
+        """Return the groups with lists of their own, in order of preference."""
+        return (self,)
 
     def _rosters(
         self, loop: AbstractEventLoop, request: HttpRequest | None = None
@@ -299,16 +319,13 @@ class EndpointGroup(Shared):
             return ()
         return (self._roster_in(loop),)
 
-    async def _is_ready(self, loop: AbstractEventLoop, until: float) -> bool:
-        """Wait for endpoints; say whether there are any by then."""
-        return await ready_in(self._roster_in(loop), until)
-
-    async def _change(
-        self, loop: AbstractEventLoop, rosters: tuple[Roster, ...], until: float
-    ) -> None:
-        """Wait for a change in the rosters of the group."""
-        for roster in rosters:
-            await roster.wait(until)
+    def _serving(
+        self, ctx: ClientRequestContext, request: HttpRequest | None
+    ) -> tuple[Roster, ...]:
+        """Return what serves a request."""
+        loop = ctx.call.loop
+        # A URL that a decorator has taken for one of the service may name none.
+        return self._rosters(loop, request) or self._rosters(loop)
 
     def _roster_in(self, loop: AbstractEventLoop) -> Roster:
         """Return the roster in a loop; in another one than before all starts afresh."""
@@ -338,15 +355,60 @@ class EndpointGroup(Shared):
         return roster.pick(ctx, request)
 
     async def _wait(
-        self, ctx: ClientRequestContext, request: HttpRequest | None
+        self,
+        ctx: ClientRequestContext,
+        request: HttpRequest | None,
+        choose: Callable[[], Chosen | None] | None = None,
     ) -> Chosen:
         """Wait until the group has an endpoint, then choose it.
+
+        Args:
+            ctx: The call or the attempt.
+            request: The request; None for one that is no trial.
+            choose: Looks for the endpoint; None for the choice of the group.
 
         Raises:
             EndpointGroupError: There is none in time.
         """
-        roster = self._roster_in(ctx.call.loop)
-        return await choice_in(roster, self._name, ctx, request)
+        choose = choose or partial(self._pick, ctx, request)
+        call, rosters = ctx.call, self._serving(ctx, request)
+        loop = call.loop
+        patience = max(each.patience for each in rosters)
+        ends = loop.time() + call.time_of(call)
+        until = min(loop.time() + patience, ends)
+        while any(each.may_fill for each in rosters):
+            await self._change(rosters, until if loop.time() < until else ends)
+            check_open(call)
+            chosen = choose()
+            if chosen is not None:
+                return chosen
+            now = loop.time()
+            is_awaited = any(each.awaited_until is not None for each in rosters)
+            if now >= ends or (now >= until and not is_awaited):
+                raise too_late(self._name, patience, rosters)
+        raise empty(self._name, rosters)
+
+    async def _change(self, rosters: tuple[Roster, ...], until: float) -> None:
+        """Wait for a change in a roster, or until a list has to be refreshed.
+
+        Later ones are not asked for theirs while one is awaited.
+        """
+        for roster in rosters:
+            awaited_until = roster.awaited_until
+            until = min(until, roster.asks_at, awaited_until or until)
+            if awaited_until is not None:
+                break
+        loop, (known, queue) = get_running_loop(), self._queue
+        if known is not loop:
+            queue = WaitQueue()
+            self._queue = loop, queue
+        await queue.wait(until, lambda _: None)
+
+    def wake(self) -> None:
+        """Wake the calls that wait for an endpoint."""
+        _, queue = self._queue
+        while queue.serve(lambda: True):
+            pass
 
     @property
     def _has_addresses(self) -> bool:
@@ -366,8 +428,106 @@ class EndpointGroup(Shared):
         )
 
 
-class _GroupOfGroups(Fallback, EndpointGroup):
-    """Groups in order of preference: the first with a healthy endpoint serves."""
+class GroupOfGroups(EndpointGroup):
+    """Groups in order of preference: the first with a healthy endpoint serves.
+
+    Args:
+        members: The groups.
+        name: The name of the group.
+        service: Finds the requests of all of them.
+
+    Raises:
+        ValueError: Two of them have a group in common.
+    """
+
+    def __init__(
+        self, members: tuple[EndpointGroup, ...], name: str, service: Service
+    ) -> None:
+        self._members = members
+        if len({*map(id, self._leaves())}) < len(self._leaves()):
+            expected = "a group that has none in common with this one"
+            raise bad_argument("other", members[-1], expected)
+        self._begin(name, service)
+
+    def __repr__(self) -> str:
+        first, other = self._members
+        return f"{first!r}.or_else({other!r})"
+
+    @property
+    def placeholder(self) -> URL:
+        """A base URL for sessions, which lets credentials go to no other origin."""
+        return self._members[0].placeholder
+
+    @property
+    def _has_addresses(self) -> bool:
+        return any(each._has_addresses for each in self._members)
+
+    @property
+    def _has_one_name(self) -> bool:
+        return len(self._members) == 1 and self._members[0]._has_one_name
+
+    def _states(self) -> tuple[EndpointState, ...]:
+        known: dict[Endpoint, EndpointState] = {}
+        for leaf in self._leaves():
+            for each in leaf._states():
+                known.setdefault(each.endpoint, each)
+        return (*known.values(),)
+
+    def _leaves(self) -> tuple[EndpointGroup, ...]:
+        return tuple(leaf for each in self._members for leaf in each._leaves())
+
+    def _rosters(
+        self, loop: AbstractEventLoop, request: HttpRequest | None = None
+    ) -> tuple[Roster, ...]:
+        found = (each._rosters(loop, request) for each in self._members)
+        return tuple(roster for rosters in found for roster in rosters)
+
+    def _pick(
+        self, ctx: ClientRequestContext, request: HttpRequest | None
+    ) -> Choice | None:
+        rosters = self._serving(ctx, request)
+        # Where all are out, all of the first that has any are in use.
+        for is_followed in (True, False):
+            for roster in rosters:
+                permit = roster.pick(ctx, request, is_followed=is_followed)
+                if permit is not None:
+                    return Choice(permit, self._service.key, rosters)
+                if is_followed and roster.awaited_until is not None:
+                    return None
+        return None
+
+
+class _ServiceOfGroups(Service):
+    """Finds the requests of two groups, under the name and the URLs of the first.
+
+    Args:
+        first: The service of the first.
+        other: That of the other.
+    """
+
+    __slots__ = ("_services",)
+
+    def __init__(self, first: Service, other: Service) -> None:
+        # Each of them has an origin of its own.
+        super().__init__(first.key, first.beginning, lambda: None)
+        self._services = first, other
+
+    def find(self, target: StrOrURL) -> URL | None:
+        """Return the URL asked of the service; None for other servers."""
+        first, other = self._services
+        found = first.find(target)
+        return other.find(target) if found is None else found
+
+
+def _are_ready(rosters: tuple[Roster, ...]) -> bool:
+    """Say whether a request would find an endpoint, or had to wait for one."""
+    for roster in rosters:
+        roster.catch_up()
+        if roster.healthy():
+            return True
+        if roster.awaited_until is not None:
+            return False
+    return any(each.is_ready for each in rosters)
 
 
 def _checked(ctx: object) -> ClientRequestContext:
@@ -382,8 +542,9 @@ def _checked(ctx: object) -> ClientRequestContext:
 
 
 def listen(group: EndpointGroup, listener: EndpointGroupListener) -> None:
-    """Let one more listener hear of a group, unless it does already."""
-    group._listeners.add(listener)
+    """Let one more listener hear of a group and its parts, unless it does already."""
+    for leaf in group._leaves():
+        leaf._listeners.add(listener)
 
 
 def _tell(group: Callable[[], EndpointGroup | None], event: Event) -> None:

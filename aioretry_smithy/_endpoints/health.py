@@ -7,7 +7,7 @@ import math
 from asyncio import get_running_loop
 from contextlib import suppress
 from contextvars import Context
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import aiohttp
 from yarl import URL
@@ -15,42 +15,22 @@ from yarl import URL
 from .._clock import chance
 from .._errors import bad_argument, check_positive
 from .._masking.mask import DEFAULT_MASK
-from .choice import release_trial
 from .discovery import WarnOnce
 from .ejection import note_health
-from .group import EndpointGroup
+from .group import EndpointGroup, GroupOfGroups
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import MutableMapping
     from types import TracebackType
     from typing import Self
 
-    from .._context.context import ClientRequestContext
-    from .._request.endpoint import Service
     from .._request.request import HttpRequest
-    from .choice import Chosen
-    from .roster import Roster, Waiting
+    from .roster import Roster
     from .state import EndpointState
 
 
 _JITTER: Final = 0.2
 _GOOD: Final = range(200, 300)
-
-
-class Checked(Protocol):
-    """Requirements of health checks on their group."""
-
-    _service: Service
-
-    @property
-    def name(self) -> str:
-        """The name of the group."""
-        ...
-
-    def _rosters(
-        self, loop: asyncio.AbstractEventLoop, request: HttpRequest | None = None
-    ) -> tuple[Roster, ...]: ...
 
 
 class HealthChecks:
@@ -72,7 +52,7 @@ class HealthChecks:
 
     def __init__(
         self,
-        group: Checked,
+        group: EndpointGroup,
         path: str,
         method: str,
         interval: float,
@@ -226,7 +206,7 @@ class HealthChecks:
             )
 
 
-class HealthCheckedEndpointGroup(EndpointGroup):
+class HealthCheckedEndpointGroup(GroupOfGroups):
     """A group whose endpoints are asked for their health, again and again.
 
     Those that do not answer with a status of 2xx get no requests, unless none does:
@@ -269,8 +249,8 @@ class HealthCheckedEndpointGroup(EndpointGroup):
         _check(path, method, session)
         check_positive("interval", interval)
         check_positive("timeout", timeout)
-        self._group = group
-        self._name, self._service = group.name, group._service
+        super().__init__((group,), group.name, group._service)
+        self._warn = group._warn
         self._checks = HealthChecks(
             group, path, method.upper(), interval, timeout, session
         )
@@ -294,13 +274,15 @@ class HealthCheckedEndpointGroup(EndpointGroup):
         await self._checks.end()
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._group!r}, {self._checks})"
+        return f"{type(self).__name__}({self._members[0]!r}, {self._checks})"
 
-    def _used_in(self, loop: AbstractEventLoop) -> EndpointGroup:
-        """Return the group, if it is checked now.
+    def _rosters(
+        self, loop: AbstractEventLoop, request: HttpRequest | None = None
+    ) -> tuple[Roster, ...]:
+        """Return what may serve a request, while it is checked.
 
         Raises:
-            RuntimeError: It is not, or in another event loop.
+            RuntimeError: It is not checked now, or in another event loop.
         """
         if self._checks.loop is not loop:
             message = (
@@ -308,60 +290,7 @@ class HealthCheckedEndpointGroup(EndpointGroup):
                 " event loop: async with HealthCheckedEndpointGroup(...) as group:"
             )
             raise RuntimeError(message)
-        return self._group
-
-    @property
-    def placeholder(self) -> URL:
-        """A base URL for sessions, which lets credentials go to no other origin."""
-        return self._group.placeholder
-
-    @property
-    def _has_addresses(self) -> bool:
-        return self._group._has_addresses
-
-    @property
-    def _has_one_name(self) -> bool:
-        return self._group._has_one_name
-
-    def _warn_of_proxy(self) -> None:
-        self._group._warn_of_proxy()
-
-    def _parts(self) -> tuple[MutableMapping[Waiting, bool], ...]:
-        return self._group._parts()
-
-    def _rosters(
-        self, loop: AbstractEventLoop, request: HttpRequest | None = None
-    ) -> tuple[Roster, ...]:
-        return self._used_in(loop)._rosters(loop, request)
-
-    async def _is_ready(self, loop: AbstractEventLoop, until: float) -> bool:
-        is_ready = await self._used_in(loop)._is_ready(loop, until)
-        self._used_in(loop)
-        return is_ready
-
-    async def _change(
-        self, loop: AbstractEventLoop, rosters: tuple[Roster, ...], until: float
-    ) -> None:
-        await self._group._change(loop, rosters, until)
-
-    def _states(self) -> tuple[EndpointState, ...]:
-        return self._group._states()
-
-    def _pick(
-        self, ctx: ClientRequestContext, request: HttpRequest | None
-    ) -> Chosen | None:
-        return self._used_in(ctx.call.loop)._pick(ctx, request)
-
-    async def _wait(
-        self, ctx: ClientRequestContext, request: HttpRequest | None
-    ) -> Chosen:
-        chosen = await self._used_in(ctx.call.loop)._wait(ctx, request)
-        try:
-            self._used_in(ctx.call.loop)
-        except RuntimeError:
-            release_trial(chosen)
-            raise
-        return chosen
+        return super()._rosters(loop, request)
 
 
 def _check(path: object, method: object, session: object) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 from .._call.tries import rests_of, tries_of
 from .._clock import NEAR, chance
 from .._failures.failure import failure_of
-from .._policies.queues import WaitQueue
 from .ejection import Trial, bring_back, may_try, new_window
 from .selection import shuffled_start
 from .state import NO_CONNECTION, SILENCE, EndpointState, Scale
@@ -121,7 +120,6 @@ class Roster:
         "loop",
         "parents",
         "patience",
-        "queue",
         "scale",
         "selection",
         "service_key",
@@ -189,7 +187,6 @@ class Roster:
         self.strategy: CircuitBreakerStrategy = settings.strategy
         self.discovery: Discovery | None = None
         self.last_failure: BaseException | None = None
-        self.queue: WaitQueue[bool] = WaitQueue()
         # Whether the list is too old, and whether it serves all the same.
         self._is_expired = self._serves_expired = False
         self.selection: EndpointSelectionStrategy = settings.selection
@@ -224,12 +221,6 @@ class Roster:
     def left(self) -> Iterable[Endpoint]:
         """The endpoints that have left the list, of late."""
         return self._left
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether there are endpoints, of which some were checked if any are."""
-        some_are = any(each.health is not None for each in self.states)
-        return bool(self.states) and (some_are or self._is_known)
 
     @property
     def awaited_until(self) -> float | None:
@@ -309,8 +300,6 @@ class Roster:
 
     def wake(self) -> None:
         """Wake the calls that wait for an endpoint."""
-        while self.queue.serve(lambda: True):
-            pass
         for each in [*self.parents]:
             each.wake()
 
@@ -398,10 +387,12 @@ class Roster:
                     self.selection._may_try(state, ctx)
                 ):
                     return Trial(state, ctx, request)
+        if not self.well and self._is_expired and self.awaited_until is None:
+            # No newer list has come in time.
+            self._serves_expired = True
+            self.catch_up()
         well: Sequence[EndpointState] = self.well
-        if is_followed and all(each.is_out for each in well):
-            return None
-        if not well:
+        if not well or (is_followed and all(each.is_out for each in well)):
             return None
         # An attempt is among the requests of its call.
         if len(call.sent) > (ctx.attempt is not None):
@@ -415,17 +406,11 @@ class Roster:
         selection = self.selection
         return selection._choose(ctx, among) if selection._moves else None
 
-    async def wait(self, until: float) -> None:
-        """Wait until the list may have changed, or is to be asked for again."""
-        self.catch_up()
-        if not self.well:
-            await self.queue.wait(min(until, self.asks_at), lambda _: None)
-
-    def serve_expired(self) -> None:
-        """Serve from an expired list, because no newer list came in time."""
-        if self._is_expired:
-            self._serves_expired = True
-            self.catch_up()
+    @property
+    def is_ready(self) -> bool:
+        """Whether there are endpoints, of which some were checked if any are."""
+        some_are = any(each.health is not None for each in self.states)
+        return bool(self.states) and (some_are or self._is_known)
 
     def why_out(self) -> dict[str, str]:
         """Return each endpoint as text, with why it is not chosen."""

@@ -117,13 +117,6 @@ class TestTime:
         assert (200, "aba") == (status, fleet.text)
         assert ["next_endpoint"] == [each.delay_source for each in log.children[:-1]]
 
-    async def test_nobody_waits_for_what_is_there(self):
-        """A wait that begins too late ends at once."""
-        _group, roster = await ranked({"a": 0})
-        await roster.wait(1000.0)
-
-        assert 0.0 == now()
-
     async def test_due_at_is_the_next_moment(self):
         """Until then no choice looks at the clock twice."""
         fleet = Fleet(a=refused(), b=refused())

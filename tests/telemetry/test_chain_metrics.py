@@ -122,6 +122,23 @@ async def test_endpoints_are_counted(counted):
     assert 2 == counted.totals()["attempts_total"]
 
 
+async def test_endpoints_of_each_group_are_counted(counted):
+    """Of two, one of which follows the other."""
+    near, far = (
+        EndpointGroup.of(f"http://{name}:1", name=name) for name in ("near", "far")
+    )
+    transport = ScriptedTransport([200])
+    builder = SessionBuilder.standard(
+        near.or_else(far), inside=[transport], metrics=counted.metrics
+    )
+    await call(builder, "/")
+
+    for name in ("near", "far"):
+        labels = {"group": name, "state": "ready"}
+        value = counted.registry.get_sample_value
+        assert 1 == value("aioretry_smithy_endpoints", labels)
+
+
 async def test_other_limits_are_counted_too(counted):
     """Those that adapt."""
     transport = ScriptedTransport([200])
