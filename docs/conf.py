@@ -163,10 +163,7 @@ def mark_plots(app, doctree):
 def setup(app):
     """Prepare autodoc for names that are not where they are defined."""
     describe_attributes(project, [*PACKAGE.glob("_*.py"), *PACKAGE.glob("_*/*.py")])
-    for part, *rooms in (
-        ("smithy", "_failures", "_retry"),
-        ("testing", "_simulation"),
-    ):
+    for part, *rooms in (("smithy", "_failures", "_retry"), ("testing",)):
         paths = [
             path for room in (part, *rooms) for path in PACKAGE.glob(f"{room}/*.py")
         ]

@@ -79,7 +79,7 @@ def test_usual_chains_load_little(statement):
     rooms = {name.split(".")[1] for name in loaded if "aioretry_smithy." in name}
     assert {"_retry"} == rooms & {
         *("_hedging", "_limits", "_report", "_resuming", "_retry", "_shared"),
-        *("_simulation", "_telemetry", "_tokens", "testing"),
+        *("_telemetry", "_tokens", "testing"),
     }
 
 

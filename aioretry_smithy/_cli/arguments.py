@@ -19,7 +19,7 @@ from .. import Backoff, RetryStrategy
 from .._context.context import UNSET
 from .._masking.mask import DEFAULT_MASK
 from .._policies.backoff import parse_spec
-from .._simulation.result import USUAL_OUTAGE
+from ..testing._simulation import USUAL_OUTAGE
 from .options import (
     Commands,
     Parser,

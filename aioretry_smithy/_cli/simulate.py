@@ -14,8 +14,9 @@ from .. import testing
 from .._errors import is_plain_function
 from .._log.error_text import describe_error
 from .._masking.mask import DEFAULT_MASK
-from .._simulation.picture import draw
-from .._simulation.result import (
+from .._text import printable
+from ..testing._picture import draw
+from ..testing._simulation import (
     SimulationSettings,
     conditions,
     legend,
@@ -23,7 +24,6 @@ from .._simulation.result import (
     read_restart,
     rows,
 )
-from .._text import printable
 from .arguments import NUMBERS
 from .options import UsageError
 from .output import ExitCode, complain, new_output
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     import argparse
     from types import ModuleType
 
-    from .._simulation.fleet import Chain
-    from .._simulation.result import SimulationResult
+    from ..testing._fleet import Chain
+    from ..testing._simulation import SimulationResult
 
 
 def simulate(arguments: argparse.Namespace) -> ExitCode:

@@ -3,10 +3,10 @@
 import typing as _typing
 
 if _typing.TYPE_CHECKING:
-    from .._simulation.result import SimulatedRun, SimulationResult, SimulationSettings
     from ._faults import FaultInjectingClient, InjectedFault
     from ._loop import VirtualTimeLoop
     from ._simulate import simulate
+    from ._simulation import SimulatedRun, SimulationResult, SimulationSettings
     from ._transport import ScriptedAnswer, ScriptedTransport, ask, patch_aioresponses
 else:
     from .._facade import facade_of as _facade_of

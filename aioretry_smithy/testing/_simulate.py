@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Literal
 from .._context.context import UNSET, Unset
 from .._errors import bad_argument, is_plain_function
 from .._policies.conditions import check_function
-from .._simulation.fleet import COMPARED, nobody, run_fleet, standard_chain
-from .._simulation.result import (
+from ._fleet import COMPARED, nobody, run_fleet, standard_chain
+from ._loop import VirtualTimeLoop
+from ._simulation import (
     SimulatedRun,
     SimulationResult,
     SimulationSettings,
     read_outage,
     read_restart,
 )
-from ._loop import VirtualTimeLoop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
-    from .._simulation.fleet import Chain, Progress
-    from .._simulation.result import Counts
+    from ._fleet import Chain, Progress
+    from ._simulation import Counts
 
     Simulation = Callable[
         [SimulationSettings, Progress], Coroutine[object, object, Sequence[Counts]]

@@ -23,8 +23,8 @@ from aioretry_smithy import (
     SessionBuilder,
     new_response,
 )
-from aioretry_smithy._simulation.fleet import isolated
 from aioretry_smithy.testing import ScriptedTransport, VirtualTimeLoop
+from aioretry_smithy.testing._fleet import isolated
 
 pytestmark = pytest.mark.slow
 

@@ -43,7 +43,7 @@ FLOORS = (
     {"_session"},
     {"smithy"},
     {"__init__"},
-    {"_shared", "_simulation", "_telemetry"},
+    {"_shared", "_telemetry"},
     {"limits", "opentelemetry", "prometheus", "redis", "testing"},
     {"_cli"},
     {"__main__"},
@@ -90,7 +90,7 @@ ASK_OUTSIDE = {
     "_clock": {"random.random", "time.monotonic", "time.time"},
     "testing._loop": {"time.time"},  # where virtual time begins
     # It seeds the dice for a simulation, and gives them back.
-    "_simulation.fleet": {"random.Random", "random.getstate", "random.setstate"},
+    "testing._fleet": {"random.Random", "random.getstate", "random.setstate"},
 }
 """The modules that may use a clock other than the event loop's, or dice."""
 
@@ -124,8 +124,8 @@ PRIVATE_OF_OTHERS = {
     ("_shared.circuits", "_clock"),
     ("_shared.circuits", "_enter"),
     ("_shared.circuits", "_state"),
-    ("_simulation.fleet", "_base_url"),
-    ("_simulation.fleet", "_group"),
+    ("testing._fleet", "_base_url"),
+    ("testing._fleet", "_group"),
     ("_telemetry.series", "_seen"),
 }
 """Private attributes of another room's objects. Nothing is added here."""

@@ -15,8 +15,8 @@ import pytest
 from simulated import DOCS, simulation_of_the_page
 
 from aioretry_smithy import ConcurrencyLimit, ConcurrencyLimitingClient, SessionBuilder
-from aioretry_smithy._simulation.fleet import run_fleet
 from aioretry_smithy.testing import SimulationSettings, VirtualTimeLoop
+from aioretry_smithy.testing._fleet import run_fleet
 
 # One process runs them all: each simulation serves several tests.
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("storms")]

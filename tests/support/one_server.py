@@ -32,8 +32,8 @@ from aioretry_smithy._bodies.new_response import new_response
 from aioretry_smithy._request.request import HttpRequest
 from aioretry_smithy._session.deadline import limit_of
 from aioretry_smithy._session.install import send_with
-from aioretry_smithy._simulation.fleet import chance, isolated
 from aioretry_smithy.testing import VirtualTimeLoop
+from aioretry_smithy.testing._fleet import chance, isolated
 
 URL_OF_IT = "http://orders.example"
 SEEDS = (1, 2, 3)

@@ -28,8 +28,8 @@ from aioretry_smithy import (
     RetryStrategy,
     SessionBuilder,
 )
-from aioretry_smithy._simulation.fleet import chance, isolated
 from aioretry_smithy.testing import ScriptedTransport, VirtualTimeLoop
+from aioretry_smithy.testing._fleet import chance, isolated
 
 BEGIN, LENGTH = 10.0, 40.0
 """When trouble begins, and how many seconds it lasts, unless told otherwise."""

@@ -8,7 +8,7 @@ import pytest
 from simulated import settings
 
 from aioretry_smithy._context.context import UNSET
-from aioretry_smithy._simulation.result import read_outage, read_restart
+from aioretry_smithy.testing._simulation import read_outage, read_restart
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from aioretry_smithy import (
     SessionBuilder,
     client_decorator,
 )
-from aioretry_smithy._simulation.fleet import CUT, SimulatedProcess, SimulatedReplicas
 from aioretry_smithy.testing import simulate
+from aioretry_smithy.testing._fleet import CUT, SimulatedProcess, SimulatedReplicas
 
 
 @asynccontextmanager

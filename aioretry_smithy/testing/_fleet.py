@@ -25,14 +25,14 @@ from .._request.request import HttpRequest
 from .._session.builder import SessionBuilder
 from .._session.deadline import limit_of
 from .._session.install import send_with
-from .result import Counts
+from ._simulation import Counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from aiohttp.typedefs import StrOrURL
 
-    from .result import SimulationSettings
+    from ._simulation import SimulationSettings
 
 
 class Server(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from simulated import settings
 
-from aioretry_smithy._simulation.fleet import CUT, REFUSED, SimulatedServer
+from aioretry_smithy.testing._fleet import CUT, REFUSED, SimulatedServer
 
 
 def new_server(*, chance=lambda: 0.5, **changes):

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from aioretry_smithy._simulation.result import (
+from aioretry_smithy.testing._simulation import (
     SimulatedRun,
     SimulationResult,
     SimulationSettings,

@@ -10,7 +10,7 @@ import pytest
 from simulated import settings
 
 from aioretry_smithy import SessionBuilder, client_decorator
-from aioretry_smithy._simulation.fleet import chance, isolated, run_fleet
+from aioretry_smithy.testing._fleet import chance, isolated, run_fleet
 
 SETTINGS = settings(clients=3, rate=5.0, capacity=100.0)
 

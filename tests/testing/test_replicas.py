@@ -11,12 +11,12 @@ from aioretry_smithy import (
     EndpointGroup,
     SessionBuilder,
 )
-from aioretry_smithy._simulation.fleet import (
+from aioretry_smithy.testing import simulate
+from aioretry_smithy.testing._fleet import (
     Directory,
     SimulatedProcess,
     SimulatedReplicas,
 )
-from aioretry_smithy.testing import simulate
 
 FEW = {"clients": 2, "rate": 20.0, "capacity": 60.0, "outage": "2:4:1", "duration": 8.0}
 URLS = "http://a.example", "http://b.example/v1", "http://b.example/v1/eu"

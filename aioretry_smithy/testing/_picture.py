@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .._log.timeline import COLOURS, OutcomeKind
 from .._log.timeline_svg import document, style, text, ticks, width
-from .result import conditions, rows, time_of_trouble
+from ._simulation import conditions, rows, time_of_trouble
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from .result import SimulationResult, SimulationSettings
+    from ._simulation import SimulationResult, SimulationSettings
+
 
 _WIDTH: Final = 900
 _HEIGHT: Final = 560
