@@ -43,7 +43,7 @@ from typing import (
 
 import aiohttp
 
-from ._text import encodable
+from ._text.printable import encodable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

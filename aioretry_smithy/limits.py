@@ -22,7 +22,7 @@ from ._limits.errors import RateLimitError
 from ._limits.rate_limit import Admission, RateLimit, check_function, cost_of
 from ._shared.storage import StorageProbe, Turns
 from ._shared.stored_rates import StoredCounter, StoredRate, storage_of
-from ._text import encodable, name_of
+from ._text.printable import encodable, name_of
 from ._values import BoundedMap
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from aiohttp import payload
 from aiohttp.payload import PAYLOAD_REGISTRY, Payload
 from multidict import MultiDict, MultiDictProxy
 
-from .._text import name_without_arguments
+from .._text.printable import name_without_arguments
 from .replayable_payload import IN_MEMORY, ReplayablePayload, SentContent
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from .._call.outcome import arrived_of, connection_of, content_of, headers_of
 from .._call.recorder import note_length, record_failure
 from .._call.time_limits import IN_BODY, passed_limit
 from .._context.recording import fail_body
-from .._text import BodyHead, is_text
+from .._text.printable import BodyHead, is_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable

@@ -18,7 +18,7 @@ from .._errors import bad_argument, unqualified
 from .._policies.listeners import DryRun
 from .._policies.queues import unsent
 from .._request.keys import OneForAll, other_host_key
-from .._text import name_of
+from .._text.printable import name_of
 from .breaker import CircuitBreaker, FailFastError
 from .per_key_decorators import PerKeyDecorators, circuit_breakers_per
 from .strategy import CircuitBreakerStrategy, JudgeOfContent, Looking

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self, TypeAl
 
 from .._clock import wall_clock_at
 from .._failures.frames import CallBound
-from .._masking.mask import DEFAULT_MASK
+from .._text.mask import DEFAULT_MASK
 from .outcome import NOTHING, PENDING, Outcome, connection_of
 from .record import MOST_KEPT, NONE_DROPPED, CallsInside, Record
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from .._failures.frames import KeptCause
-    from .._masking.mask import Mask
     from .._request.endpoint import Endpoint, Service
     from .._request.keys import OwnHosts
     from .._request.request import HttpRequest
+    from .._text.mask import Mask
     from .outcome import Cut, Holdings, Request, Result, RetryStopReason
     from .record import DelaySource, DroppedRequests, SerializedJson
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from multidict import MultiMapping
 
     from .._failures.frames import KeptCause
-    from .._text import BodyHead
+    from .._text.printable import BodyHead
 
 
 Request: TypeAlias = Any

@@ -17,8 +17,8 @@ import aioretry_smithy
 
 from .. import Backoff, RetryStrategy
 from .._context.context import UNSET
-from .._masking.mask import DEFAULT_MASK
 from .._policies.backoff import parse_spec
+from .._text.mask import DEFAULT_MASK
 from ..testing._simulation import USUAL_OUTAGE
 from .options import (
     Commands,

@@ -8,7 +8,7 @@ import sys
 from enum import IntEnum
 from typing import TYPE_CHECKING, TextIO
 
-from .._text import printable
+from .._text.printable import printable
 from .plain_output import PlainOutput
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from .. import (
 )
 from .._log.error_text import describe_error
 from .._log.notes import note
-from .._masking.mask import DEFAULT_MASK
-from .._text import printable
+from .._text.mask import DEFAULT_MASK
+from .._text.printable import printable
 from .arguments import STRATEGIES
 from .options import UsageError
 from .output import ExitCode, cannot_write, complain, end_line, new_output, write

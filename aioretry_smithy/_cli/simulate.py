@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from .. import testing
 from .._errors import is_plain_function
 from .._log.error_text import describe_error
-from .._masking.mask import DEFAULT_MASK
-from .._text import printable
+from .._text.mask import DEFAULT_MASK
+from .._text.printable import printable
 from ..testing._picture import draw
 from ..testing._simulation import (
     SimulationSettings,

@@ -21,7 +21,7 @@ from typing import (
 
 from .._call.time_limits import until_deadline
 from .._errors import bad_argument, is_ours, is_plain_function
-from .._masking.mask import DEFAULT_MASK, Mask
+from .._text.mask import DEFAULT_MASK, Mask
 from .recording import record_error, record_result
 
 if TYPE_CHECKING:

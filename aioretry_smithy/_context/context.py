@@ -25,7 +25,7 @@ from .._call.call import Call, Context, Exchange
 from .._call.tries import route_of
 from .._errors import bad_argument, is_finite
 from .._log.request_log import collecting, log_of
-from .._text import printable
+from .._text.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping

@@ -14,7 +14,7 @@ from yarl import URL
 
 from .._clock import chance
 from .._errors import bad_argument, check_positive
-from .._masking.mask import DEFAULT_MASK
+from .._text.mask import DEFAULT_MASK
 from .discovery import WarnOnce
 from .ejection import note_health
 from .group import EndpointGroup, GroupOfGroups

@@ -16,7 +16,7 @@ from .._errors import (
     is_plain_function,
 )
 from .._failures.failure import judge
-from .._text import name_of
+from .._text.printable import name_of
 from .state import EndpointGroupListener, OutlierDetection, seconds_of
 
 if TYPE_CHECKING:

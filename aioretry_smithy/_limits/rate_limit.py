@@ -15,7 +15,7 @@ from .._errors import (
     is_plain_function,
 )
 from .._failures.failure import judge
-from .._text import name_of
+from .._text.printable import name_of
 from .._values import Shared
 from .line import Line
 from .resets import Resets

@@ -14,7 +14,7 @@ from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias
 from urllib.parse import parse_qsl, quote, unquote
 
-from .._text import one_word
+from .._text.printable import one_word
 from .saved_log import PlainLog
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.outcome import Request, RetryStopReason
     from .._call.record import ConnectionTimings, DelaySource, Record
-    from .._masking.mask import Mask
     from .._request.request import HttpRequest
+    from .._text.mask import Mask
 
 
 def asked_of(call: Call, record: Record) -> Request:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from .._call.recorder import attach
-from .._text import printable
+from .._text.printable import printable
 from .request_log import log_of
 from .tree import (
     RETRIES_OFF,

@@ -19,15 +19,15 @@ from .._errors import (
     UnprocessedRequestError,
 )
 from .._failures.blame import IN_POOL, TOO_LATE, note_wait_in_pool
-from .._masking.mask import DEFAULT_MASK, HIDDEN
-from .._text import encodable, printable
+from .._text.mask import DEFAULT_MASK, HIDDEN
+from .._text.printable import encodable, printable
 from .facts import LogFacts
 from .tree import tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .._masking.mask import Mask
+    from .._text.mask import Mask
 
 
 def moment_of(value: object) -> datetime | None:

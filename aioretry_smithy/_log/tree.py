@@ -11,7 +11,7 @@ import aiohttp
 
 from .._errors import ResponseTimeoutError
 from .._failures.blame import was_in_pool, where_passed
-from .._text import printable
+from .._text.printable import printable
 from .error_text import (
     LONGEST_CAUSE,
     describe_cause,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from .._call.record import ConnectionTimings
-    from .._masking.mask import Mask
+    from .._text.mask import Mask
     from .facts import LogFacts
 
 

@@ -17,7 +17,7 @@ from .._context.client import ClientT, DecoratingClient, HttpClient
 from .._context.recording import close_result
 from .._errors import raised_from, unqualified
 from .._log.request_log import RequestLog, log_of
-from .._masking.mask import Mask
+from .._text.mask import Mask
 from .formatter import LogFormatter
 from .settings import (
     CANCELLED_LEVEL,

@@ -13,7 +13,7 @@ from .._errors import bad_argument, is_finite, is_plain_function
 from .._log.error_text import describe_cause
 from .._log.notes import one_line
 from .._log.tree import RETRIES_OFF, content_preview, describe_stop
-from .._text import printable
+from .._text.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

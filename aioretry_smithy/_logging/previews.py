@@ -11,7 +11,7 @@ from .._bodies.request_body import bytes_in_memory, form_charset, form_pairs
 from .._bodies.response_content import keep_preview
 from .._context.client import DecoratingClient, find_client
 from .._errors import bad_argument, check_int
-from .._text import BodyHead, is_text, shortened
+from .._text.printable import BodyHead, is_text, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

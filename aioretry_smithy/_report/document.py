@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .._log.saved_log import SavedLog
 from .._log.tree import cells
-from .._text import printable
+from .._text.printable import printable
 from .answers import (
     NOTHING,
     count,

@@ -25,7 +25,7 @@ from .._log.timeline import COLOURS, OutcomeKind
 from .._log.timeline_svg import DAY_AND_NIGHT, draw, style, text, ticks
 from .._log.timeline_svg import STYLE as TIMELINE_STYLE
 from .._log.tree import tree
-from .._text import printable
+from .._text.printable import printable
 from .answers import (
     NOTHING,
     Moment,

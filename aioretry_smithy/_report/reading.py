@@ -7,7 +7,7 @@ import re
 from heapq import heappush, heappushpop
 from typing import TYPE_CHECKING, Final
 
-from .._text import encodable
+from .._text.printable import encodable
 from .answers import (
     Answers,
     Examples,

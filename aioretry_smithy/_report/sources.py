@@ -16,7 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
-from .._text import encodable
+from .._text.printable import encodable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from yarl import URL
 
 from .._errors import bad_argument, is_finite
-from .._masking.mask import DEFAULT_MASK
+from .._text.mask import DEFAULT_MASK
 from .._values import extensible
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import aiohttp
 from yarl import URL
 
 from .._errors import bad_argument
-from .._text import name_of
+from .._text.printable import name_of
 from .._values import BoundedMap
 from .endpoint import Service, origin_key
 

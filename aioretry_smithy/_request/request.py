@@ -10,8 +10,8 @@ from yarl import URL
 
 from .._errors import bad_argument, checked_name
 from .._failures.frames import CallBound
-from .._masking.mask import DEFAULT_MASK
-from .._text import one_word, printable
+from .._text.mask import DEFAULT_MASK
+from .._text.printable import one_word, printable
 from .arguments import copy_arguments
 from .endpoint import Service, origin_key
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from aiohttp.typedefs import StrOrURL
 
-    from .._masking.mask import Mask
+    from .._text.mask import Mask
     from .arguments import Arguments
     from .endpoint import Endpoint
 

@@ -13,7 +13,7 @@ from .._call.recorder import judge_attempt, record_failure
 from .._context.client import DecoratingClient, HttpClient, retrying_client
 from .._errors import bad_argument, check_int, is_plain_function
 from .._policies.conditions import checked_answer
-from .._text import name_of
+from .._text.printable import name_of
 from .download import Download
 from .part import OpenRange, Part, Version, is_chunked
 

@@ -23,7 +23,7 @@ from .._policies.conditions import checked_length
 from .._policies.listeners import checked
 from .._request.arguments import is_header_name
 from .._request.keys import host_and_method_key, host_key, method_key
-from .._text import name_of
+from .._text.printable import name_of
 from .._values import BoundedMap, extensible
 from ..smithy.interfaces import METHODS, TokenSource, is_smithy_strategy
 from .classify import DEFAULT_CLASSIFIERS

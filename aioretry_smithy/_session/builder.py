@@ -34,9 +34,9 @@ from .._context.context import UNSET, OptionsBlock, RequestOptions, Unset
 from .._endpoints.client import LoadBalancingClient
 from .._endpoints.group import EndpointGroup, listen
 from .._errors import NAMES_ELSEWHERE, bad_argument, call_it, is_finite, nearest
-from .._masking.mask import DEFAULT_MASK
 from .._request.endpoint import check_scheme, endpoint_of
 from .._retry.config import RetryConfig
+from .._text.mask import DEFAULT_MASK
 from . import install as installing
 from .aiohttp_transport import AiohttpTransport
 from .deadline import keep_session_limit, limit_of, means_no_limit

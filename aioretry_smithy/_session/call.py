@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
     from .._call.call import Call
     from .._context.client import HttpClient
-    from .._masking.mask import Mask
     from .._request.arguments import Arguments
     from .._request.endpoint import Service
+    from .._text.mask import Mask
 
 
 class TrackedUpload:

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.record import Record
     from .._context.context import Options
-    from .._masking.mask import Mask
     from .._request.arguments import Arguments
     from .._request.endpoint import Service
     from .._request.request import HttpRequest
+    from .._text.mask import Mask
 
 
 # A limit this close to aiohttp's own needs no timer of ours.

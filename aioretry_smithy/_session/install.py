@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import StrOrURL
 
     from .._context.client import HttpClient
-    from .._masking.mask import Mask
     from .._request.endpoint import Service
+    from .._text.mask import Mask
     from .aiohttp_transport import AiohttpTransport
     from .request_classes import Serializers
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from .._clock import loop_time
 from .._errors import checked_name, is_plain_function
 from .._retry.limiter import RetryBudget, RetryLimiter, count_failure, prices_of
-from .._text import encodable
+from .._text.printable import encodable
 from .._values import Shared
 from .storage import StorageProbe, check_client, no_client
 

@@ -21,7 +21,7 @@ from .._breaker.breaker import (
 from .._breaker.state import CircuitState
 from .._clock import loop_time
 from .._errors import bad_argument, is_plain_function
-from .._text import encodable
+from .._text.printable import encodable
 from .._values import Shared
 from .storage import PATIENCE, PAUSE, StorageProbe, cancellable, check_client, no_client
 

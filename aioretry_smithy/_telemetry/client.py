@@ -18,7 +18,7 @@ from .._context.client import (
 from .._hedging.client import HedgingClient
 from .._hedging.hedged_request import is_good
 from .._request.keys import group_key
-from .._text import encodable
+from .._text.printable import encodable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -16,7 +16,7 @@ from opentelemetry.metrics import (
 
 from .. import __version__
 from .._errors import bad_argument
-from .._text import encodable
+from .._text.printable import encodable
 from .client import DURATION_BUCKETS, HEDGES, Names
 from .series import SERIES, ThingT, WeakRegistry, one_per_registry
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._context.client import ClientT
     from .._context.context import ClientRequestContext
-    from .._masking.mask import Mask
+    from .._text.mask import Mask
     from .instruments import FromProvider, TrafficInstruments
 
 _OURS: Final = "aioretry_smithy"

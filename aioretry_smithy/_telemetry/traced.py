@@ -12,8 +12,8 @@ from .._call.recorder import cause_of
 from .._context.client import ClientT
 from .._log.request_log import log_of
 from .._log.timeline import until_next
-from .._masking.mask import HIDDEN
-from .._text import encodable
+from .._text.mask import HIDDEN
+from .._text.printable import encodable
 from .client import (
     ANOTHER_METHOD,
     CALL_ID,

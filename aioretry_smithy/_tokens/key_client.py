@@ -14,7 +14,7 @@ from .._failures.failure import judge
 from .._policies.conditions import methods_of
 from .._request.arguments import check_header_name, is_header_value
 from .._request.keys import OwnHosts
-from .._text import name_without_arguments
+from .._text.printable import name_without_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -20,11 +20,11 @@ from .._context.context import AttemptContext
 from .._context.recording import count_earlier
 from .._errors import bad_argument, bad_secret
 from .._failures.failure import failure_of, judge
-from .._masking.mask import Mask
 from .._policies.conditions import integers_of
 from .._request.arguments import check_header_name, is_header_name
 from .._request.endpoint import origin_key
 from .._request.keys import OwnHosts, is_for_base
+from .._text.mask import Mask
 from .tokens import Tokens
 
 if TYPE_CHECKING:

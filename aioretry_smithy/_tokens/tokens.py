@@ -13,7 +13,7 @@ from .._errors import UnprocessedRequestError
 from .._failures.failure import judge
 from .._failures.frames import without_frames
 from .._request.arguments import is_header_value
-from .._text import name_without_arguments
+from .._text.printable import name_without_arguments
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Task

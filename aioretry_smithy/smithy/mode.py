@@ -16,7 +16,7 @@ from string import Template
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict, cast
 
 from .._errors import bad_argument, is_finite, positive_integer, shown
-from .._text import encodable
+from .._text.printable import encodable
 from .._values import Shared, extensible
 from .backoff import ExponentialRetryBackoffStrategy
 from .interfaces import is_smithy_strategy

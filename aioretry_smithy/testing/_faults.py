@@ -22,7 +22,7 @@ from .._failures.frames import without_frames
 from .._policies.conditions import check_function, checked_answer
 from .._session.aiohttp_transport import AiohttpTransport
 from .._session.deadline import silence_limit
-from .._text import name_of
+from .._text.printable import name_of
 from ._transport import check_response, made_response
 
 if TYPE_CHECKING:

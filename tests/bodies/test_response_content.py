@@ -17,7 +17,7 @@ from aioretry_smithy._bodies.response_content import (
     read_head,
     record_body_failure,
 )
-from aioretry_smithy._text import BodyHead
+from aioretry_smithy._text.printable import BodyHead
 
 REQUEST = HttpRequest("GET", "http://localhost/")
 

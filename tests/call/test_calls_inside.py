@@ -7,7 +7,7 @@ import weakref
 
 from calls import REQUEST, begin
 
-from aioretry_smithy._masking.mask import Mask
+from aioretry_smithy._text.mask import Mask
 
 
 async def test_no_calls_inside():

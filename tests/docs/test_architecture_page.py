@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = (REPOSITORY / "docs" / "explanation" / "architecture.rst").read_text("utf-8")
-ROOMS = dict.fromkeys(GROUND_FLOOR, 0) | {
-    name: level for level, names in enumerate(FLOORS) if level for name in names
+ROOMS = {
+    name: level
+    for level, names in enumerate(FLOORS)
+    for name in (GROUND_FLOOR if "ground floor" in names else names)
 }
 """The floor of each room, and of each module that stands in none."""
 

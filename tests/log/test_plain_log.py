@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioretry_smithy._log.saved_log import PlainLog
-from aioretry_smithy._masking.mask import DEFAULT_MASK
+from aioretry_smithy._text.mask import DEFAULT_MASK
 
 NO_NUMBERS = [None, True, "1", -1, float("nan"), float("inf"), [], 10**400]
 

@@ -28,8 +28,8 @@ from aioretry_smithy import (
 )
 from aioretry_smithy._log.notes import add_notes
 from aioretry_smithy._log.tree import Node, branches, describe_outcome
-from aioretry_smithy._masking.mask import DEFAULT_MASK, Mask
-from aioretry_smithy._text import printable
+from aioretry_smithy._text.mask import DEFAULT_MASK, Mask
+from aioretry_smithy._text.printable import printable
 
 SECRET = "S3CR3T"
 

@@ -21,7 +21,7 @@ from aioretry_smithy import (
     capture_logs,
     rpc,
 )
-from aioretry_smithy._masking.mask import Mask
+from aioretry_smithy._text.mask import Mask
 
 SECRET = "S3CR3T"
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
-from aioretry_smithy._masking.mask import DEFAULT_MASK, HIDDEN
+from aioretry_smithy._text.mask import DEFAULT_MASK, HIDDEN
 
 MARK = "S3CR3T"
 NAMES = ["password", "Access-Token", "api key", "clientSecret", "pwd", "x_signature"]

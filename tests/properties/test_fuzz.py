@@ -18,7 +18,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from aioretry_smithy import Backoff, HttpRequest, LogFormatter, RequestLog
 from aioretry_smithy._failures.hints import retry_after
-from aioretry_smithy._masking.mask import DEFAULT_MASK
+from aioretry_smithy._text.mask import DEFAULT_MASK
 
 EXAMPLES = settings.default.max_examples
 """As many as the profile says; what is cheap here gets a multiple of it."""

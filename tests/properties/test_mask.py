@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from yarl import URL
 
-from aioretry_smithy._masking.mask import DEFAULT_MASK, Mask
+from aioretry_smithy._text.mask import DEFAULT_MASK, Mask
 
 MARK = "S3CR3T"
 secrets = st.text(max_size=12).map(lambda text: f"{MARK}{text}{MARK}")

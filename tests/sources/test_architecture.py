@@ -19,14 +19,14 @@ GROUND_FLOOR = {
     "_clock",
     "_errors",
     "_facade",
-    "_text",
     "_values",
 }
 """The modules that stand in no room, and that every room may use."""
 
 FLOORS = (
+    {"_text"},
     {"ground floor"},
-    {"_failures", "_masking"},
+    {"_failures"},
     {"_request"},
     {"_call"},
     {"_log"},

@@ -25,8 +25,8 @@ from aioretry_smithy._call.record import ConnectionTimes, Race, Upload
 from aioretry_smithy._context.context import CallContext
 from aioretry_smithy._context.recording import fail_body, record_error, record_result
 from aioretry_smithy._log.notes import annotate
-from aioretry_smithy._masking.mask import DEFAULT_MASK, Mask
-from aioretry_smithy._text import BodyHead
+from aioretry_smithy._text.mask import DEFAULT_MASK, Mask
+from aioretry_smithy._text.printable import BodyHead
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from aioretry_smithy._masking.mask import DEFAULT_MASK, Mask
+from aioretry_smithy._text.mask import DEFAULT_MASK, Mask
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from aioretry_smithy._text import BodyHead, is_text, shortened
+from aioretry_smithy._text.printable import BodyHead, is_text, shortened
 
 
 @pytest.mark.parametrize(

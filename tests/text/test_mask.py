@@ -10,7 +10,7 @@ from multidict import CIMultiDict
 from pairs import each_value
 from yarl import URL
 
-from aioretry_smithy._masking.mask import DEFAULT_MASK, Mask
+from aioretry_smithy._text.mask import DEFAULT_MASK, Mask
 
 
 @pytest.mark.parametrize(

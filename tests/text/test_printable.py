@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aioretry_smithy._text import encodable
+from aioretry_smithy._text.printable import encodable
 
 
 @pytest.mark.parametrize("text", ["", "a%b\\c", "Größe", "\x00\x7f", "😀", "\uffff"])

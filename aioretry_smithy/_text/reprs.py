@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     Span = tuple[int, int]
 
+
 # A quoted name, or one as arguments, classes and headers have it, and what stands
 # between it and its value. No part of a text is looked at twice.
 _BEFORE_VALUE: Final = re.compile(

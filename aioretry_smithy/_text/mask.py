@@ -6,13 +6,14 @@ import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote_plus
 
-from .._text import ELLIPSIS, encodable
+from .printable import ELLIPSIS, encodable
 from .reprs import bytes_in, secrets_in_reprs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     Span = tuple[int, int]
+
 
 HIDDEN = "****"
 
