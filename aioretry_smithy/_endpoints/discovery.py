@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from .._clock import chance
-from .._errors import bad_argument, check_positive, is_finite
+from .._errors import bad_argument, is_finite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -44,6 +44,9 @@ class WarnOnce:
 
 QUERY_TIME: Final = 5.0
 """The seconds after which a query counts as failed."""
+
+_NO_TTL: Final = 10.0
+"""The seconds that an answer holds which has no time to live."""
 
 _FIRST_PAUSE: Final = 1.0
 _DOUBLINGS: Final = 5
@@ -98,7 +101,6 @@ class Discovery:
         ask: Finds the endpoints, or raises.
         sink: Hears each list.
         refresh: The shortest and the longest time, in seconds, that an answer holds.
-        interval: The seconds that an answer holds which has no time to live.
         cut: Whether a query that takes longer than 5 s is cancelled. One that holds a
             thread goes on; none is begun beside it, and its late answer counts.
         on_failed: Is told why a query has brought no list: of its exception, of a
@@ -106,9 +108,6 @@ class Discovery:
             answer that is not believed yet. A query that is late and then fails is
             told twice.
         random: Draws from [0, 1).
-
-    Raises:
-        ValueError: An argument is not as described.
     """
 
     due_at: float
@@ -126,16 +125,13 @@ class Discovery:
         sink: Sink,
         *,
         refresh: tuple[float, float] = (1.0, 60.0),
-        interval: float = 10.0,
         cut: bool = True,
         on_failed: Callable[[BaseException], object] | None = None,
         random: Callable[[], float] = chance,
     ) -> None:
-        self._refresh = checked_refresh(refresh)
-        check_positive("interval", interval)
+        self._refresh = refresh
         self._ask = ask
         self._sink = sink
-        self._interval = interval
         self._cut = cut
         self._on_failed = on_failed
         self._random = random
@@ -236,7 +232,7 @@ class Discovery:
     def _take(self, answer: Answer) -> None:
         self._failures = 0
         least, most = self._refresh
-        ttl = self._interval if answer.ttl is None else answer.ttl
+        ttl = _NO_TTL if answer.ttl is None else answer.ttl
         holds = min(max(ttl, least), most) if answer.listed else least
         self.asks_at = asyncio.get_running_loop().time() + holds
         was_empty, self._was_empty = self._was_empty, not answer.listed

@@ -166,21 +166,6 @@ def _tell_returned(state: EndpointState) -> None:
         state.roster.tell(lambda listener, group: listener.on_returned(group, endpoint))
 
 
-def end_trial(state: EndpointState, took: float | None) -> None:
-    """Bring an endpoint back if its trial was answered, else eject it again."""
-    detection = state.roster.detection
-    if took is not None or detection is None:
-        bring_back(state, took)
-    else:
-        eject(state, detection, TRIAL)
-
-
-def give_up_trial(state: EndpointState) -> None:
-    """Let the next request be the trial, because the trial ended without a verdict."""
-    state.trial = None
-    state.roster.review()
-
-
 def _too_many_out(state: EndpointState, detection: OutlierDetection | None) -> bool:
     """Say whether the ejection limit of the group is reached, so an endpoint must stay.
 
@@ -300,10 +285,17 @@ class Trial:
 
     def end(self, took: float | None) -> None:
         """End the trial with the latency of its answer; None for a failure."""
-        if self.state.trial is self:
-            end_trial(self.state, took)
+        state = self.state
+        if state.trial is not self:
+            return
+        detection = state.roster.detection
+        if took is not None or detection is None:
+            bring_back(state, took)
+        else:
+            eject(state, detection, TRIAL)
 
     def give_up(self) -> None:
         """Release the trial slot: the request ended without a verdict."""
         if self.state.trial is self:
-            give_up_trial(self.state)
+            self.state.trial = None
+            self.state.roster.review()

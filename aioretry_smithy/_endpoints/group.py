@@ -150,14 +150,7 @@ class EndpointGroup(Shared):
         'http://orders.default.svc.cluster.local:8080'
         """
         lookup = DnsLookup(url, family=family, resolver=resolver)
-        source = FoundSource.behind(
-            url,
-            lookup,
-            "EndpointGroup.dns",
-            refresh,
-            known=lookup.known,
-            cut=lookup.is_cancellable,
-        )
+        source = FoundSource(lookup, "EndpointGroup.dns", refresh)
         return EndpointGroup(source, GroupSettings(**settings))
 
     @staticmethod
@@ -189,7 +182,7 @@ class EndpointGroup(Shared):
             ImportError: The extra ``dns`` is not installed.
         """
         lookup = SrvLookup(name, scheme=scheme, allowed_domains=allowed_domains)
-        source = FoundSource(lookup, "EndpointGroup.srv", name, refresh)
+        source = FoundSource(lookup, "EndpointGroup.srv", refresh)
         return EndpointGroup(source, GroupSettings(**settings))
 
     @property

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import math
 import re
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 from .._errors import bad_argument, is_finite
 from .._request.endpoint import Endpoint, origin_key
 from .discovery import Answer, Discovery, Listed, WarnOnce, checked_refresh
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator
+    from collections.abc import Iterator
 
     from aiohttp.typedefs import StrOrURL
     from yarl import URL
@@ -66,10 +65,25 @@ class DnsLookup:
         ValueError: An argument is not as described.
     """
 
-    __slots__ = ("_family", "_host", "_port", "_resolver", "_url", "_warn", "known")
+    __slots__ = (
+        "_family",
+        "_host",
+        "_port",
+        "_resolver",
+        "_warn",
+        "known",
+        "name",
+        "url",
+    )
 
-    known: Answer | None
-    """The answer where the host is an address, and nobody has to be asked."""
+    name: str
+    """The URL, without its path where that is empty."""
+
+    url: URL
+    """How the URLs of all endpoints begin."""
+
+    known: Sequence[Listed] | None
+    """The endpoint where the host is an address, and nobody has to be asked."""
 
     def __init__(
         self,
@@ -83,17 +97,17 @@ class DnsLookup:
         if resolver is not None and not callable(resolver):
             expected = "an async function of host and port, or None"
             raise bad_argument("resolver", resolver, expected)
-        self._url = Endpoint(url).url
+        self.url = url = Endpoint(url).url
+        self.name = str(url.origin() if url.raw_path == "/" else url)
         # It has both, or it were no URL of an endpoint.
-        self._host = self._url.raw_host or ""
-        self._port = self._url.port or 0
+        self._host = url.raw_host or ""
+        self._port = url.port or 0
         self._family = family
         self._resolver = resolver
         self._warn = WarnOnce()
         self.known = None
         if _is_address(self._host):
-            listed = (Listed(Endpoint(self._url, address=self._host)),)
-            self.known = Answer(listed, math.inf)
+            self.known = (Listed(Endpoint(url, address=self._host)),)
 
     @property
     def is_cancellable(self) -> bool:
@@ -107,8 +121,6 @@ class DnsLookup:
             ValueError: The resolver has returned something else.
             Exception: There is no answer.
         """
-        if self.known is not None:
-            return self.known
         if self._resolver is None:
             return self._listed(await self._addresses_of_system(), None)
         pending: object = self._resolver(self._host, self._port)
@@ -122,7 +134,7 @@ class DnsLookup:
         return self._listed(addresses, ttl)
 
     def _warned(self, error: ValueError) -> ValueError:
-        self._warn(f"{self._url.raw_authority}: {error}")
+        self._warn(f"{self.url.raw_authority}: {error}")
         return error
 
     async def _addresses_of_system(self) -> list[Address]:
@@ -154,7 +166,7 @@ class DnsLookup:
         listed = []
         for each in folded:
             is_reserve = has_reserve and each.version == 6
-            endpoint = Endpoint(self._url, address=each)
+            endpoint = Endpoint(self.url, address=each)
             listed.append(Listed(endpoint, int(is_reserve), is_reserve))
         return Answer(tuple(listed), ttl)
 
@@ -235,7 +247,16 @@ class SrvLookup:
         ValueError: An argument is not as described.
     """
 
-    __slots__ = ("_allowed", "_name", "_records", "_scheme", "_warn")
+    __slots__ = ("_allowed", "_records", "_scheme", "_warn", "name")
+
+    name: str
+    """The name of the service."""
+
+    url: Final = None
+    """How all URLs begin: each endpoint has a URL of its own."""
+
+    known: Final = None
+    """The endpoints without a query: none."""
 
     is_cancellable: Final = True
     """Whether cancelling stops the query."""
@@ -257,7 +278,7 @@ class SrvLookup:
         from .srv_records import srv_records  # noqa: PLC0415
 
         self._records = srv_records
-        self._name = name
+        self.name = name
         self._scheme = scheme
         self._warn = WarnOnce()
 
@@ -268,13 +289,13 @@ class SrvLookup:
             LookupError: There are only servers that are left out.
             Exception: There is no answer.
         """
-        name, records, ttl = await self._records(self._name)
+        name, records, ttl = await self._records(self.name)
         offered = [each for each in records if each.target]
         taken = self._with_hosts(offered)
         if self._scheme == "https":
             taken = self._within(name, taken)
         if offered and not taken:
-            raise LookupError(f"{self._name}: all targets are invalid")
+            raise LookupError(f"{self.name}: all targets are invalid")
         return Answer(tuple(self._listed(taken)), ttl)
 
     def _with_hosts(self, records: Sequence[SrvRecord]) -> Sequence[SrvRecord]:
@@ -296,7 +317,7 @@ class SrvLookup:
     ) -> None:
         others = sorted({f"{each.target}:{each.port}" for each in {*records} - {*fit}})
         if others:
-            self._warn(f"{self._name}: skipped {', '.join(others)}: {why}")
+            self._warn(f"{self.name}: skipped {', '.join(others)}: {why}")
 
     def _listed(self, records: Sequence[SrvRecord]) -> Iterator[Listed]:
         priorities = sorted({each.priority for each in records})
@@ -337,34 +358,6 @@ def _checked_domains(domains: Iterable[str]) -> list[str]:
         if not _is_name(each):
             raise bad_argument("allowed_domains", each, expected)
     return [each.removesuffix(".").lower() for each in names]
-
-
-class Source(Protocol):
-    """A source of endpoints for a group."""
-
-    usual_name: str | None
-    """The name of a group that was given none; None for a number."""
-
-    service_key: str | None
-    """The name of the service, where that is not the name of the group."""
-
-    may_fill: bool
-    """Whether the endpoints may still change."""
-
-    has_addresses: bool
-    """Whether connections go to addresses, of one endpoint at least."""
-
-    def url(self) -> URL | None:
-        """Return how the URLs of the service begin; None where the endpoints say it."""
-        ...
-
-    def origin(self) -> URL | None:
-        """Return a URL of the only origin that all endpoints have; None for several."""
-        ...
-
-    def fill(self, roster: Roster) -> None:
-        """Tell a new roster what is known, and how to know more."""
-        ...
 
 
 class GivenSource:
@@ -425,13 +418,9 @@ class FoundSource:
     """Tells the endpoints that a query finds, again and again.
 
     Args:
-        ask: Finds the endpoints, or raises.
+        lookup: Finds the endpoints, or raises.
         words: How a group with it is made, for descriptions.
-        name: The name of a group that was given none.
         refresh: The shortest and the longest time, in seconds, that an answer holds.
-        url: How the URLs of the service begin, where all endpoints share that.
-        known: The answer, where nobody has to be asked.
-        cut: Whether a query can be cancelled.
 
     Raises:
         ValueError: *refresh* is not as described.
@@ -440,63 +429,41 @@ class FoundSource:
     may_fill = True
 
     def __init__(
-        self,
-        ask: Callable[[], Coroutine[object, None, Answer]],
-        words: str,
-        name: str,
-        refresh: tuple[float, float],
-        *,
-        url: URL | None = None,
-        known: Answer | None = None,
-        cut: bool = True,
+        self, lookup: DnsLookup | SrvLookup, words: str, refresh: tuple[float, float]
     ) -> None:
-        self._ask = ask
+        self._lookup = lookup
         self._words = words
-        self.usual_name: str | None = name
         self._refresh = checked_refresh(refresh)
-        self._url = url
-        self.service_key = None if url is None else Endpoint(url).key
-        self.has_addresses = url is not None
-        self._known = known
-        self._cut = cut
-
-    @classmethod
-    def behind(
-        cls,
-        url: StrOrURL,
-        ask: Callable[[], Coroutine[object, None, Answer]],
-        words: str,
-        refresh: tuple[float, float],
-        *,
-        known: Answer | None,
-        cut: bool,
-    ) -> FoundSource:
-        """Make one whose endpoints are all behind the name in a *url*."""
-        shown = Endpoint(url).url
-        name = str(shown.origin()) if shown.raw_path == "/" else str(shown)
-        return cls(ask, words, name, refresh, url=shown, known=known, cut=cut)
+        self.usual_name: str | None = lookup.name
+        self.service_key = None if lookup.url is None else Endpoint(lookup.url).key
+        self.has_addresses = lookup.url is not None
 
     def url(self) -> URL | None:
         """Return how the URLs of the service begin, where all endpoints share that."""
-        return self._url
+        return self._lookup.url
 
     def origin(self) -> URL | None:
         """Return the origin of all URLs of the service, if shared."""
-        return self._url
+        return self._lookup.url
 
     def fill(self, roster: Roster) -> None:
         """Let the roster ask when it is used."""
-        if self._known is not None:
-            roster.set_listed(self._known.listed)
+        lookup = self._lookup
+        if lookup.known is not None:
+            roster.set_listed(lookup.known)
             return
         roster.discovery = Discovery(
-            self._ask,
+            lookup,
             roster,
             refresh=self._refresh,
-            cut=self._cut,
+            cut=lookup.is_cancellable,
             on_failed=roster.note_failed_query,
         )
         roster.review()
 
     def __repr__(self) -> str:
         return f"{self._words}({self.usual_name!r}"
+
+
+Source: TypeAlias = GivenSource | FoundSource
+"""A source of endpoints for a group."""

@@ -41,19 +41,6 @@ _LARGEST: Final = 200.0
 """The exponent of growth from which on there is a new epoch."""
 
 
-class Warm(Protocol):
-    """Keeps the estimate of one endpoint."""
-
-    heat: float
-    """The latency in seconds, times the growth."""
-
-    grown: float
-    """The growth at the last answer; 0 before the first answer."""
-
-    penalty: float
-    """The least latency, in seconds, that the endpoint is ranked by."""
-
-
 class Scale:
     """Tells what a second has grown to since an epoch.
 
@@ -70,7 +57,7 @@ class Scale:
     penalty: float
     """The least latency, in seconds, that a failure counts as."""
 
-    states: Iterable[Warm]
+    states: Iterable[EndpointState]
     """The endpoints whose estimates are on this scale."""
 
     def __init__(self, decay: float, penalty: float) -> None:
@@ -95,19 +82,19 @@ class Scale:
         return 1.0
 
 
-def seconds_of(state: Warm, growth: float) -> float:
+def seconds_of(state: EndpointState, growth: float) -> float:
     """Return the estimate of an endpoint as seconds, with its penalty."""
     return max(state.heat / growth, state.penalty)
 
 
-def note_answer(state: Warm, took: float, growth: float) -> None:
+def note_answer(state: EndpointState, took: float, growth: float) -> None:
     """Learn from an answer: a longer time counts in full, a shorter one by its age."""
     heat = state.heat + took * (growth - state.grown)
     state.heat = max(heat, took * growth)
     state.grown = growth
 
 
-def note_refusal(state: Warm, took: float, growth: float) -> None:
+def note_refusal(state: EndpointState, took: float, growth: float) -> None:
     """Learn from an answer that the request was wrong: that is quick, but no work.
 
     The estimate does not fall; it is as it was after the last answer.
@@ -117,14 +104,14 @@ def note_refusal(state: Warm, took: float, growth: float) -> None:
     state.grown = growth
 
 
-def note_at_least(state: Warm, took: float, growth: float) -> None:
+def note_at_least(state: EndpointState, took: float, growth: float) -> None:
     """Learn from a request that was given up after so long: it may only raise."""
     if took * growth > state.heat:
         state.heat = took * growth
         state.grown = growth
 
 
-def begin_anew(state: Warm, took: float, growth: float) -> None:
+def begin_anew(state: EndpointState, took: float, growth: float) -> None:
     """Restart the estimate from a single answer."""
     state.heat, state.grown, state.penalty = took * growth, growth, 0.0
 

@@ -13,7 +13,7 @@ import pytest
 from chains import bad_argument, now
 from discovered import Found, after, found, pass_time, settled, tasks
 
-from aioretry_smithy import Endpoint
+from aioretry_smithy import Endpoint, EndpointGroup
 from aioretry_smithy._endpoints.discovery import Answer, Discovery, Listed
 from aioretry_smithy.testing import VirtualTimeLoop
 
@@ -52,19 +52,11 @@ class TestUse:
         assert [0.0, 10.0] == group.times
 
     @pytest.mark.parametrize(
-        ("ttl", "interval", "holds"),
-        [
-            (0, 10.0, 1.0),
-            (30, 10.0, 30.0),
-            (30_000, 10.0, 60.0),
-            (math.inf, 10.0, 60.0),
-            (None, 0.5, 1.0),
-            (None, 90.0, 60.0),
-        ],
+        ("ttl", "holds"), [(0, 1.0), (30, 30.0), (30_000, 60.0), (math.inf, 60.0)]
     )
-    async def test_time_to_live_is_clamped(self, ttl, interval, holds):
+    async def test_time_to_live_is_clamped(self, ttl, holds):
         """Neither is DNS asked all the time, nor is it forgotten."""
-        group = Found(found("a", ttl=ttl), interval=interval)
+        group = Found(found("a", ttl=ttl))
         await group.use()
 
         assert holds == group.discovery.due_at == group.discovery.asks_at
@@ -349,9 +341,4 @@ class TestArguments:
     def test_bad_limits_of_the_time_to_live(self, refresh):
         """The error says what they are."""
         with bad_argument("refresh", refresh, REFRESH):
-            Found(found("a"), refresh=refresh)
-
-    def test_bad_interval(self):
-        """It is asked all the time with none."""
-        with bad_argument("interval", 0, "finite and > 0"):
-            Found(found("a"), interval=0)
+            EndpointGroup.dns("http://orders", refresh=refresh)
