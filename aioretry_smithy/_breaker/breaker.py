@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
+from .._call.tries import is_slow
 from .._clock import loop_time
 from .._errors import (
     RefusedRequestError,
@@ -24,7 +25,8 @@ from .state import CircuitPermit, CircuitState, EventCount, SlidingWindow, State
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from .._call.tries import FailedAttempt
+    from .._call.call import Call
+    from .._call.record import Record
     from .wait_for_ready import WaitingLine
 
 
@@ -277,8 +279,7 @@ class CircuitBreaker(Shared):
         self._listeners = Listeners(
             f"circuit breaker {self._name!r}", listeners, CircuitBreakerListener
         )
-        self._reported: FailedAttempt | None = None
-        self._is_slow: Callable[[], bool] | None = None
+        self._reported: tuple[Call, Record, Exception | None] | None = None
         self._line: WaitingLine | None = None
         self._state = self._closed(generation=0)
 
@@ -362,7 +363,7 @@ class CircuitBreaker(Shared):
             return
         window, settings = state.window, self._settings
         if window is not None:
-            if failure is not None and not state.rounds.count(failure):
+            if failure is not None and not state.rounds.count(*failure):
                 return
             now = self._clock()
             window.add_failure(now)
@@ -471,7 +472,8 @@ class CircuitBreaker(Shared):
             self._state = self._closed(left.generation + 1)
         else:
             trial_at = self._clock() + (trial_in or 0.0)
-            was_slow = was_slow or (self._is_slow is not None and self._is_slow())
+            reported = self._reported
+            was_slow = was_slow or (reported is not None and is_slow(*reported))
             self._state = left.followed_by(circuit, trial_at, was_slow=was_slow)
         events: list[Callable[[CircuitBreakerListener], None]] = []
         if left.circuit is not circuit:

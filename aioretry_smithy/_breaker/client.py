@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from .._bodies.response_content import read_head_of
 from .._call.outcome import NOTHING
 from .._call.time_limits import time_left, until_deadline
-from .._call.tries import FailedAttempt, has_untried, is_slow
+from .._call.tries import has_untried
 from .._context.client import ClientT, DecoratingClient, HttpClient
 from .._context.holdings import holdings_of, is_held
 from .._context.recording import close_result, record_error, record_result
@@ -61,13 +61,11 @@ def count(
     elif verdict is None:
         breaker.on_ignored(permit)
     else:
-        call, record = ctx.call, ctx.record
-        breaker._reported = FailedAttempt.of(call, record, cause)
-        breaker._is_slow = partial(is_slow, call, record, cause)
+        breaker._reported = ctx.call, ctx.record, cause
         try:
             breaker.on_failure(permit)
         finally:
-            breaker._reported = breaker._is_slow = None
+            breaker._reported = None
 
 
 class CommonCircuitBreakerClient(DecoratingClient[ClientT]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from .._errors import UnprocessedRequestError
 from .._failures.failure import failure_of, peel
@@ -55,25 +55,6 @@ def asked_for(call: Call, record: Record, cause: Exception | None) -> float | No
     return None if headers is None else retry_after(as_headers(headers), now=now)
 
 
-class FailedAttempt(NamedTuple):
-    """When a failed attempt began and when it failed, and whether a connection broke.
-
-    Both are seconds of the event loop's clock.
-    """
-
-    began: float
-    failed: float
-    is_break: bool
-
-    @classmethod
-    def of(cls, call: Call, record: Record, cause: Exception | None) -> FailedAttempt:
-        """Return the facts of an attempt; of a call, those of its last attempt."""
-        failed = failed_at(call, record, cause)
-        if cause is None or not failure_of(cause).broke_connection:
-            return cls(record.started, failed, is_break=False)
-        return cls(ended_with(call, record).started, failed, is_break=True)
-
-
 def failed_at(call: Call, record: Record, cause: Exception | None) -> float:
     """Return when a failure came, or the headers of an answer that is one."""
     outcome = record.outcome
@@ -103,12 +84,13 @@ class Rounds:
     def __init__(self) -> None:
         self._last = -math.inf
 
-    def count(self, failure: FailedAttempt) -> bool:
+    def count(self, call: Call, record: Record, cause: Exception | None) -> bool:
         """Say whether to count a failure, and remember when one that counts was."""
+        is_break = cause is not None and failure_of(cause).broke_connection
         # Not "<=": by a coarse clock a retry may begin at the time of the failure.
-        if failure.is_break and failure.began < self._last:
+        if is_break and ended_with(call, record).started < self._last:
             return False
-        self._last = max(self._last, failure.failed)
+        self._last = max(self._last, failed_at(call, record, cause))
         return True
 
 

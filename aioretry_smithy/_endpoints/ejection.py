@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from .._bodies.request_body import bytes_in_memory
 from .._breaker.state import SlidingWindow
-from .._call.tries import FailedAttempt
+from .._call.tries import failed_at
 from .._clock import chance
 from .._retry.strategy import may_be_repeated
 from .state import UNHEALTHY, begin_anew
@@ -67,10 +67,9 @@ def note_failure(
     detection, window = state.roster.detection, state.window
     if detection is None or window is None or record.started < state.changed_at:
         return
-    failed = FailedAttempt.of(call, record, cause)
-    if not state.rounds.count(failed):
+    if not state.rounds.count(call, record, cause):
         return
-    window.add_failure(failed.failed)
+    window.add_failure(failed_at(call, record, cause))
     state.failures += 1
     reason = _reason(state, window, detection, is_connect=is_connect)
     if reason is not None and state.ejected_until is None:

@@ -34,13 +34,16 @@ NO_HEADERS: Final[CIMultiDictProxy[str]] = CIMultiDictProxy(CIMultiDict())
 """The headers of a response that has none."""
 
 
+_CLASSES: Final = (CIMultiDictProxy, CIMultiDict)
+
+
 def as_headers(headers: object) -> MultiMapping[str]:
     """Return headers of any class as those of aiohttp; none of what has no names.
 
     >>> as_headers({"retry-after": 1})["Retry-After"]
     '1'
     """
-    if isinstance(headers, CIMultiDictProxy | CIMultiDict):
+    if isinstance(headers, _CLASSES):
         return headers
     if not isinstance(headers, Mapping):
         return NO_HEADERS

@@ -12,7 +12,6 @@ from weakref import WeakKeyDictionary
 
 from .._call.time_limits import CUT, until_deadline
 from .._call.tries import (
-    FailedAttempt,
     Rounds,
     is_of_one_server,
     is_throttled,
@@ -655,11 +654,10 @@ def count_failure(
 ) -> float:
     """Count a failure as :meth:`RetryBudget.on_failure` does; return its weight."""
     call, record = ctx.call, ctx.record
-    failed = FailedAttempt.of(call, record, cause)
     if (
         is_throttled(call, record, cause)
         or is_of_one_server(call, record, cause)
-        or not budget._rounds.count(failed)
+        or not budget._rounds.count(call, record, cause)
     ):
         return 0.0
     weight = budget._prices.of(ctx, cause)

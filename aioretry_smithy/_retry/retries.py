@@ -101,9 +101,9 @@ class Retries:
         self.attempts_made = 0
         self.owes_refund = False
 
+    @abstractmethod
     def begin(self) -> Any:
         """Return :data:`.AT_ONCE`, or what finds out whether to begin, and awaits."""
-        return AT_ONCE
 
     def next_attempt(self) -> AttemptContext:
         """Begin the next attempt."""
@@ -155,7 +155,7 @@ class Retries:
         """
         limiter = self.config.limiter
         found = self._limit() or known or self.delay()
-        wait = found if isinstance(found, Wait | Stop) else await found
+        wait = found if isinstance(found, (Wait, Stop)) else await found
         if wait.stops:
             return wait
         planned = self.plan(wait)
@@ -266,10 +266,14 @@ class Retries:
             call.switches += 1
         self._replaced = ReplacedOutcome.of(call, record, self.result, self.cause)
         try:
-            passed = await self._let_go(record, seconds, started)
-            rest = seconds - passed
-            if rest < 0 and self.config.listeners:
-                record.delay = seconds = passed
+            leaving, rest = self._leave(record, seconds), seconds
+            if leaving is not None:
+                await leaving
+                passed = call.loop.time() - started
+                rest -= passed
+                if rest < 0 and self.config.listeners:
+                    record.delay = seconds = passed
+            self._drop_outcome()
             left = await pause(call, rest)
             if left:
                 record.delay = seconds - left
@@ -284,30 +288,31 @@ class Retries:
             return self.time_out()
         return AT_ONCE
 
-    async def _let_go(self, record: Record, seconds: float, started: float) -> float:
-        """Release the response of the last attempt; return the seconds spent.
+    def _leave(self, record: Record, seconds: float) -> Awaitable[None] | None:
+        """Release the response of the last attempt, and tell the listeners of a retry.
 
-        They are 0 where it was not waited for.
+        That may go on in what is returned, which is awaited.
         """
-        clock, passed = self.call.loop.time, 0.0
+        releasing = None
         if self.result is not NOTHING:
             record.outcome.is_unwanted = True
             keep = self._replaced is not None
             releasing = self.adapter.release(self.result, seconds, keep=keep)
-            if releasing is not None:
-                await releasing
-                passed = clock() - started
         if self.config.listeners and self.attempts_made:
-            await self._tell(seconds)
-            passed = clock() - started
+            return self._tell(seconds, releasing)
+        return releasing
+
+    def _drop_outcome(self) -> None:
+        """Drop the outcome of the last attempt, but for its failure."""
         if self.cause is not None:
             drop_frames(self.cause)
             self._earlier_cause = self.cause
         self.result, self.cause = NOTHING, None
-        return passed
 
-    async def _tell(self, delay: float) -> None:
+    async def _tell(self, delay: float, releasing: Awaitable[None] | None) -> None:
         """Tell the listeners of a retry; frames that a report has keep no failure."""
+        if releasing is not None:
+            await releasing
         cut = cut_of(self.call)
         if cut is not None:
             # The code around goes on when it has told.

@@ -56,11 +56,16 @@ class StrategyRetries(Retries):
     _answer: Backoff
     """The backoff of the last answer."""
 
-    _backoff: Backoff | None = None
+    _backoff: Backoff | None
     """The backoff that was asked last."""
 
     _count: int
     """The number of times that the backoff was used."""
+
+    def begin(self) -> Decision:
+        """Return :data:`.AT_ONCE`."""
+        self._backoff = None
+        return AT_ONCE
 
     def ask(self) -> Coroutine[Any, Any, Stop | None] | Stop | None:
         """Ask the strategies in order; a returned backoff permits a retry."""
@@ -72,10 +77,13 @@ class StrategyRetries(Retries):
             answer = config.strategy.should_retry(self.attempt, cause)
         else:
             answer = first_answer(self._answers())
-        # Most answers are none, or the backoff of the last one.
+        # Most answers are none, or a backoff.
         if answer is None:
             return NOT_WANTED
-        if answer is not self._backoff and isinstance(answer, Awaitable):
+        if isinstance(answer, Backoff):
+            self._answer = answer
+            return None
+        if isinstance(answer, Awaitable):
             return self._answered(answer)
         return self._take(answer)
 
@@ -93,11 +101,10 @@ class StrategyRetries(Retries):
 
     def _take(self, answer: RetryAnswer) -> Stop | None:
         """Keep the backoff of an answer; without one there is no other attempt."""
-        if answer is not self._backoff and not isinstance(answer, Backoff):
-            answer = RetryDecision.of(answer).backoff
-        if answer is None:
+        backoff = RetryDecision.of(answer).backoff
+        if backoff is None:
             return NOT_WANTED
-        self._answer = answer
+        self._answer = backoff
         return None
 
     def _answers(self) -> Iterator[RetryAnswer | Awaitable[RetryAnswer]]:

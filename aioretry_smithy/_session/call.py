@@ -137,16 +137,14 @@ class SessionChain:
             or defaults.timeout is not session._timeout
         ):
             self.defaults = defaults = defaults.of_now(session)
-        base, timeout = defaults.base_url, defaults.limit
         is_plain = _OWN.isdisjoint(options)
         copies = options if is_plain else copy_arguments(options)
+        base = defaults.base_url
         request = HttpRequest.of_arguments(method, target, options, copies, base)
-        is_own = around is not None or "timeout" in options
-        if is_own:
-            timeout = response_timeout(options, session, around)
-        call = CallContext(request, loop, timeout, defaults, session)
-        if is_own:
-            call.aiohttp_keeps_time = False
+        call = CallContext(request, loop, defaults.limit, defaults, session)
+        if around is not None or "timeout" in options:
+            limit = response_timeout(options, session, around)
+            call.move_deadline(None if limit is None else call.started + limit)
         if not is_plain and _TRACKER in options:
             call.own_resources().bodies = (TrackedUpload(options[_TRACKER]),)
         if around is not None or collecting():

@@ -27,7 +27,7 @@ from aioretry_smithy import (
     client_decorator,
     rpc,
 )
-from aioretry_smithy._call.tries import FailedAttempt
+from aioretry_smithy._call.tries import failed_at
 from aioretry_smithy.redis import SharedRetryBudget
 from aioretry_smithy.testing import ScriptedTransport
 
@@ -252,7 +252,7 @@ async def test_failure_that_no_record_has_is_one_of_now():
     call = call_of(begin())
     await asyncio.sleep(2.0)
 
-    assert (0.0, 2.0, True) == FailedAttempt.of(call, call, CUT)
+    assert 2.0 == failed_at(call, call, CUT)
 
 
 class Held:
