@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from .._log.exports import HarWriter
+from .._log.saved_log import SavedLog, cleaned
 from .._report.document import blocks
 from .._report.reading import Reading, read
 from .._report.selection import Selection
 from .._report.sources import STANDARD_INPUT, LineSource, UnreadableError
-from .._report.values import cleaned
 from .options import UsageError
 from .output import ExitCode, complain, new_output
 from .plain_output import PlainOutput
@@ -76,7 +76,7 @@ class HarFile:
                 file = self._path.open("w", encoding="utf-8", newline="\n")
                 writer = HarWriter(self._open.enter_context(file))
                 self._writer = self._open.enter_context(writer)
-            self._writer.add(cleaned(values))
+            self._writer.add(SavedLog(cleaned(values)))
 
     @contextmanager
     def _complaining(self) -> Iterator[None]:

@@ -77,7 +77,7 @@ class DnsLookup:
     )
 
     name: str
-    """The URL, without its path where that is empty."""
+    """The URL of the service; just the origin if the path is empty."""
 
     url: URL
     """How the URLs of all endpoints begin."""

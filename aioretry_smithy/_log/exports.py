@@ -9,17 +9,17 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias
 from urllib.parse import parse_qsl, quote, unquote
 
 from .._text.printable import one_word
-from .saved_log import PlainLog
+from .saved_log import TOKEN, SavedLog, moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from datetime import datetime
     from typing import TextIO
 
 
@@ -34,26 +34,24 @@ _PROTOCOL: Final = "HTTP/1.1"
 _CONNECTION: Final = {"blocked": "queued", "dns": "dns", "connect": "connect"}
 """The times before a request is sent: their names in HAR, and in the log."""
 
-_TEXTS: Final = (
+_BESIDE: Final = (
     "id name endpoint response_cause_type delay_source stop_reason retry_error"
+    " attempt total_attempts delay response_timeout duration total_duration"
+    " is_success sent injected is_hedge superseded is_complete no_retries"
 ).split()
-_NUMBERS: Final = "attempt total_attempts".split()
-_SECONDS: Final = "delay response_timeout duration total_duration".split()
-_FLAGS: Final = (
-    "is_success sent injected is_hedge superseded is_complete no_retries"
-).split()
+"""What HAR has no place for."""
 
 _NOT_WHOLE: Final = "only the beginning, credentials hidden"
 
 
-def page_of(call: PlainLog, name: str, started: datetime) -> Json:
+def page_of(call: SavedLog, name: str, started: datetime) -> Json:
     """Describe a call."""
     title = f"{_method(call)} {_url(call)}"
     load = {"onContentLoad": "duration", "onLoad": "total_duration"}
     page: Json = {
         "startedDateTime": started.isoformat(),
         "id": name,
-        "title": title if call.text("id") is None else f"{title} ({call.text('id')})",
+        "title": title if call.id is None else f"{title} ({call.id})",
         "pageTimings": {
             moment: _milliseconds(_microseconds(call, key))
             for moment, key in load.items()
@@ -62,7 +60,7 @@ def page_of(call: PlainLog, name: str, started: datetime) -> Json:
     return page | _beside(call)
 
 
-def entry_of(log: PlainLog, page: str, call: PlainLog, started: datetime) -> Json:
+def entry_of(log: SavedLog, page: str, call: SavedLog, started: datetime) -> Json:
     """Describe an attempt as an HAR entry; without retries, the call itself."""
     timings = _timings(log)
     taken = sum(time for time in timings.values() if time > 0)
@@ -78,21 +76,19 @@ def entry_of(log: PlainLog, page: str, call: PlainLog, started: datetime) -> Jso
     return entry | _beside(log)
 
 
-def stop_of(call: PlainLog) -> Json:
+def stop_of(call: SavedLog) -> Json:
     """Say why a call made no further attempt, for the entry of its last one."""
-    return _free({key: call.text(key) for key in ("stop_reason", "retry_error")})
+    return _free({key: call.values.get(key) for key in ("stop_reason", "retry_error")})
 
 
-def _request(log: PlainLog, call: PlainLog) -> Json:
-    url = log.text("sent_url") or log.text("request_url") or _url(call)
+def _request(log: SavedLog, call: SavedLog) -> Json:
+    url = log.sent_url or log.request_url or _url(call)
     # Without its fragment, and as one word even if it is no URL.
     url = one_word(url.partition("#")[0])
-    headers = log.headers("request_headers")
-    length, sent = log.number("request_length"), log.preview("request_content_preview")
+    headers = log.request_headers or {}
+    length, sent = log.request_length, log.request_content_preview
     request: Json = {
-        "method": log.text("sent_method")
-        or log.text("request_method")
-        or _method(call),
+        "method": log.sent_method or log.request_method or _method(call),
         "url": url,
         "httpVersion": _PROTOCOL,
         # What is in them is secret, so nothing is told of it.
@@ -111,11 +107,11 @@ def _request(log: PlainLog, call: PlainLog) -> Json:
     return request
 
 
-def _response(log: PlainLog) -> Json:
-    status = log.number("response_status") or 0
-    headers = log.headers("response_headers")
-    length = log.number("response_length")
-    received = log.preview("response_content_preview")
+def _response(log: SavedLog) -> Json:
+    status = log.response_status or 0
+    headers = log.response_headers or {}
+    length = log.response_length
+    received = log.response_content_preview
     content: Json = {
         "size": _UNKNOWN if length is None else length,
         "mimeType": _header(headers, "content-type") or "x-unknown",
@@ -125,7 +121,7 @@ def _response(log: PlainLog) -> Json:
     response: Json = {
         # As browsers do it where there was no answer.
         "status": status if status < 1000 else 0,
-        "statusText": log.text("response_reason") or "",
+        "statusText": log.response_reason or "",
         "httpVersion": _PROTOCOL,
         "cookies": [],
         "headers": _pairs(headers.items()),
@@ -135,25 +131,25 @@ def _response(log: PlainLog) -> Json:
         "bodySize": _UNKNOWN,
     }
     # Where browsers have it.
-    return response | _free({"error": log.text("response_cause")})
+    return response | _free({"error": log.values.get("response_cause")})
 
 
-def _timings(log: PlainLog) -> dict[str, int]:
+def _timings(log: SavedLog) -> dict[str, int]:
     """Divide the time of an attempt, in microseconds.
 
     Only times of connecting may be unknown. What they leave of the time to the headers
     or to the failure is spent on sending the body, and on waiting.
     """
     left = total = max(0, _microseconds(log, "duration"))
-    connection = log.part("connection")
+    connection = log.connection
     timings = {}
     for name, key in _CONNECTION.items():
-        timings[name] = min(_microseconds(connection, key), left)
+        timings[name] = min(_micro(getattr(connection, key, None)), left)
         left -= max(0, timings[name])
     sending = _microseconds(log, "request_duration") - (total - left)
     timings["send"] = max(0, min(sending, left))
     left -= timings["send"]
-    if log.flag("sent") is False:
+    if log.values.get("sent") is False:
         # No server had it, so none was waited for.
         timings["blocked"] = max(0, timings["blocked"]) + left
         left = 0
@@ -163,8 +159,11 @@ def _timings(log: PlainLog) -> dict[str, int]:
     return timings
 
 
-def _microseconds(log: PlainLog, key: str) -> int:
-    seconds = log.seconds(key)
+def _microseconds(log: SavedLog, key: str) -> int:
+    return _micro(log.values.get(key))
+
+
+def _micro(seconds: float | None) -> int:
     return _UNKNOWN if seconds is None else round(seconds * 1e6)
 
 
@@ -172,19 +171,15 @@ def _milliseconds(microseconds: int) -> float:
     return _UNKNOWN if microseconds == _UNKNOWN else microseconds / 1000
 
 
-def _beside(log: PlainLog) -> Json:
+def _beside(log: SavedLog) -> Json:
     """Return what HAR has no place for, named as in the log and in seconds."""
-    connection = log.part("connection")
     return _free(
         {
             # By which browsers tell calls of programs from pages and pictures.
             "resourceType": "fetch",
-            "error": log.text("response_cause"),
-            "connection_reused": connection.flag("reused"),
-            **{key: log.text(key) for key in _TEXTS},
-            **{key: log.number(key) for key in _NUMBERS},
-            **{key: log.seconds(key) for key in _SECONDS},
-            **{key: log.flag(key) for key in _FLAGS},
+            "error": log.values.get("response_cause"),
+            "connection_reused": log.connection and log.connection.reused,
+            **{key: log.values.get(key) for key in _BESIDE},
         }
     )
 
@@ -194,12 +189,12 @@ def _free(facts: Json) -> Json:
     return {f"_{key}": value for key, value in facts.items() if value is not None}
 
 
-def _method(call: PlainLog) -> str:
-    return call.text("request_method") or call.text("name") or ""
+def _method(call: SavedLog) -> str:
+    return call.request_method or call.name or ""
 
 
-def _url(call: PlainLog) -> str:
-    return call.text("request_url") or ""
+def _url(call: SavedLog) -> str:
+    return call.request_url or ""
 
 
 def _pairs(values: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
@@ -224,14 +219,24 @@ _IN_MEMORY: Final = 1 << 20
 _encode: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
-def to_har(call: Mapping[str, object]) -> Json:
-    """Convert a call (as in :meth:`.RequestLog.to_dict`) to an HTTP archive."""
-    calls = PlainLog(call).http_calls()
+def to_har(call: SavedLog) -> Json:
+    """Convert a call to an HTTP archive."""
+    calls = _http_calls(call)
     pages = [*filter(None, (_page(log, number) for number, log in enumerate(calls, 1)))]
     entries = [entry for page in pages for entry in page.entries]
     return {
         "log": {**_head(), "pages": [page.values for page in pages], "entries": entries}
     }
+
+
+def _http_calls(log: SavedLog) -> Iterator[SavedLog]:
+    """Yield the HTTP calls in order: just this one, or those inside a function."""
+    if log.request_method or log.request_url:
+        yield log
+        return
+    for part in (log, *log.children):
+        for call in part.calls:
+            yield from _http_calls(call)
 
 
 class HarWriter:
@@ -245,8 +250,9 @@ class HarWriter:
 
     >>> import io, json
     >>> file = io.StringIO()
+    >>> call = {"request_url": "/", "request_started_at": "2026-11-26T12:00:00+00:00"}
     >>> with HarWriter(file) as archive:
-    ...     archive.add({"request_started_at": "2026-11-26T12:00:00+00:00"})
+    ...     archive.add(SavedLog(call))
     >>> sorted(json.loads(file.getvalue())["log"])
     ['creator', 'entries', 'pages', 'version']
     """
@@ -261,13 +267,9 @@ class HarWriter:
         self._written = self.skipped = 0
         file.write(f'{{"log":{_encode(_head())[:-1]},"entries":[')
 
-    def add(self, call: Mapping[str, object]) -> None:
-        """Write a call; of a function, all HTTP calls inside.
-
-        Args:
-            call: Values of :meth:`.RequestLog.to_dict`, or those of a line.
-        """
-        for log in PlainLog(call).http_calls():
+    def add(self, call: SavedLog) -> None:
+        """Write a call; of a function, all HTTP calls inside."""
+        for log in _http_calls(call):
             page = _page(log, self._written + 1)
             if page is None:
                 self.skipped += 1
@@ -300,11 +302,11 @@ class _Page(NamedTuple):
     entries: list[Json]
 
 
-def _page(call: PlainLog, number: int) -> _Page | None:
+def _page(call: SavedLog, number: int) -> _Page | None:
     """Describe a call; None if its start is unknown."""
-    attempts = call.attempts or (call,)
-    starts = [log.started for log in attempts]
-    started = next(filter(None, [call.started, *starts]), None)
+    attempts = call.children or (call,)
+    starts = [_started(log) for log in attempts]
+    started = next(filter(None, [_started(call), *starts]), None)
     if started is None:
         return None
     # Ids are not in old lines, and a line may be there twice.
@@ -315,6 +317,14 @@ def _page(call: PlainLog, number: int) -> _Page | None:
     ]
     entries[-1] |= stop_of(call)
     return _Page(page_of(call, name, started), entries)
+
+
+def _started(log: SavedLog) -> datetime | None:
+    moment = moment_of(log.values.get("request_started_at"))
+    try:
+        return None if moment is None else moment.astimezone(UTC)
+    except OverflowError:
+        return None
 
 
 def _head() -> Json:
@@ -341,22 +351,21 @@ _OF_CURL: Final = "Accept", "User-Agent"
 _BODY: Final = "# Its body is not in the log. Give it with: --data-binary @FILE"
 
 
-def to_curl(call: Mapping[str, object]) -> str:
+def to_curl(whole: SavedLog) -> str:
     r"""Return the command for a request: the first one of a call.
 
     Args:
-        call: Values of :meth:`.RequestLog.to_dict`, of an HTTP call.
+        whole: The log of an HTTP call.
 
     >>> values = {"request_method": "PUT", "request_url": "http://[::1]/a b"}
-    >>> print(to_curl({**values, "request_headers": {"X-Empty": ""}}))
+    >>> print(to_curl(SavedLog({**values, "request_headers": {"X-Empty": ""}})))
     curl -X PUT --globoff 'http://[::1]/a%20b' \
       -H 'X-Empty;'
     """
-    whole = PlainLog(call)
-    log = (*whole.attempts, whole)[0]
-    method = log.text("sent_method") or _of_either(log, whole, "request_method")
-    url = log.text("sent_url") or _of_either(log, whole, "request_url")
-    headers = log.headers("request_headers")
+    log = (*whole.children, whole)[0]
+    method = log.sent_method or log.request_method or whole.request_method or ""
+    url = log.sent_url or log.request_url or whole.request_url or ""
+    headers = log.request_headers or {}
     sent = {name.lower(): value.strip(_BLANKS) for name, value in headers.items()}
     has_body = _had_body(log, sent)
     words = ["curl", *_curl_method(method, has_body=has_body), *_curl_url(url)]
@@ -366,10 +375,6 @@ def to_curl(call: Mapping[str, object]) -> str:
     lines += (f"  -H {_quoted(header)}" for header in _headers(headers, url))
     command = " \\\n".join(lines)
     return f"{command}\n{_BODY}" if has_body else command
-
-
-def _of_either(log: PlainLog, whole: PlainLog, key: str) -> str:
-    return log.text(key) or whole.text(key) or ""
 
 
 def _curl_method(method: str, *, has_body: bool) -> Iterator[str]:
@@ -408,18 +413,18 @@ def _headers(headers: Mapping[str, str], url: str) -> Iterator[str]:
     for name, value in headers.items():
         text = _one_line(value).strip(_BLANKS)
         is_said = name.lower() == "host" and text == host
-        if not is_said and name.lower() not in _OF_BODY:
-            # No name begins with an "@", which would make a file of it.
+        # curl would read a file in place of a header that begins with an "@".
+        if TOKEN.fullmatch(name) and not is_said and name.lower() not in _OF_BODY:
             yield f"{name}: {text}" if text else f"{name};"
     if "host" in names:
         # These are all that were sent.
         yield from (f"{name}:" for name in _OF_CURL if name.lower() not in names)
 
 
-def _had_body(log: PlainLog, sent: Mapping[str, str]) -> bool:
+def _had_body(log: SavedLog, sent: Mapping[str, str]) -> bool:
     return (
-        bool(log.number("request_length"))
-        or log.preview("request_content_preview") is not None
+        bool(log.request_length)
+        or log.request_content_preview is not None
         or "transfer-encoding" in sent
         or sent.get("content-length", "0") != "0"
     )

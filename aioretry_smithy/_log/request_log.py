@@ -94,8 +94,9 @@ class RequestLog(LogFacts):
         """
         # Most programs write no archive.
         from .exports import to_har  # noqa: PLC0415
+        from .saved_log import SavedLog  # noqa: PLC0415
 
-        return to_har(self.to_dict())
+        return to_har(SavedLog(self.to_dict()))
 
     def to_curl(self) -> str:
         """Return the command that sends the request again with ``curl``.
@@ -114,8 +115,9 @@ class RequestLog(LogFacts):
         if self.request_method is None:
             raise bad_argument("log", self, "the log of an HTTP call")
         from .exports import to_curl  # noqa: PLC0415
+        from .saved_log import SavedLog  # noqa: PLC0415
 
-        return to_curl(self.to_dict())
+        return to_curl(SavedLog(self.to_dict()))
 
     def to_svg(self, path: str | os.PathLike[str]) -> None:
         """Draw when each attempt and wait began and ended, as an SVG file.

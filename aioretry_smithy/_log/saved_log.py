@@ -1,10 +1,10 @@
-"""Read a log back: from the line that was written of it, or from its plain values."""
+"""Read a log back from the line that was written of it."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -25,8 +25,6 @@ from .facts import LogFacts
 from .tree import tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from .._text.mask import Mask
 
 
@@ -57,7 +55,9 @@ def seconds_of(value: object) -> float | None:
     return None if moment is None else moment.timestamp()
 
 
-_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""The name of a header."""
+
 _HARMLESS: Final = re.compile(r"[\w .,:*+-]*+", re.ASCII)
 """A text with no part of a URL in it: most texts, and nothing is to be hidden there."""
 
@@ -65,127 +65,133 @@ _LONGEST: Final = 1e8
 """The longest plausible duration, in seconds (three years)."""
 
 
-class PlainLog:
-    """A log as :meth:`.RequestLog.to_dict` has it, or a line of a file of calls.
+def dictionaries(values: Mapping[str, object], key: str) -> list[dict[str, object]]:
+    """Return the dictionaries in a list."""
+    value = values.get(key)
+    if not value or not isinstance(value, list):
+        return []
+    return [each for each in value if isinstance(each, dict)]
+
+
+def _text(value: object) -> str | None:
+    """Return a text, credentials hidden; None for an empty one too."""
+    if not value or not isinstance(value, str):
+        return None
+    return value if _HARMLESS.fullmatch(value) else DEFAULT_MASK.text(value)
+
+
+def _preview(value: object) -> str | None:
+    """Return the beginning of a body, secrets hidden."""
+    if not value or not isinstance(value, str):
+        return None
+    # Where something was hidden it may be no JSON any more, and all would go.
+    return encodable(value) if HIDDEN in value else DEFAULT_MASK.content(value)
+
+
+def _number(value: object) -> int | None:
+    """Return a whole number that is not negative."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    # NaN and what is infinite are in no range.
+    return int(value) if 0 <= value < 1 << 63 and value == int(value) else None
+
+
+def _seconds(value: object) -> float | None:
+    """Return how long something took."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return float(value) if 0 <= value <= _LONGEST else None
+
+
+def _flag(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _headers(value: object) -> dict[str, str]:
+    """Return headers, secrets hidden, without what can be no header."""
+    if not isinstance(value, Mapping):
+        return {}
+    headers = {
+        name[:_LONGEST_TEXT]: text[:_LONGEST_TEXT]
+        for name, text in value.items()
+        if isinstance(text, str) and TOKEN.fullmatch(str(name))
+    }
+    return DEFAULT_MASK.headers(headers)
+
+
+def _connection(value: object) -> dict[str, object]:
+    times = value if isinstance(value, Mapping) else {}
+    waits = {key: _seconds(times.get(key)) for key in ("queued", "dns", "connect")}
+    return {**waits, "reused": _flag(times.get("reused"))}
+
+
+_LONGEST_TEXT: Final = 4200
+"""Causes are cut at 4 kB when they are written."""
+
+_MOST_INSIDE: Final = 100
+
+_READERS: Final[dict[str, Callable[[object], object]]] = {
+    **dict.fromkeys(
+        (
+            "id name request_method request_url request_started_at endpoint"
+            " response_reason response_cause response_cause_type delay_source"
+            " stop_reason retry_error sent_method sent_url"
+        ).split(),
+        _text,
+    ),
+    **dict.fromkeys(
+        "request_content_preview response_content_preview".split(), _preview
+    ),
+    **dict.fromkeys(
+        "request_duration response_timeout duration total_duration delay".split(),
+        _seconds,
+    ),
+    **dict.fromkeys(
+        (
+            "request_length response_length response_status attempt total_attempts"
+            " dropped_calls"
+        ).split(),
+        _number,
+    ),
+    **dict.fromkeys(
+        "sent injected is_complete is_success is_hedge superseded no_retries".split(),
+        _flag,
+    ),
+    "request_headers": _headers,
+    "response_headers": _headers,
+    "connection": _connection,
+}
+"""The function that reads each key; None is left out."""
+
+
+def cleaned(
+    values: Mapping[str, object], attempt: int | None = None
+) -> dict[str, object]:
+    """Return what is known of a call, or of an attempt, to be shown.
 
     A line may come from anywhere: a value of another type than it should have is as
     good as none. Texts are masked once more, so that all of them may be shown, and
     UTF-8 can carry them.
 
-    >>> log = PlainLog({"response_status": "200", "duration": float("nan")})
-    >>> log.number("response_status"), log.seconds("duration"), log.attempts
-    (None, None, ())
+    >>> cleaned({"name": "GET", "duration": "soon", "kind": 1})
+    {'name': 'GET', 'children': []}
     """
-
-    __slots__ = ("_values",)
-
-    def __init__(self, values: Mapping[str, object]) -> None:
-        self._values = values
-
-    def text(self, key: str) -> str | None:
-        """Return a text, credentials hidden; None for an empty one too."""
-        value = self._values.get(key)
-        if not value or not isinstance(value, str):
-            return None
-        return value if _HARMLESS.fullmatch(value) else DEFAULT_MASK.text(value)
-
-    def preview(self, key: str) -> str | None:
-        """Return the beginning of a body, secrets hidden."""
-        value = self._values.get(key)
-        if not value or not isinstance(value, str):
-            return None
-        # Where something was hidden it may be no JSON any more, and all would go.
-        return encodable(value) if HIDDEN in value else DEFAULT_MASK.content(value)
-
-    def number(self, key: str) -> int | None:
-        """Return a whole number that is not negative."""
-        value = self._values.get(key)
-        if not isinstance(value, int | float) or isinstance(value, bool):
-            return None
-        # NaN and what is infinite are in no range.
-        return int(value) if 0 <= value < 1 << 63 and value == int(value) else None
-
-    def seconds(self, key: str) -> float | None:
-        """Return how long something took."""
-        value = self._values.get(key)
-        if not isinstance(value, int | float) or isinstance(value, bool):
-            return None
-        return float(value) if 0 <= value <= _LONGEST else None
-
-    def flag(self, key: str) -> bool | None:
-        """Return a boolean; None if missing."""
-        value = self._values.get(key)
-        return value if isinstance(value, bool) else None
-
-    def headers(self, key: str) -> dict[str, str]:
-        """Return headers, secrets hidden, without what can be no header."""
-        value = self._values.get(key)
-        if not isinstance(value, Mapping):
-            return {}
-        return DEFAULT_MASK.headers(
-            {
-                name: text
-                for name, text in value.items()
-                if isinstance(text, str) and _TOKEN.fullmatch(str(name))
-            }
-        )
-
-    def part(self, key: str) -> PlainLog:
-        """Return the nested values of a key; empty if missing."""
-        value = self._values.get(key)
-        return PlainLog(value if isinstance(value, Mapping) else {})
-
-    def logs(self, key: str) -> tuple[PlainLog, ...]:
-        """Return the logs in a list, in their order."""
-        value = self._values.get(key)
-        logs = value if isinstance(value, list) else ()
-        return tuple(PlainLog(log) for log in logs if isinstance(log, Mapping))
-
-    @property
-    def attempts(self) -> tuple[PlainLog, ...]:
-        """The logs of the attempts; empty without a retrying client."""
-        return self.logs("children")
-
-    @property
-    def calls(self) -> tuple[PlainLog, ...]:
-        """The logs of the calls that a function made in this attempt."""
-        return self.logs("calls")
-
-    @property
-    def is_http(self) -> bool:
-        """Whether the log is of an HTTP call: has a method or a URL."""
-        values = self._values
-        return bool(values.get("request_method") or values.get("request_url"))
-
-    @property
-    def started(self) -> datetime | None:
-        """The start time in UTC (also the default time zone)."""
-        moment = moment_of(self._values.get("request_started_at"))
-        try:
-            return None if moment is None else moment.astimezone(UTC)
-        except OverflowError:
-            return None
-
-    @property
-    def cause_type(self) -> str | None:
-        """The name of the class of what it failed with."""
-        named = self.text("response_cause_type")
-        cause = self.text("response_cause")
-        return named or (cause and cause.partition(":")[0])
-
-    def http_calls(self) -> Iterator[PlainLog]:
-        """Yield the HTTP calls in order: just this one, or those inside a function.
-
-        However deep they lie, no recursion is needed for it.
-        """
-        waiting = [self]
-        while waiting:
-            log = waiting.pop()
-            if log.is_http:
-                yield log
-                continue
-            inside = (call for part in (log, *log.attempts) for call in part.calls)
-            waiting += reversed([*inside])
+    line: dict[str, object] = {}
+    for key, read in _READERS.items():
+        value = values.get(key)
+        # Cut before all else; a line may have megabytes.
+        found = read(value[:_LONGEST_TEXT] if isinstance(value, str) else value)
+        if value is not None and found is not None:
+            line[key] = found
+    if attempt is None:
+        children = dictionaries(values, "children")[:_MOST_INSIDE]
+        line["children"] = [cleaned(child, n) for n, child in enumerate(children, 1)]
+    else:
+        line.setdefault("attempt", attempt)
+    if "calls" in values:
+        calls = dictionaries(values, "calls")[:_MOST_INSIDE]
+        line["calls"] = [cleaned(call) for call in calls]
+    return line
 
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -274,12 +280,10 @@ class SavedLog(LogFacts):
 
     __slots__ = ("_calls", "_children", "_parent", "started", "values")
 
-    values: Mapping[str, object]
+    values: Mapping[str, Any]
     started: float
 
-    def __init__(
-        self, values: Mapping[str, object], parent: Self | None = None
-    ) -> None:
+    def __init__(self, values: Mapping[str, Any], parent: Self | None = None) -> None:
         self.values = values
         self.started = seconds_of(values.get("request_started_at")) or 0.0
         self._parent = parent

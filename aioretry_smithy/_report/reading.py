@@ -7,6 +7,7 @@ import re
 from heapq import heappush, heappushpop
 from typing import TYPE_CHECKING, Final
 
+from .._log.saved_log import cleaned, dictionaries
 from .._text.printable import encodable
 from .answers import (
     Answers,
@@ -26,8 +27,6 @@ from .sources import Skipped, decode
 from .tally import EndingTally, FailureTally, GroupTally, Steps, Times, stop_reason, utc
 from .values import (
     cause_type,
-    cleaned,
-    dictionaries,
     is_cancelled,
     is_refused,
     moment,

@@ -6,10 +6,10 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from .._log.saved_log import dictionaries
 from .counts import bucket_of
 from .values import (
     cause_type,
-    dictionaries,
     is_success,
     moment,
     number,

@@ -6,10 +6,10 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .._log.saved_log import PlainLog, seconds_of
+from .._log.saved_log import seconds_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from .answers import Line
 
@@ -30,14 +30,6 @@ def text(values: Mapping[str, object], key: str) -> str | None:
     """Return a text, or None; an empty one is none."""
     value = values.get(key)
     return (value or None) if isinstance(value, str) else None
-
-
-def dictionaries(values: Mapping[str, object], key: str) -> list[dict[str, object]]:
-    """Return the dictionaries in a list."""
-    value = values.get(key)
-    if not value or not isinstance(value, list):
-        return []
-    return [each for each in value if isinstance(each, dict)]
 
 
 def moment(values: Mapping[str, object]) -> float | None:
@@ -205,87 +197,3 @@ def where(values: Line) -> str:
         or host_of(values)
         or (text(values, "name") or "")[:_LONGEST_NAME]
     )
-
-
-_LONGEST_TEXT: Final = 4200
-"""Causes are cut at 4 kB when they are written."""
-
-_MOST_INSIDE: Final = 100
-
-_TEXTS: Final = (
-    "id name request_method request_url request_started_at endpoint response_reason"
-    " response_cause response_cause_type delay_source stop_reason retry_error"
-    " sent_method sent_url"
-).split()
-_PREVIEWS: Final = "request_content_preview response_content_preview".split()
-_SECONDS: Final = (
-    "request_duration response_timeout duration total_duration delay"
-).split()
-_NUMBERS: Final = (
-    "request_length response_length response_status attempt total_attempts"
-    " dropped_calls"
-).split()
-_FLAGS: Final = (
-    "sent injected is_complete is_success is_hedge superseded no_retries"
-).split()
-_HEADERS: Final = "request_headers response_headers".split()
-
-
-def cleaned(values: Line, attempt: int | None = None) -> Line:
-    """Return what is known of a call, or of an attempt, to be shown.
-
-    >>> cleaned({"name": "GET", "duration": "soon", "kind": 1})
-    {'name': 'GET', 'children': []}
-    """
-    # Cut before all else; a line may have megabytes.
-    log = PlainLog(
-        {
-            key: value[:_LONGEST_TEXT] if isinstance(value, str) else value
-            for key, value in values.items()
-        }
-    )
-    line: Line = {}
-    for key, read in _READERS.items():
-        value = read(log, key) if key in values else None
-        if value is not None:
-            line[key] = value
-    if attempt is not None:
-        line.setdefault("attempt", attempt)
-    return line | _inside(values, attempt)
-
-
-def _headers(log: PlainLog, key: str) -> dict[str, str]:
-    headers = log.headers(key)
-    return {
-        name[:_LONGEST_TEXT]: value[:_LONGEST_TEXT] for name, value in headers.items()
-    }
-
-
-def _connection(log: PlainLog, key: str) -> Line:
-    part = log.part(key)
-    times: Line = {each: part.seconds(each) for each in ("queued", "dns", "connect")}
-    return times | {"reused": part.flag("reused")}
-
-
-_READERS: Final[dict[str, Callable[[PlainLog, str], object]]] = {
-    **dict.fromkeys(_TEXTS, PlainLog.text),
-    **dict.fromkeys(_PREVIEWS, PlainLog.preview),
-    **dict.fromkeys(_SECONDS, PlainLog.seconds),
-    **dict.fromkeys(_NUMBERS, PlainLog.number),
-    **dict.fromkeys(_FLAGS, PlainLog.flag),
-    **dict.fromkeys(_HEADERS, _headers),
-    "connection": _connection,
-}
-"""The function that reads each key; None is left out."""
-
-
-def _inside(values: Line, attempt: int | None) -> Line:
-    """Return what is nested, of which an attempt has no attempts."""
-    inside: Line = {}
-    if attempt is None:
-        children = dictionaries(values, "children")[:_MOST_INSIDE]
-        inside["children"] = [cleaned(child, n) for n, child in enumerate(children, 1)]
-    if "calls" in values:
-        calls = dictionaries(values, "calls")[:_MOST_INSIDE]
-        inside["calls"] = [cleaned(call) for call in calls]
-    return inside

@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from aioretry_smithy._report.values import dictionaries, moment, number, text
+from aioretry_smithy._log.saved_log import dictionaries
+from aioretry_smithy._report.values import moment, number, text
 
 
 @pytest.mark.parametrize("value", [0, 0.5, 17])

@@ -13,6 +13,7 @@ from haralyzer import HarParser
 
 from aioretry_smithy import RequestLog
 from aioretry_smithy._log.exports import HarWriter
+from aioretry_smithy._log.saved_log import SavedLog
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ async def test_file_of_calls(log, tmp_path):
     """A file that was written call by call is the same to it."""
     with (tmp_path / "calls.har").open("w") as file, HarWriter(file) as archive:
         for _ in range(3):
-            archive.add(log.to_dict())
+            archive.add(SavedLog(log.to_dict()))
 
     parser = HarParser.from_file(tmp_path / "calls.har")
 
