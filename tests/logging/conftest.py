@@ -1,14 +1,20 @@
-"""A logger that belongs to one test."""
+"""A logger that belongs to one test, and where its lines go."""
 
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
+from lines_sink import Sink
+
+from aioretry_smithy import LoggingClient
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from aioretry_smithy import Decorator
 
 
 @pytest.fixture
@@ -21,3 +27,17 @@ def logger() -> Iterator[logging.Logger]:
     yield logger
     logger.setLevel(found[0])
     logger.propagate, logger.handlers, logger.filters = found[1:]
+
+
+@pytest.fixture
+def sink(logger: logging.Logger) -> Sink:
+    """Collect the records of that logger."""
+    sink = Sink()
+    logger.addHandler(sink)
+    return sink
+
+
+@pytest.fixture
+def new(logger: logging.Logger) -> Callable[..., Decorator]:
+    """A function that makes the decorator of that logger."""
+    return partial(LoggingClient.new_decorator, logger)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 
 import pytest
 from chains import bad_argument, log_of_cancelled, retrying, session
-from lines_sink import Sink, call
+from lines_sink import call
 
 from aioretry_smithy import (
     HedgingClient,
@@ -22,25 +21,6 @@ from aioretry_smithy import (
 DEBUG, INFO, WARNING, ERROR = 10, 20, 30, 40
 RETRYING = retrying(max_total_attempts=3)
 LEVEL = "a logging level, an int > 0, or a plain function of the log"
-
-
-@pytest.fixture
-def sink():
-    """Collect the records."""
-    return Sink()
-
-
-@pytest.fixture
-def logger(logger, sink):
-    """A logger that writes everything to the sink, and to nothing else."""
-    logger.addHandler(sink)
-    return logger
-
-
-@pytest.fixture
-def new(logger):
-    """A function that makes the decorator of that logger."""
-    return partial(LoggingClient.new_decorator, logger)
 
 
 async def silence(ctx, request):

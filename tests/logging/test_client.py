@@ -6,12 +6,11 @@ import asyncio
 import json
 import logging
 import re
-from functools import partial
-from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
 from chains import Always, response_of, retrying, session
+from lines_sink import URL, call
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -26,31 +25,8 @@ from aioretry_smithy._logging.client import LoggingClient
 from aioretry_smithy._logging.formatter import LogFormatter
 from aioretry_smithy.testing import ScriptedTransport
 
-if TYPE_CHECKING:
-    pass
-from lines_sink import URL, Sink, call
-
 DEBUG, INFO, WARNING, ERROR = 10, 20, 30, 40
 RETRYING = retrying(max_total_attempts=3)
-
-
-@pytest.fixture
-def sink():
-    """Collect the records."""
-    return Sink()
-
-
-@pytest.fixture
-def logger(logger, sink):
-    """A logger that writes everything to the sink, and to nothing else."""
-    logger.addHandler(sink)
-    return logger
-
-
-@pytest.fixture
-def new(logger):
-    """A function that makes the decorator of that logger."""
-    return partial(LoggingClient.new_decorator, logger)
 
 
 async def test_logging_inside_retrying_writes_a_pair_per_attempt(new, sink):

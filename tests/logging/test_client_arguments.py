@@ -6,7 +6,6 @@ import logging
 
 import pytest
 from chains import bad_argument
-from lines_sink import Sink
 
 from aioretry_smithy import (
     LogFormatter,
@@ -41,19 +40,6 @@ class Awaited:
 LEVEL = "a logging level, an int > 0, or a plain function of the log"
 SAMPLING = ">= 0 and <= 1, or a plain function of the log"
 FORMATTER = "an object with format_request() and format_response()"
-
-
-@pytest.fixture
-def sink():
-    """Collect the records."""
-    return Sink()
-
-
-@pytest.fixture
-def logger(logger, sink):
-    """A logger that writes everything to the sink, and to nothing else."""
-    logger.addHandler(sink)
-    return logger
 
 
 def test_describe_lists_the_settings():

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import logging
-from functools import partial
-from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
 from calls import REQUEST, begin
 from chains import session
+from lines_sink import URL, CountingFormatter, call
 
 from aioretry_smithy import RequestLog, new_response
 from aioretry_smithy._logging.client import LoggingClient
 from aioretry_smithy.testing import ScriptedTransport
-
-if TYPE_CHECKING:
-    pass
-from lines_sink import URL, CountingFormatter, Sink, call
 
 DEBUG, INFO, WARNING, ERROR = 10, 20, 30, 40
 
@@ -27,25 +22,6 @@ class BrokenFormatter(CountingFormatter):
 
     def format_response(self, log: RequestLog) -> str:
         raise KeyError("a bug of the formatter")
-
-
-@pytest.fixture
-def sink():
-    """Collect the records."""
-    return Sink()
-
-
-@pytest.fixture
-def logger(logger, sink):
-    """A logger that writes everything to the sink, and to nothing else."""
-    logger.addHandler(sink)
-    return logger
-
-
-@pytest.fixture
-def new(logger):
-    """A function that makes the decorator of that logger."""
-    return partial(LoggingClient.new_decorator, logger)
 
 
 @pytest.mark.parametrize("answer", [200, 503])

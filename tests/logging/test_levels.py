@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,12 +28,6 @@ REQUEST, SUCCESS, FAILURE = (
 )
 EXPECTED = "(expected: a logging level, an int > 0, or None)"
 TWICE = RetryingClient.new_decorator(RetryStrategy.failsafe(), max_total_attempts=2)
-
-
-@pytest.fixture
-def new(logger):
-    """A function that makes the decorator of the logger."""
-    return partial(LoggingClient.new_decorator, logger)
 
 
 @pytest.fixture

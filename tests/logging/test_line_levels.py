@@ -2,39 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
-
 import aiohttp
 import pytest
 from chains import session
-
-from aioretry_smithy._logging.client import LoggingClient
-
-if TYPE_CHECKING:
-    pass
-from lines_sink import URL, CountingFormatter, Sink, call
+from lines_sink import URL, CountingFormatter, call
 
 DEBUG, INFO, WARNING, ERROR = 10, 20, 30, 40
-
-
-@pytest.fixture
-def sink():
-    """Collect the records."""
-    return Sink()
-
-
-@pytest.fixture
-def logger(logger, sink):
-    """A logger that writes everything to the sink, and to nothing else."""
-    logger.addHandler(sink)
-    return logger
-
-
-@pytest.fixture
-def new(logger):
-    """A function that makes the decorator of that logger."""
-    return partial(LoggingClient.new_decorator, logger)
 
 
 @pytest.mark.parametrize(
