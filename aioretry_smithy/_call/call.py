@@ -242,6 +242,9 @@ class RareCallFacts:
     assigned_id: str | None = None
     """The ID of the call, made on first use."""
 
+    limiter: str | None = None
+    """The name of the limiter that refused a retry last, and its level."""
+
     own_headers: Mapping[str, str] | None = None
     """The session's headers, where they changed before the first request."""
 

@@ -35,11 +35,13 @@ _CONNECTION: Final = {"blocked": "queued", "dns": "dns", "connect": "connect"}
 """The times before a request is sent: their names in HAR, and in the log."""
 
 _BESIDE: Final = (
-    "id name endpoint response_cause_type delay_source stop_reason retry_error"
-    " attempt total_attempts delay response_timeout duration total_duration"
+    "id name endpoint response_cause_type delay_source stop_reason limiter"
+    " retry_error attempt total_attempts delay response_timeout duration total_duration"
     " is_success sent injected is_hedge superseded is_complete no_retries"
 ).split()
 """What HAR has no place for."""
+
+_STOP: Final = "stop_reason", "limiter", "retry_error"
 
 _NOT_WHOLE: Final = "only the beginning, credentials hidden"
 
@@ -78,7 +80,7 @@ def entry_of(log: SavedLog, page: str, call: SavedLog, started: datetime) -> Jso
 
 def stop_of(call: SavedLog) -> Json:
     """Say why a call made no further attempt, for the entry of its last one."""
-    return _free({key: call.values.get(key) for key in ("stop_reason", "retry_error")})
+    return _free({key: call.values.get(key) for key in _STOP})
 
 
 def _request(log: SavedLog, call: SavedLog) -> Json:

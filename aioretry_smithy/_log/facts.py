@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from .._call.call import id_of
+from .._call.outcome import RetryStopReason
 from .._call.recorder import cause_of
 from .._call.tries import last_of, route_of
 from .._failures.frames import KeptCause, NeverPickled, as_headers
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from .._call.call import Call
-    from .._call.outcome import Request, RetryStopReason
+    from .._call.outcome import Request
     from .._call.record import ConnectionTimings, DelaySource, Record
     from .._request.request import HttpRequest
     from .._text.mask import Mask
@@ -142,6 +143,17 @@ class LogFacts(NeverPickled):
     def stop_reason(self) -> RetryStopReason | None:
         """Why there was no further attempt (on the root); None after a success."""
         return self._call.stop_reason if self._is_root else None
+
+    @property
+    def limiter(self) -> str | None:
+        """The limiter that refused a retry, and its level, in words (on the root).
+
+        None unless the :attr:`stop_reason` is ``limiter``; also where a Smithy strategy
+        refused, whose words are the :attr:`retry_error`.
+        """
+        if self.stop_reason is not RetryStopReason.LIMITER:
+            return None
+        return self._call.limiter
 
     @property
     def no_retries(self) -> bool:

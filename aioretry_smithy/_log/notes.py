@@ -14,6 +14,7 @@ from .tree import (
     describe_change,
     describe_outcome,
     describe_seconds,
+    describe_stop,
     describe_waits,
     seconds_taken,
     stop_in_words,
@@ -84,6 +85,8 @@ def add_notes(log: LogFacts, error: BaseException, *, keep: bool = False) -> Non
     """
     attempts = log.children if len(log.children) > 1 else ()
     notes = [f"{note(attempt)}, id={attempt.id}" for attempt in attempts]
+    if notes and log.limiter is not None:
+        notes[-1] += f", stopped: {describe_stop(log)}"
     attributes = vars(error)
     stale = () if keep else attributes.pop(_NOTES, ())
     if stale:

@@ -135,7 +135,7 @@ _READERS: Final[dict[str, Callable[[object], object]]] = {
         (
             "id name request_method request_url request_started_at endpoint"
             " response_reason response_cause response_cause_type delay_source"
-            " stop_reason retry_error sent_method sent_url"
+            " stop_reason limiter retry_error sent_method sent_url"
         ).split(),
         _text,
     ),
@@ -320,6 +320,7 @@ class SavedLog(LogFacts):
     response_timeout = _fact("response_timeout")
     sent_method = _fact("sent_method")
     sent_url = _fact("sent_url")
+    limiter = _fact("limiter", show=printable)
     no_retries = _fact("no_retries", False)
     stop_reason = _fact("stop_reason", show=printable)
     total_attempts = _fact("total_attempts")

@@ -338,6 +338,8 @@ def stop_in_words(
     reason, refusal = log.stop_reason, log.retry_error
     if reason is None:
         return None, ""
+    if log.limiter is not None:
+        return str(reason), excerpt(printable(log.mask.text(log.limiter)), longest)
     if refusal is None or describe_error(refusal, log.mask) == describe_cause(log):
         return str(reason), ""
     words = message_of(refusal, log.mask)
@@ -433,6 +435,8 @@ def to_dict(log: LogFacts) -> dict[str, object]:
         "retry_error": log.retry_error and describe_error(log.retry_error, mask),
         "children": [to_dict(child) for child in log.children],
     }
+    if log.limiter is not None:
+        values["limiter"] = _text(log.limiter, mask)
     if log.no_retries:
         values["no_retries"] = True
     if log.request_method is None:

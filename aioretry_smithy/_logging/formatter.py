@@ -141,7 +141,7 @@ _RESPONSE_KEYS = (
     "id endpoint sent is_success injected connection response_status response_reason"
     " response_headers response_cause response_cause_type response_length"
     " response_content_preview duration total_duration is_complete attempt superseded"
-    " total_attempts stop_reason retry_error no_retries"
+    " total_attempts stop_reason limiter retry_error no_retries"
 ).split()
 
 

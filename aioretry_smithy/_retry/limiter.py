@@ -301,6 +301,10 @@ class RetryLimiter(ABC):
         """
         return None
 
+    def _refusal(self, ctx: ClientRequestContext, cause: Exception | None) -> str:
+        """Describe the refusal of a retry: the name of the limiter, and its level."""
+        return type(self).__name__
+
     def on_success(self, ctx: ClientRequestContext) -> Awaitable[None] | None:
         """React to an attempt that succeeded.
 
@@ -338,6 +342,9 @@ class _ConcurrencyLimiter(Shared, RetryLimiter):
 
     on_retry_end = release
 
+    def _refusal(self, ctx: ClientRequestContext, cause: Exception | None) -> str:
+        return f"{self!r}, {self._retries} under way"
+
     def __repr__(self) -> str:
         return f"RetryLimiter.concurrency({self._max_retries})"
 
@@ -362,6 +369,10 @@ class _TokenBasedLimiter(Shared, RetryLimiter):
 
     def on_failure(self, ctx: ClientRequestContext, cause: Exception | None) -> None:
         self._tokens = max(self._tokens - 1, 0.0)
+
+    def _refusal(self, ctx: ClientRequestContext, cause: Exception | None) -> str:
+        left = f"{self._tokens:.4g} tokens left"
+        return f"RetryLimiter.token_based, {left}, a retry needs > {self._threshold:g}"
 
     def __repr__(self) -> str:
         return f"RetryLimiter.token_based({self._settings})"
@@ -560,9 +571,8 @@ class RetryBudget(Shared, RetryLimiter):
 
     def acquire(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
         """Pay for a retry, if there is a token and the brake is not on."""
-        most, price = self._brake_after, self._prices.of(ctx, cause)
-        is_braked = most is not None and self._failures >= most - NEGLIGIBLE
-        if is_braked or self._tokens < price - NEGLIGIBLE:
+        price = self._prices.of(ctx, cause)
+        if self._is_braked() or self._lacks(price):
             self._refuse(ctx)
             return False
         self._prices.note(ctx, price)
@@ -585,6 +595,23 @@ class RetryBudget(Shared, RetryLimiter):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._name!r}, {self._settings})"
+
+    def _is_braked(self) -> bool:
+        most = self._brake_after
+        return most is not None and self._failures >= most - NEGLIGIBLE
+
+    def _lacks(self, price: float) -> bool:
+        return self._tokens < price - NEGLIGIBLE
+
+    def _refusal(self, ctx: ClientRequestContext, cause: Exception | None) -> str:
+        subject = f"retry budget {self._name!r}"
+        if self._is_braked():
+            failures = f"{self.failures_in_a_row:.4g} failures in a row"
+            return f"{subject}, {failures}, brake_after={self._brake_after}"
+        if self._lacks(price := self._prices.of(ctx, cause)):
+            return f"{subject}, {self.tokens:.4g} tokens left, a retry costs {price:g}"
+        # One of the user's own has asked for more.
+        return subject
 
     def _refuse(self, ctx: ClientRequestContext) -> None:
         self._listeners.notify(lambda listener: listener.on_retry_refused(self, ctx))
@@ -644,6 +671,9 @@ class PerHostRetryBudget(Shared, RetryLimiter):
 
     def __repr__(self) -> str:
         return self._description
+
+    def _refusal(self, ctx: ClientRequestContext, cause: Exception | None) -> str:
+        return self._of(ctx)._refusal(ctx, cause)
 
     def _of(self, ctx: ClientRequestContext) -> RetryBudget:
         return self._budgets.of(ctx.request) or self._without_host

@@ -217,6 +217,7 @@ class Retries:
         if permit is None:
             return TOO_LATE
         if not permit:
+            self.call.limiter = limiter._refusal(self.attempt, self.cause)
             return Stop(RetryStopReason.LIMITER)
         self._permitted = self.attempt
         # It may have taken its time.

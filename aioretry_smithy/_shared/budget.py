@@ -214,6 +214,9 @@ class SharedRetryBudget(Shared, RetryLimiter):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._local.name!r}, {self._local._settings})"
 
+    def _refusal(self, ctx: ClientRequestContext, cause: Exception | None) -> str:
+        return self._local._refusal(ctx, cause)
+
     def _acquire_alone(
         self, ctx: ClientRequestContext, cause: Exception | None
     ) -> bool:

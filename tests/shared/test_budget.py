@@ -9,7 +9,7 @@ import weakref
 
 import pytest
 from calls import ended
-from chains import Scripted, now, retrying
+from chains import Scripted, log_of, now, retrying, session
 from fake_redis import FakeRedis, WaitingRedis
 
 from aioretry_smithy import RetryBudgetListener
@@ -298,6 +298,16 @@ async def test_a_retrying_client_asks_it(redis):
         await all_told()
 
     assert (0.1, 2) == (round(other.tokens, 9), scripted.sent)
+
+
+async def test_a_refused_call_names_it(redis):
+    """With what is left for all processes."""
+    one, other = budgets(redis)
+    await acquired(other, 2)
+    log = await log_of(session([503, 200], retrying(limiter=one)))
+
+    words = "retry budget 'orders', 0 tokens left, a retry costs 1"
+    assert words == log.limiter
 
 
 async def test_no_timer_and_no_task_is_left(redis):
