@@ -71,11 +71,10 @@ TOUCH_AIOHTTP = {
     "_resuming.client",
     "_session.aiohttp_transport",
     "_session.builder",
-    "_session.call",
+    "_session.install",
     "_session.deadline",
     "_session.request_classes",
     "_session.transport",
-    "_session.install",
 }
 """The modules that may know private names of aiohttp."""
 
