@@ -11,8 +11,12 @@ from .._call.time_limits import until_deadline
 from .._errors import bad_argument, is_finite
 from .._policies.backoff import Backoff
 from ..smithy import sync
-from ..smithy.backoff import check_backoff_strategy, check_retry_attempt
-from ..smithy.interfaces import METHODS, BackoffExhaustedError
+from ..smithy.interfaces import (
+    METHODS,
+    BackoffExhaustedError,
+    check_backoff_strategy,
+    check_retry_attempt,
+)
 from ..smithy.strategies import AdaptiveMode, StandardMode, StandardRetryStrategy
 
 if TYPE_CHECKING:

@@ -21,13 +21,14 @@ if _typing.TYPE_CHECKING:
     )
     from .._retry.client import sdk_headers
     from .._retry.smithy_strategies import from_backoff, to_backoff
-    from .backoff import ExponentialBackoffJitterType, ExponentialRetryBackoffStrategy
     from .interfaces import (
         BackoffExhaustedError,
         CallError,
         CapacityNotAvailableError,
         ClientTimeoutError,
         ErrorRetryInfo,
+        ExponentialBackoffJitterType,
+        ExponentialRetryBackoffStrategy,
         HasFault,
         ModeledError,
         RetryBackoffStrategy,

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict
 from .._errors import bad_argument, is_finite, positive_integer, shown
 from .._text.printable import encodable
 from .._values import Shared, extensible
-from .backoff import ExponentialRetryBackoffStrategy
-from .interfaces import is_smithy_strategy
+from .interfaces import ExponentialRetryBackoffStrategy, is_smithy_strategy
 from .limiters import RetryProfile
 from .strategies import (
     AdaptiveRetryStrategy,

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypedDict, TypeVar, Unpac
 from .._errors import bad_argument, shown
 from .._failures.hints import RetryInfo
 from .._values import BoundedMap, NeverCopied, Shared
-from .backoff import (
+from .interfaces import (
+    CapacityNotAvailableError,
     ExponentialBackoffJitterType,
     ExponentialRetryBackoffStrategy,
+    RetryError,
     ask_for_delay,
     check_backoff_strategy,
 )
-from .interfaces import CapacityNotAvailableError, RetryError
 from .limiters import ClientRateLimiter, RetryProfile, StandardRetryQuota, check_profile
 
 if TYPE_CHECKING:

@@ -6,11 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioretry_smithy.smithy import RetryInfo
-from aioretry_smithy.smithy.backoff import (
+from aioretry_smithy.smithy.interfaces import (
+    CallError,
     ExponentialBackoffJitterType,
     ExponentialRetryBackoffStrategy,
+    RetryError,
 )
-from aioretry_smithy.smithy.interfaces import CallError, RetryError
 from aioretry_smithy.smithy.limiters import RetryProfile, StandardRetryQuota
 from aioretry_smithy.smithy.strategies import StandardRetryStrategy
 

@@ -6,8 +6,7 @@ from chains import bad_argument
 from aioretry_smithy import Backoff
 from aioretry_smithy._retry.smithy_strategies import to_backoff
 from aioretry_smithy.smithy import from_backoff
-from aioretry_smithy.smithy.backoff import ask_for_delay
-from aioretry_smithy.smithy.interfaces import BackoffExhaustedError
+from aioretry_smithy.smithy.interfaces import BackoffExhaustedError, ask_for_delay
 
 
 class Linear:

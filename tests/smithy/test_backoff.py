@@ -9,7 +9,7 @@ from chains import bad_argument, raises_exactly
 
 from aioretry_smithy import Backoff
 from aioretry_smithy.smithy import from_backoff
-from aioretry_smithy.smithy.backoff import (
+from aioretry_smithy.smithy.interfaces import (
     ExponentialBackoffJitterType,
     ExponentialRetryBackoffStrategy,
     ask_for_delay,

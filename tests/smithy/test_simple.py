@@ -6,10 +6,7 @@ from token_strategies import acquire, refresh
 
 from aioretry_smithy import Backoff
 from aioretry_smithy.smithy import from_backoff
-from aioretry_smithy.smithy.backoff import (
-    ExponentialRetryBackoffStrategy,
-)
-from aioretry_smithy.smithy.interfaces import CallError
+from aioretry_smithy.smithy.interfaces import CallError, ExponentialRetryBackoffStrategy
 from aioretry_smithy.smithy.strategies import SimpleRetryStrategy
 
 

@@ -10,11 +10,12 @@ from token_strategies import Slow, acquire, refresh
 
 from aioretry_smithy import Backoff
 from aioretry_smithy.smithy import from_backoff
-from aioretry_smithy.smithy.backoff import (
+from aioretry_smithy.smithy.interfaces import (
+    CallError,
     ExponentialBackoffJitterType,
     ExponentialRetryBackoffStrategy,
+    RetryError,
 )
-from aioretry_smithy.smithy.interfaces import CallError, RetryError
 from aioretry_smithy.smithy.limiters import RetryProfile, StandardRetryQuota
 from aioretry_smithy.smithy.strategies import StandardRetryStrategy
 

@@ -7,11 +7,11 @@ from standard_vectors import load, read
 from token_strategies import acquire, refresh, settled
 
 from aioretry_smithy.smithy import sync
-from aioretry_smithy.smithy.backoff import (
+from aioretry_smithy.smithy.interfaces import (
     ExponentialBackoffJitterType,
     ExponentialRetryBackoffStrategy,
+    RetryError,
 )
-from aioretry_smithy.smithy.interfaces import RetryError
 
 VECTORS = load()
 JITTER = read("backoff_jitter.json")["vectors"]

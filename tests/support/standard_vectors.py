@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from aioretry_smithy.smithy.backoff import (
+from aioretry_smithy.smithy.interfaces import (
     ExponentialBackoffJitterType,
     ExponentialRetryBackoffStrategy,
 )
