@@ -20,8 +20,8 @@ except ModuleNotFoundError as _cause:
 
 from ._limits.errors import RateLimitError
 from ._limits.rate_limit import Admission, RateLimit, check_function, cost_of
-from ._shared.storage import StorageProbe, Turns
-from ._shared.stored_rates import StoredCounter, StoredRate, storage_of
+from ._limits.storage import StorageProbe, Turns
+from ._limits.stored_rates import StoredCounter, StoredRate, storage_of
 from ._text.printable import encodable, name_of
 from ._values import BoundedMap
 

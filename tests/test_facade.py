@@ -78,7 +78,7 @@ def test_usual_chains_load_little(statement):
     assert set() == {*loaded} & HEAVY
     rooms = {name.split(".")[1] for name in loaded if "aioretry_smithy." in name}
     assert {"_retry"} == rooms & {
-        *("_hedging", "_limits", "_report", "_resuming", "_retry", "_shared"),
+        *("_hedging", "_limits", "_report", "_resuming", "_retry", "redis"),
         *("_telemetry", "_tokens", "testing"),
     }
 

@@ -28,7 +28,7 @@ EXTRAS = {
     "aioretry_smithy._endpoints.srv_records": "dns",
     "aioretry_smithy._log.rich_tree": "rich",
     "aioretry_smithy._report.page": "jinja2",
-    "aioretry_smithy._shared.stored_rates": "limits.aio",
+    "aioretry_smithy._limits.stored_rates": "limits.aio",
     "aioretry_smithy._telemetry.instruments": "opentelemetry",
     "aioretry_smithy._telemetry.spans": "opentelemetry",
     "aioretry_smithy._telemetry.traced": "opentelemetry",
@@ -39,7 +39,7 @@ EXTRAS = {
 }
 """The modules that import an optional part, which may be missing.
 
-``limits`` alone is a folder of tests, too.
+``limits`` alone is a folder of tests, too, and so is ``redis``.
 """
 
 MODULES = [

@@ -27,7 +27,7 @@ FOR_LISTENERS = (
     "_logging/previews",
     "_text/mask",
     "_text/reprs",
-    "_shared",
+    "_limits/stor",
     "_telemetry",
     "limits",
     "opentelemetry",

@@ -43,7 +43,7 @@ FLOORS = (
     {"_session"},
     {"smithy"},
     {"__init__"},
-    {"_shared", "_telemetry"},
+    {"_telemetry"},
     {"limits", "opentelemetry", "prometheus", "redis", "testing"},
     {"_cli"},
     {"__main__"},
@@ -83,7 +83,7 @@ PUBLIC_AIOHTTP = {"abc", "payload", "test_utils", "typedefs", "web"}
 
 ASK_OUTSIDE = {
     "_call.call": {"time.time"},  # the time of day, for people
-    "_shared.stored_rates": {"time.time"},  # by which storages count
+    "_limits.stored_rates": {"time.time"},  # by which storages count
     # What is used outside of any event loop, the time of day, and dice unless others
     # are given.
     "_clock": {"random.random", "time.monotonic", "time.time"},
@@ -118,11 +118,11 @@ PRIVATE_OF_OTHERS = {
     ("_retry.smithy_strategies", "_may_wait"),
     ("_retry.smithy_strategies", "_release"),
     ("_session.functions", "_name"),
-    ("_shared.budget", "_become"),
-    ("_shared.budget", "_refuse"),
-    ("_shared.circuits", "_clock"),
-    ("_shared.circuits", "_enter"),
-    ("_shared.circuits", "_state"),
+    ("redis._budget", "_become"),
+    ("redis._budget", "_refuse"),
+    ("redis._circuits", "_clock"),
+    ("redis._circuits", "_enter"),
+    ("redis._circuits", "_state"),
     ("testing._fleet", "_base_url"),
     ("testing._fleet", "_group"),
     ("_telemetry.series", "_seen"),

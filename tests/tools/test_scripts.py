@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("redis")
+pytest.importorskip("redis.asyncio")
 pytest.importorskip("rich")
 
 

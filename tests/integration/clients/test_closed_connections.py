@@ -9,7 +9,7 @@ import pytest
 from chains import URL, chain, retrying
 
 pytest.importorskip("limits")
-pytest.importorskip("redis")
+pytest.importorskip("redis.asyncio")
 
 from redis.asyncio import ConnectionPool, Redis, UnixDomainSocketConnection
 from redis.asyncio.retry import Retry

@@ -11,7 +11,7 @@ import pytest
 from calls import ended
 from fake_redis import FakeRedis
 
-pytest.importorskip("redis")
+pytest.importorskip("redis.asyncio")
 
 from redis.asyncio import Redis
 

@@ -7,7 +7,7 @@ import contextlib
 
 import pytest
 
-pytest.importorskip("redis")
+pytest.importorskip("redis.asyncio")
 
 from redis.asyncio import Redis
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 pytest.importorskip("limits.aio")  # "limits" is a folder of these tests too
-pytest.importorskip("redis")
+pytest.importorskip("redis.asyncio")
 
 from redis.asyncio import Redis
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 pytest.importorskip("limits.aio")  # "limits" is a folder of these tests too
-pytest.importorskip("redis")
+pytest.importorskip("redis.asyncio")
 
 PROCESSES = 4
 

@@ -24,7 +24,7 @@ from aioretry_smithy import (
     SessionBuilder,
     unwrap,
 )
-from aioretry_smithy._shared.stored_rates import StoredRate
+from aioretry_smithy._limits.stored_rates import StoredRate
 from aioretry_smithy.limits import SharedRateLimit
 
 limiting = RateLimitingClient.new_decorator
@@ -311,7 +311,7 @@ def test_a_storage_is_made_of_a_uri_and_options():
     """Which are the storage's own; the limit describes itself without them."""
     uri = "async+redis://:password@localhost:6379"
     rate = limits.RateLimitItemPerMinute(5)
-    pytest.importorskip("redis")
+    pytest.importorskip("redis.asyncio")
     limit = SharedRateLimit(uri, rate, key=by_host, implementation="redispy")
     decorator = limiting(limit)
 
@@ -346,7 +346,7 @@ def test_what_names_no_storage_is_refused_without_its_password(storage, shown):
 @pytest.mark.parametrize("uri", [":s3/cret@localhost:1", ":pw@localhost:s3cret"])
 def test_a_uri_that_its_storage_cannot_read_is_refused_without_its_password(uri):
     """The storage's own error shows all of it, and its cause the beginning."""
-    pytest.importorskip("redis")
+    pytest.importorskip("redis.asyncio")
     uri = f"async+redis://{uri}"
     with pytest.raises(ValueError, match="^storage: 'async.redis' ") as caught:
         SharedRateLimit(uri, "5/second", key="orders", implementation="redispy")

@@ -39,7 +39,7 @@ def made(**options):
 def test_what_a_storage_does_not_know_is_refused(storage, name, meant):
     """Where the limit is made, not when the storage is asked, and without its value."""
     if storage is not MEMORY:
-        pytest.importorskip("redis")
+        pytest.importorskip("redis.asyncio")
     secret = "s3" + "cret"
     with pytest.raises(ValueError) as caught:
         made(**storage, **{name: secret})
@@ -60,7 +60,7 @@ def test_what_a_storage_does_not_know_is_refused(storage, name, meant):
 def test_what_a_storage_knows_is_passed_on(options):
     """Also where it looks like a misspelt argument."""
     if options["storage"] is not MEMORY["storage"]:
-        pytest.importorskip("redis")
+        pytest.importorskip("redis.asyncio")
 
     assert "key='orders'" in repr(made(**options))
 

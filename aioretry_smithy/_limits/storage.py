@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from .._clock import loop_time
 from .._errors import bad_argument
-from .._limits.rate_limit import Admission
 from .._policies.queues import WaitQueue
+from .rate_limit import Admission
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine

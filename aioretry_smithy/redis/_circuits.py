@@ -13,23 +13,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from .._breaker.breaker import (
-    CircuitBreaker,
-    CircuitBreakerListener,
-    next_open_window,
-)
+from .._breaker.breaker import CircuitBreaker, CircuitBreakerListener, next_open_window
 from .._breaker.state import CircuitState
 from .._clock import loop_time
 from .._errors import bad_argument, is_plain_function
+from .._limits.storage import (
+    PATIENCE,
+    PAUSE,
+    StorageProbe,
+    cancellable,
+    check_client,
+    no_client,
+)
 from .._text.printable import encodable
 from .._values import Shared
-from .storage import PATIENCE, PAUSE, StorageProbe, cancellable, check_client, no_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._breaker.state import EventCount
-    from .storage import RedisClient
+    from .._limits.storage import RedisClient
+
 
 _QUIET = 30.0
 """Seconds without a message after which the connection is tried."""

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 import pytest
 from chains import now
 
-from aioretry_smithy._shared.storage import StorageProbe
+from aioretry_smithy._limits.storage import StorageProbe
 from aioretry_smithy.testing import VirtualTimeLoop
 
 LOST = ConnectionError("no route")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 pytest.importorskip("limits.aio")  # "limits" is a folder of these tests too
 
 from aioretry_smithy._limits.rate_limit import Admission
-from aioretry_smithy._shared.storage import StorageProbe, Turns
+from aioretry_smithy._limits.storage import StorageProbe, Turns
 from aioretry_smithy.testing import VirtualTimeLoop
 
 AT_ONCE = Admission(is_given=True, seconds=0.0)

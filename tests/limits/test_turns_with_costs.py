@@ -16,8 +16,8 @@ pytest.importorskip("limits.aio")  # "limits" is a folder of these tests too
 import limits
 from limits.aio.storage import MemoryStorage
 
-from aioretry_smithy._shared.storage import StorageProbe, Turns
-from aioretry_smithy._shared.stored_rates import StoredCounter
+from aioretry_smithy._limits.storage import StorageProbe, Turns
+from aioretry_smithy._limits.stored_rates import StoredCounter
 
 LENGTH = 10
 RATE = limits.parse(f"10 per {LENGTH} seconds")

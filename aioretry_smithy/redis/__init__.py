@@ -5,9 +5,9 @@ The extra ``redis`` installs ``redis``, whose asynchronous client it takes.
 
 from __future__ import annotations
 
-from ._facade import publish
-from ._shared.budget import SharedRetryBudget
-from ._shared.circuits import SharedCircuitBreakers
+from .._facade import publish
+from ._budget import SharedRetryBudget
+from ._circuits import SharedCircuitBreakers
 
 __all__ = ["SharedCircuitBreakers", "SharedRetryBudget"]
 
