@@ -18,8 +18,8 @@ try:
 except ModuleNotFoundError as _cause:
     raise missing_extra("opentelemetry", _cause) from _cause
 
-from ._context.client import HttpClient, RpcClient
-from ._telemetry.client import http_subject, rpc_subject
+from ._context.client import Decorator, HttpClient, RpcClient, RpcDecorator
+from ._telemetry.client import Subject, http_subject, rpc_subject
 from ._telemetry.instruments import (
     check_has,
     instruments_from,
@@ -44,10 +44,8 @@ if TYPE_CHECKING:
     from opentelemetry.propagators.textmap import TextMapPropagator
     from opentelemetry.trace import TracerProvider
 
-    from ._context.client import Decorator, RpcDecorator
     from ._context.context import ClientRequestContext
     from ._request.request import HttpRequest, RpcRequest
-    from ._telemetry.client import Subject
     from ._telemetry.instruments import TrafficInstruments
 
 __all__ = [

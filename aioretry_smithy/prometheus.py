@@ -16,7 +16,7 @@ try:
 except ModuleNotFoundError as _cause:
     raise missing_extra("prometheus", _cause) from _cause
 
-from ._context.client import HttpClient, RpcClient
+from ._context.client import Decorator, HttpClient, RpcClient, RpcDecorator
 from ._request.keys import service_key
 from ._telemetry.client import known_method
 from ._telemetry.prometheus_metrics import (
@@ -38,7 +38,6 @@ from ._telemetry.series import (
 )
 
 if TYPE_CHECKING:
-    from ._context.client import Decorator, RpcDecorator
     from ._context.context import ClientRequestContext
     from ._request.request import HttpRequest, RpcRequest
     from ._telemetry.prometheus_metrics import Labels

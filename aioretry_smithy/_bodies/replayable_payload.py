@@ -6,7 +6,7 @@ import asyncio
 import copy
 import inspect
 import threading
-from collections.abc import AsyncIterable, Awaitable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, TypeGuard, TypeVar
 from zlib import crc32
 
@@ -19,8 +19,6 @@ from .._failures.failure import judge
 from .._request.arguments import copy_of_buffer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
     from aiohttp.abc import AbstractStreamWriter
     from multidict import CIMultiDict
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._bodies.response_content import read_head_of
-from .._call.outcome import NOTHING
+from .._call.outcome import NOTHING, Request, Result
 from .._call.time_limits import time_left, until_deadline
 from .._call.tries import has_untried
-from .._context.client import ClientT, DecoratingClient, HttpClient
+from .._context.client import ClientT, DecoratingClient, Decorator, HttpClient
 from .._context.holdings import holdings_of, is_held
 from .._context.recording import close_result, record_error, record_result
 from .._errors import bad_argument, unqualified
@@ -21,20 +21,15 @@ from .._request.keys import OneForAll, other_host_key
 from .._text.printable import name_of
 from .breaker import CircuitBreaker, FailFastError
 from .per_key_decorators import PerKeyDecorators, circuit_breakers_per
-from .strategy import CircuitBreakerStrategy, JudgeOfContent, Looking
+from .strategy import AnyJudge, CircuitBreakerStrategy, JudgeOfContent, Looking
 from .wait_for_ready import check_patience, must_wait, until_ready
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from .._call.call import Context
-    from .._call.outcome import Request, Result
-    from .._context.client import Decorator
     from .._context.context import ClientRequestContext
     from .._policies.conditions import Content
     from .per_key_decorators import CircuitBreakerFactory, CircuitBreakers
     from .state import CircuitPermit
-    from .strategy import AnyJudge
 
     AnyFallback: TypeAlias = Callable[[ClientRequestContext, Request], Any]
     """Answers in place of what is refused, plain or async."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, Unpack
 
@@ -23,8 +23,6 @@ from .._policies.conditions import (
 from .._values import extensible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from .._context.context import ClientRequestContext
     from .._policies.conditions import Content
 

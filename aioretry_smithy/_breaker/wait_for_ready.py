@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextvars import Context
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from .._call.recorder import begin_after_wait
 from .._call.time_limits import tick_of
@@ -15,7 +15,6 @@ from .._policies.queues import WaitQueue, note_queue, unless_held
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
-    from typing import Literal
 
     from .._call.outcome import Nothing
     from .._context.context import ClientRequestContext

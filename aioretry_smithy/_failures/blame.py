@@ -10,13 +10,11 @@ from aiohttp.http_exceptions import PayloadEncodingError
 
 from .._errors import raised_from
 from .failure import failure_of, judge, peel
-from .frames import REQUEST, SENDING, frames_of
+from .frames import REQUEST, SENDING, Frames, frames_of
 from .hints import RetryInfo
 
 if TYPE_CHECKING:
     from types import FrameType
-
-    from .frames import Frames
 
 
 _BUGS: Final = frozenset({AssertionError, AttributeError, RuntimeError})

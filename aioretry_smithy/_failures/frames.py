@@ -11,24 +11,18 @@ from __future__ import annotations
 import asyncio
 import sys
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from traceback import walk_tb
 from types import CoroutineType, FrameType, MemberDescriptorType, TracebackType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 import aiohttp
 from aiohttp.http import HttpProcessingError
-from multidict import CIMultiDict, CIMultiDictProxy
+from multidict import CIMultiDict, CIMultiDictProxy, MultiMapping
 
 from .._errors import raised_from
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
-
-    from multidict import MultiMapping
-
 
 NO_HEADERS: Final[CIMultiDictProxy[str]] = CIMultiDictProxy(CIMultiDict())
 """The headers of a response that has none."""

@@ -10,7 +10,7 @@ from .._call.recorder import judge_attempt, record_failure
 from .._call.time_limits import time_left
 from .._clock import loop_time
 from .._context.client import DecoratingClient, Decorator, HttpClient, check_inside
-from .._context.context import AttemptContext
+from .._context.context import AttemptContext, ClientRequestContext
 from .._context.holdings import hand_over
 from .._errors import ResponseTimeoutError, bad_argument, call_it, check_int, is_finite
 from .._failures.blame import IN_POOL, was_in_pool
@@ -18,7 +18,7 @@ from .._failures.failure import copy_marks, failure_of
 from .._retry.config import hedges_are_off
 from .._retry.limiter import RetryLimiter
 from .._retry.strategy import may_be_hedged
-from .delay import HedgingDelay
+from .delay import Delays, HedgingDelay
 from .hedged_request import HedgedRequest, came_from_server, is_good
 
 if TYPE_CHECKING:
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     import aiohttp
 
     from .._call.call import Call
-    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from .delay import Delays
 
 
 class HedgingClient(DecoratingClient[HttpClient]):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from .._call.outcome import connection_of
-from .._call.record import Race
+from .._call.record import Race, Record
 from .._call.recorder import (
     begin_beside,
     record_failure,
@@ -16,14 +16,14 @@ from .._call.recorder import (
 )
 from .._call.time_limits import time_left
 from .._clock import loop_time
-from .._context.context import AttemptContext
+from .._context.context import AttemptContext, ClientRequestContext
 from .._context.holdings import hand_over
 from .._failures.failure import RetrySafety, failure_of, judge
 from .._failures.frames import NO_HEADERS, drop_frames
 from .._retry.call_adapter import HTTP
 from .._retry.config import RETRY_COUNT_HEADER
 from .._retry.given_up import is_refusal
-from .._retry.limiter import acquired, notify, until_it_waits
+from .._retry.limiter import RetryLimiter, acquired, notify, until_it_waits
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -31,11 +31,8 @@ if TYPE_CHECKING:
     import aiohttp
 
     from .._call.call import Exchange
-    from .._call.record import Record
     from .._context.client import HttpClient
-    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from .._retry.limiter import RetryLimiter
     from .delay import FixedDelay, RecentTimes
 
     Answer: TypeAlias = aiohttp.ClientResponse | None

@@ -6,22 +6,19 @@ import asyncio
 import math
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from heapq import heappop, heappush
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
-from .._call.outcome import NOTHING
+from .._call.outcome import NOTHING, Nothing
 from .._clock import loop_time
 from .._context.holdings import fetch_around, is_held
 from .._failures.failure import judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine
-    from contextvars import Context
-    from typing import Literal
 
-    from .._call.outcome import Nothing
     from .._context.context import ClientRequestContext
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
@@ -17,8 +17,6 @@ from .._values import BoundedMap
 from .endpoint import Service, origin_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from aiohttp.typedefs import StrOrURL
 
     from .request import HttpRequest

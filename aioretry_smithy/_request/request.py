@@ -10,19 +10,15 @@ from yarl import URL
 
 from .._errors import bad_argument, checked_name
 from .._failures.frames import CallBound
-from .._text.mask import DEFAULT_MASK
+from .._text.mask import DEFAULT_MASK, Mask
 from .._text.printable import one_word, printable
-from .arguments import copy_arguments
-from .endpoint import Service, origin_key
+from .arguments import Arguments, copy_arguments
+from .endpoint import Endpoint, Service, origin_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aiohttp.typedefs import StrOrURL
-
-    from .._text.mask import Mask
-    from .arguments import Arguments
-    from .endpoint import Endpoint
 
 
 class NoContext(CallBound):

@@ -10,21 +10,19 @@ from aiohttp.client_proto import ResponseHandler
 
 from .._call.outcome import content_of
 from .._call.recorder import judge_attempt, record_failure
-from .._context.client import DecoratingClient, HttpClient, retrying_client
+from .._context.client import DecoratingClient, Decorator, HttpClient, retrying_client
 from .._errors import bad_argument, check_int, is_plain_function
 from .._policies.conditions import checked_answer
 from .._text.printable import name_of
 from .download import Download
-from .part import OpenRange, Part, Version, is_chunked
+from .part import OpenRange, Part, Piece, Version, is_chunked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._call.call import Call
-    from .._context.client import Decorator
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from .part import Piece
 
 
 class _NoConnection(ResponseHandler):

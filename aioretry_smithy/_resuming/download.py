@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from functools import partial
 from types import coroutine
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import aiohttp
 
 from .._bodies.response_content import discard
-from .._call.call import PartsToCome
-from .._call.outcome import Answered, RetryStopReason
+from .._call.call import Call, PartsToCome
+from .._call.outcome import Answered, Result, RetryStopReason
 from .._call.recorder import note_length, record_end_of_body
 from .._call.time_limits import pause, tick_of, time_left
 from .._context.recording import fail_body
@@ -25,17 +25,13 @@ from .._policies.backoff import Backoff
 from .._retry.config import RetryConfig
 from .._retry.given_up import is_refusal
 from .._retry.wait import Stop, Wait, plan_wait
-from .part import DownloadConnection, Mismatch, Part, check_stream
+from .part import DownloadConnection, Mismatch, Part, Piece, Version, check_stream
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator
-    from contextvars import Context
 
-    from .._call.call import Call
-    from .._call.outcome import Result
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from .part import Piece, Version
 
     Send = Callable[
         [ClientRequestContext, HttpRequest], Awaitable[aiohttp.ClientResponse]

@@ -23,10 +23,10 @@ from .._context.context import AttemptContext, current_options, sending_with
 from .._context.recording import count_earlier
 from .._endpoints.visit import move_resend
 from .._failures.failure import judge
-from .._request.arguments import is_unchanged
-from .._request.endpoint import origin_key
+from .._request.arguments import Arguments, is_unchanged
+from .._request.endpoint import Service, origin_key
 from .._request.keys import is_for_base
-from .._request.request import RoutedRequest, with_header
+from .._request.request import Goal, HttpRequest, RoutedRequest, with_header
 from .._retry.strategy import IDEMPOTENT_METHODS
 from .deadline import AttemptTimeouts, version_of
 from .request_classes import has_body_in, sending
@@ -56,9 +56,6 @@ if TYPE_CHECKING:
     from .._call.call import BoundHeader, Call, CallResources
     from .._call.record import Record
     from .._context.context import ClientRequestContext, Options
-    from .._request.arguments import Arguments
-    from .._request.endpoint import Service
-    from .._request.request import Goal, HttpRequest
 
 
 def wake_next(session: ClientSession | None) -> None:

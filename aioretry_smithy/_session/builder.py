@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -34,8 +34,8 @@ from .._context.context import UNSET, OptionsBlock, RequestOptions, Unset
 from .._endpoints.client import LoadBalancingClient
 from .._endpoints.group import EndpointGroup, listen
 from .._errors import NAMES_ELSEWHERE, bad_argument, call_it, is_finite, nearest
-from .._request.endpoint import check_scheme, endpoint_of
-from .._retry.config import RetryConfig
+from .._request.endpoint import Endpoint, Service, check_scheme, endpoint_of
+from .._retry.config import RetryConfig, RetryListener, Strategy
 from .._text.mask import DEFAULT_MASK
 from . import install as installing
 from .aiohttp_transport import AiohttpTransport
@@ -44,7 +44,6 @@ from .standard import Retrying, chosen_decorators, standard_decorators
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
     from contextlib import AbstractContextManager
 
     from aiohttp.abc import AbstractCookieJar
@@ -52,8 +51,6 @@ if TYPE_CHECKING:
 
     from .._context.client import Decorator, HttpClient
     from .._request.arguments import Arguments
-    from .._request.endpoint import Endpoint, Service
-    from .._retry.config import RetryListener, Strategy
     from .._retry.limiter import RetryLimiter
     from .standard import ChainMetrics, StandardSettings
     from .standard_limits import Concurrency, Rate

@@ -9,8 +9,8 @@ from aiohttp import ClientSession, ClientTimeout
 from aiohttp.helpers import sentinel
 from multidict import CIMultiDict, getversion
 
-from .._call.call import CallDefaults
-from .._context.context import UNSET
+from .._call.call import Call, CallDefaults
+from .._context.context import UNSET, Options
 from .._errors import AttemptTimeoutError, ResponseTimeoutError
 
 if TYPE_CHECKING:
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
     from yarl import URL
 
-    from .._call.call import Call
     from .._call.record import Record
-    from .._context.context import Options
     from .._request.arguments import Arguments
     from .._request.endpoint import Service
     from .._request.request import HttpRequest

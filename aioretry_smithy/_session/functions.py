@@ -9,7 +9,7 @@ from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias, TypeVar, Unpack
 
 from .._breaker.client import CommonCircuitBreakerClient
-from .._call.call import CallDefaults
+from .._call.call import Call, CallDefaults
 from .._call.recorder import end_call, note_request, record_failure, record_return
 from .._call.time_limits import TimeLimits, cut_of, time_left
 from .._context.client import (
@@ -49,7 +49,6 @@ from .._retry.strategy import asks_for_idempotence
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from .._call.call import Call
     from .._context.client import RpcDecorator
     from .._context.context import ClientRequestContext
     from .._retry.config import SharedSettings, Strategy

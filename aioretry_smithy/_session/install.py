@@ -33,10 +33,10 @@ from .._failures.failure import failure_of, judge
 from .._failures.frames import KeptCause
 from .._log.notes import annotate
 from .._log.request_log import collecting
-from .._request.arguments import MUTABLE_ARGUMENTS, copy_arguments
+from .._request.arguments import MUTABLE_ARGUMENTS, Arguments, copy_arguments
 from .._request.request import HttpRequest
 from .._retry.config import retries_are_off
-from .aiohttp_transport import refuse_as_closed
+from .aiohttp_transport import AiohttpTransport, refuse_as_closed
 from .deadline import SessionDefaults, response_timeout, version_of
 from .request_classes import (
     follow_hops,
@@ -55,10 +55,8 @@ if TYPE_CHECKING:
 
     from .._call.call import Call
     from .._context.client import HttpClient
-    from .._request.arguments import Arguments
     from .._request.endpoint import Service
     from .._text.mask import Mask
-    from .aiohttp_transport import AiohttpTransport
     from .request_classes import Serializers
 
 

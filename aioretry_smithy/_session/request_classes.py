@@ -14,20 +14,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
 
 import aiohttp
-from aiohttp import ClientRequest, payload
+from aiohttp import ClientRequest, ClientResponse, ClientSession, payload
 from aiohttp.client_proto import ResponseHandler
 
-from .._call.record import Upload
+from .._call.record import Record, SerializedJson, Upload
 from .._endpoints.visit import note_hop
 from .._failures.frames import REQUEST, SENDING, Trace
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from aiohttp import ClientResponse, ClientSession
     from yarl import URL
 
-    from .._call.record import Record, SerializedJson
     from .._request.arguments import Arguments
 
     Kind: TypeAlias = type[ClientRequest]

@@ -14,7 +14,7 @@ from typing import (
     TypedDict,
 )
 
-from .._breaker.breaker import CircuitBreaker
+from .._breaker.breaker import CircuitBreaker, CircuitBreakerListener
 from .._breaker.client import CircuitBreakerClient, breaker_per_other_host
 from .._breaker.strategy import CircuitBreakerStrategy
 from .._context.context import UNSET, Unset
@@ -26,7 +26,6 @@ from .._retry.client import RetryingClient
 from .._retry.config import RetryConfig, RetryConfigMapping, Strategy, standard_budget
 
 if TYPE_CHECKING:
-    from .._breaker.breaker import CircuitBreakerListener
     from .._context.client import Decorator
     from .._endpoints.state import EndpointGroupListener
     from .._limits.concurrency_limit import ConcurrencyLimitListener

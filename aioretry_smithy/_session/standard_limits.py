@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from .._errors import bad_argument, is_finite
 from .._facade import publish
 from .._limits.client import ConcurrencyLimitingClient
-from .._limits.concurrency_limit import ConcurrencyLimit
+from .._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
 from .._limits.rate_client import RateLimitingClient
 from .._limits.rate_limit import RateLimit
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from .._context.client import Decorator
     from .._limits.client import ConcurrencyLimitFactory
-    from .._limits.concurrency_limit import ConcurrencyLimitListener
     from .._limits.rate_client import RateLimitFactory, RateLimits
 
 Concurrency: TypeAlias = (

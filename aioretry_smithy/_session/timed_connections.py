@@ -15,9 +15,9 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
 
-from aiohttp import TraceConfig
+from aiohttp import BaseConnector, ClientSession, TraceConfig
 
-from .._call.record import ConnectionTimes
+from .._call.record import ConnectionTimes, Part, Record
 from .aiohttp_transport import AiohttpTransport
 
 if TYPE_CHECKING:
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     import aiohttp
-    from aiohttp import BaseConnector, ClientSession
 
-    from .._call.record import Part, Record
     from .._context.context import ClientRequestContext
     from .._request.arguments import Arguments
     from .._request.request import HttpRequest

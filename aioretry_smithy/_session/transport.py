@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from aiohttp import ClientSession
+from aiohttp import ClientRequest, ClientSession
 from yarl import URL
 
 from .._bodies.replayable_payload import ReplayablePayload, SpentBodyError
@@ -32,7 +32,7 @@ from .._failures.blame import IN_POOL, was_in_pool
 from .._failures.failure import copy_marks, failure_of, judge
 from .._failures.frames import Trace
 from .._request.endpoint import from_root, joined
-from .._request.request import RoutedRequest
+from .._request.request import HttpRequest, RoutedRequest
 from .._retry.strategy import may_be_repeated
 from .deadline import with_rest_of_timeout
 from .request_classes import RequestClasses, broken_connection, current_upload
@@ -41,13 +41,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     import aiohttp
-    from aiohttp import ClientRequest
 
     from .._call.call import Call
     from .._call.outcome import Result
     from .._call.record import Record, Route
     from .._context.context import ClientRequestContext
-    from .._request.request import HttpRequest
 
 
 class Transport(ForOneKind):

@@ -7,7 +7,7 @@ import uuid
 from typing import TYPE_CHECKING, TypeAlias
 
 from .._call.call import BoundHeader, IdempotencyKey
-from .._context.client import DecoratingClient, HttpClient
+from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._context.recording import record_error
 from .._errors import bad_argument, is_plain_function
 from .._failures.failure import judge
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .._context.client import Decorator
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
 

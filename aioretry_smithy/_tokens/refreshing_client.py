@@ -11,12 +11,12 @@ import aiohttp
 from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import is_spent, may_be_refused
 from .._bodies.response_content import discard, keep
-from .._call.call import BoundHeader
+from .._call.call import BoundHeader, Call
 from .._call.outcome import history_of, url_of
 from .._call.recorder import follow_rejected, record_failure
 from .._call.time_limits import TimeLimits
-from .._context.client import DecoratingClient, HttpClient
-from .._context.context import AttemptContext
+from .._context.client import DecoratingClient, Decorator, HttpClient
+from .._context.context import AttemptContext, ClientRequestContext
 from .._context.recording import count_earlier
 from .._errors import bad_argument, bad_secret
 from .._failures.failure import failure_of, judge
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
     from yarl import URL
 
-    from .._call.call import Call
-    from .._context.client import Decorator
-    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .tokens import Fetch, Token
 

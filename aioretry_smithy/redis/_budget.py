@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from .._clock import loop_time
 from .._errors import checked_name, is_plain_function
-from .._limits.storage import StorageProbe, check_client, no_client
+from .._limits.storage import RedisClient, StorageProbe, check_client, no_client
 from .._retry.limiter import RetryBudget, RetryLimiter, count_failure, prices_of
 from .._text.printable import encodable
 from .._values import Shared
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .._context.context import ClientRequestContext
-    from .._limits.storage import RedisClient
     from .._retry.limiter import RetryBudgetListener
 
 

@@ -14,7 +14,7 @@ from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from .._breaker.breaker import CircuitBreaker, CircuitBreakerListener, next_open_window
-from .._breaker.state import CircuitState
+from .._breaker.state import CircuitState, EventCount
 from .._clock import loop_time
 from .._errors import bad_argument, is_plain_function
 from .._limits.storage import (
@@ -31,7 +31,6 @@ from .._values import Shared
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._breaker.state import EventCount
     from .._limits.storage import RedisClient
 
 

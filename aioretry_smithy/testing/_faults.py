@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
@@ -23,14 +23,11 @@ from .._policies.conditions import check_function, checked_answer
 from .._session.aiohttp_transport import AiohttpTransport
 from .._session.deadline import silence_limit
 from .._text.printable import name_of
-from ._transport import check_response, made_response
+from ._transport import ScriptedBody, check_response, made_response
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from ._transport import ScriptedBody
 
 
 _SECONDS = "seconds, finite and >= 0, or a pair (low, high) of them"

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from errno import ECONNREFUSED
@@ -25,14 +25,10 @@ from .._request.request import HttpRequest
 from .._session.builder import SessionBuilder
 from .._session.deadline import limit_of
 from .._session.install import send_with
-from ._simulation import Counts
+from ._simulation import Counts, SimulationSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from aiohttp.typedefs import StrOrURL
-
-    from ._simulation import SimulationSettings
 
 
 class Server(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from .._context.context import UNSET, Unset
 from .._errors import bad_argument, is_plain_function
 from .._policies.conditions import check_function
-from ._fleet import COMPARED, nobody, run_fleet, standard_chain
+from ._fleet import COMPARED, Chain, Progress, nobody, run_fleet, standard_chain
 from ._loop import VirtualTimeLoop
 from ._simulation import (
     SimulatedRun,
@@ -23,9 +23,6 @@ from ._simulation import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
-
-    from ._fleet import Chain, Progress
     from ._simulation import Counts
 
     Simulation = Callable[

@@ -19,7 +19,7 @@ from .._bodies.replayable_payload import ReplayablePayload
 from .._call.call import CallDefaults
 from .._call.record import Upload
 from .._call.recorder import note_request
-from .._context.context import CallContext
+from .._context.context import CallContext, ClientRequestContext
 from .._context.recording import record_error, record_result
 from .._errors import bad_argument, call_it, shown
 from .._request.request import HttpRequest
@@ -30,7 +30,6 @@ from .._session.transport import Transport, prepared_body, refused
 
 if TYPE_CHECKING:
     from .._context.client import HttpClient
-    from .._context.context import ClientRequestContext
     from .._policies.backoff import Backoff
 
 
