@@ -1,4 +1,4 @@
-"""Refuse requests while a circuit is open."""
+"""Refuse requests while a circuit is open: one of all, or of a host, method or path."""
 
 from __future__ import annotations
 
@@ -17,22 +17,51 @@ from .._context.recording import close_result, record_error, record_result
 from .._errors import bad_argument, unqualified
 from .._policies.listeners import DryRun
 from .._policies.queues import unsent
-from .._request.keys import OneForAll, other_host_key
+from .._request.keys import (
+    OneForAll,
+    PerKey,
+    host_and_method_key,
+    host_and_path_key,
+    host_key,
+    method_key,
+    other_host_key,
+)
 from .._text.printable import name_of
 from .breaker import CircuitBreaker, FailFastError
-from .per_key_decorators import PerKeyDecorators, circuit_breakers_per
 from .strategy import AnyJudge, CircuitBreakerStrategy, JudgeOfContent, Looking
 from .wait_for_ready import check_patience, must_wait, until_ready
 
 if TYPE_CHECKING:
+    import aiohttp
+
     from .._call.call import Context
     from .._context.context import ClientRequestContext
     from .._policies.conditions import Content
-    from .per_key_decorators import CircuitBreakerFactory, CircuitBreakers
+    from .._request.request import HttpRequest
     from .state import CircuitPermit
 
     AnyFallback: TypeAlias = Callable[[ClientRequestContext, Request], Any]
     """Answers in place of what is refused, plain or async."""
+
+
+CircuitBreakerFactory: TypeAlias = Callable[[str], CircuitBreaker]
+CircuitBreakers: TypeAlias = OneForAll[CircuitBreaker] | PerKey[CircuitBreaker]
+
+
+def circuit_breakers_per(
+    per: str,
+    key: Callable[[HttpRequest], str | None],
+    factory: CircuitBreakerFactory | None,
+) -> CircuitBreakers:
+    """Return the circuit breakers that a factory makes, by default plain ones."""
+    make = CircuitBreaker if factory is None else factory
+    return PerKey(per, key, make, make, CircuitBreaker)
+
+
+Fallback: TypeAlias = Callable[
+    ["ClientRequestContext", "HttpRequest"],
+    "aiohttp.ClientResponse | Awaitable[aiohttp.ClientResponse]",
+]
 
 
 def count(
@@ -283,13 +312,8 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         """
         if not isinstance(circuit_breaker, CircuitBreaker):
             raise bad_argument("circuit_breaker", circuit_breaker, "a CircuitBreaker")
-        return cls._decorator(
-            OneForAll(circuit_breaker.name, circuit_breaker),
-            strategy,
-            fallback,
-            enforce=enforce,
-            wait_for_ready=wait_for_ready,
-        )
+        one = OneForAll(circuit_breaker.name, circuit_breaker)
+        return cls._decorator(one, strategy, fallback, enforce, wait_for_ready)
 
     @classmethod
     def _decorator(
@@ -297,9 +321,8 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         circuit_breakers: CircuitBreakers,
         strategy: AnyJudge | None,
         fallback: AnyFallback | None,
-        *,
-        enforce: bool = True,
-        wait_for_ready: float | None = None,
+        enforce: bool,
+        wait_for_ready: float | None,
     ) -> Callable[[ClientT], ClientT]:
         if strategy is None:
             strategy = CircuitBreakerStrategy.on_server_error_status()
@@ -358,7 +381,7 @@ def _owner(circuit_breakers: CircuitBreakers) -> str:
     return f"circuit breaker ({circuit_breakers!r})"
 
 
-class CircuitBreakerClient(CommonCircuitBreakerClient[HttpClient], PerKeyDecorators):
+class CircuitBreakerClient(CommonCircuitBreakerClient[HttpClient]):
     """Refuses requests while their circuit is open; after Armeria's class of that name.
 
     Inside a retrying client, as usual, the circuit breaker sees every attempt; outside
@@ -372,6 +395,108 @@ class CircuitBreakerClient(CommonCircuitBreakerClient[HttpClient], PerKeyDecorat
 
     _serves = "sessions"
     _counterpart = "CircuitBreakerRpcClient"
+
+    @classmethod
+    @unqualified
+    def new_per_host_decorator(
+        cls,
+        factory: CircuitBreakerFactory | None = None,
+        strategy: AnyJudge | None = None,
+        *,
+        fallback: Fallback | None = None,
+        enforce: bool = True,
+        wait_for_ready: float | None = None,
+    ) -> Decorator:
+        """Return a decorator with a circuit breaker for each host and port.
+
+        All sessions built with the decorator share the circuit breakers. The 1024 most
+        recently used are kept. A URL without a host goes through unasked.
+
+        Args:
+            factory: Makes the circuit breaker of a key, such as ``example.com:443``;
+                by default ``CircuitBreaker(key)``.
+            strategy: As for :meth:`CircuitBreakerClient.new_decorator`.
+            fallback: As for :meth:`CircuitBreakerClient.new_decorator`.
+            enforce: As for :meth:`CircuitBreakerClient.new_decorator`.
+            wait_for_ready: As for :meth:`CircuitBreakerClient.new_decorator`.
+
+        Returns:
+            The decorator.
+
+        Raises:
+            ValueError: An argument is not as described.
+
+        >>> def breaker(key):
+        ...     return CircuitBreaker(key, minimum_request_threshold=5)
+        >>> decorator = CircuitBreakerClient.new_per_host_decorator(breaker)
+        """
+        per_key = circuit_breakers_per("host", host_key, factory)
+        return cls._decorator(per_key, strategy, fallback, enforce, wait_for_ready)
+
+    @classmethod
+    @unqualified
+    def new_per_method_decorator(
+        cls,
+        factory: CircuitBreakerFactory | None = None,
+        strategy: AnyJudge | None = None,
+        *,
+        fallback: Fallback | None = None,
+        enforce: bool = True,
+        wait_for_ready: float | None = None,
+    ) -> Decorator:
+        """Return a decorator with a circuit breaker for each method.
+
+        Otherwise as :meth:`new_per_host_decorator`; a key is ``GET``.
+
+        >>> decorator = CircuitBreakerClient.new_per_method_decorator()
+        """
+        per_key = circuit_breakers_per("method", method_key, factory)
+        return cls._decorator(per_key, strategy, fallback, enforce, wait_for_ready)
+
+    @classmethod
+    @unqualified
+    def new_per_host_and_method_decorator(
+        cls,
+        factory: CircuitBreakerFactory | None = None,
+        strategy: AnyJudge | None = None,
+        *,
+        fallback: Fallback | None = None,
+        enforce: bool = True,
+        wait_for_ready: float | None = None,
+    ) -> Decorator:
+        """Return a decorator with a circuit breaker for each host, port and method.
+
+        Otherwise as :meth:`new_per_host_decorator`; a key is ``example.com:443#GET``.
+
+        >>> decorator = CircuitBreakerClient.new_per_host_and_method_decorator()
+        """
+        per_key = circuit_breakers_per("host and method", host_and_method_key, factory)
+        return cls._decorator(per_key, strategy, fallback, enforce, wait_for_ready)
+
+    @classmethod
+    @unqualified
+    def new_per_path_decorator(
+        cls,
+        factory: CircuitBreakerFactory | None = None,
+        strategy: AnyJudge | None = None,
+        *,
+        fallback: Fallback | None = None,
+        enforce: bool = True,
+        wait_for_ready: float | None = None,
+    ) -> Decorator:
+        """Return a decorator with a circuit breaker for each host, port and path.
+
+        Use it for a server where one path may fail while others work. Where paths
+        have identifiers in them, such as ``/orders/17``, few requests share a circuit
+        breaker, and it may never open: take :meth:`new_per_host_decorator` there.
+
+        Otherwise as :meth:`new_per_host_decorator`; a key is
+        ``example.com:443/orders``, without the query.
+
+        >>> decorator = CircuitBreakerClient.new_per_path_decorator()
+        """
+        per_key = circuit_breakers_per("host and path", host_and_path_key, factory)
+        return cls._decorator(per_key, strategy, fallback, enforce, wait_for_ready)
 
 
 def breaker_per_other_host(
@@ -387,5 +512,5 @@ def breaker_per_other_host(
     """
     others = circuit_breakers_per("host outside of the group", other_host_key, factory)
     return CircuitBreakerClient._decorator(
-        others, strategy, None, enforce=enforce, wait_for_ready=wait_for_ready
+        others, strategy, None, enforce, wait_for_ready
     )
