@@ -126,7 +126,7 @@ class Discovery:
         *,
         refresh: tuple[float, float] = (1.0, 60.0),
         cut: bool = True,
-        on_failed: Callable[[BaseException], object] | None = None,
+        on_failed: Callable[[BaseException], object],
         random: Callable[[], float] = chance,
     ) -> None:
         self._refresh = refresh
@@ -218,11 +218,7 @@ class Discovery:
         if self._task is None:
             self.asks_at = asyncio.get_running_loop().time() + self._pause()
         self._settle()
-        self._tell(failure)
-
-    def _tell(self, failure: BaseException) -> None:
-        if self._on_failed is not None:
-            self._on_failed(failure)
+        self._on_failed(failure)
 
     def _pause(self) -> float:
         """Return the seconds to the next query after a failed one."""
@@ -243,7 +239,7 @@ class Discovery:
             self._sink.set_listed(tuple(self._listed.values()))
         else:
             self._settle()
-            self._tell(LookupError("the list is empty, which is to be confirmed"))
+            self._on_failed(LookupError("the list is empty, which is to be confirmed"))
 
 
 def _merged(

@@ -247,7 +247,7 @@ class Roster:
         return 0.0 if self.loop is None else self.loop.time()
 
     def set_listed(self, listed: Iterable[Listed]) -> None:
-        """Replace the list; the state of kept endpoints is preserved."""
+        """Replace the list, without duplicates; kept endpoints keep their states."""
         now, before = self.now(), self.states
         known = {each.endpoint: each for each in before}
         for endpoint, (since, state) in [*self._left.items()]:
@@ -258,12 +258,11 @@ class Roster:
         states: dict[Endpoint, EndpointState] = {}
         for each in listed:
             endpoint = each.endpoint
-            if endpoint not in states:
-                state = known.get(endpoint) or self._new(endpoint)
-                state.list_as(each, len(states))
-                states[endpoint] = state
-                if self._left.pop(endpoint, None) is not None:
-                    state.health = None
+            state = known.get(endpoint) or self._new(endpoint)
+            state.list_as(each, len(states))
+            states[endpoint] = state
+            if self._left.pop(endpoint, None) is not None:
+                state.health = None
         self.states = (*states.values(),)
         self._left.update(
             (each.endpoint, (now, each))

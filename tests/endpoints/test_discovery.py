@@ -10,10 +10,10 @@ import threading
 import weakref
 
 import pytest
-from chains import bad_argument, now
+from chains import now
 from discovered import Found, after, found, pass_time, settled, tasks
 
-from aioretry_smithy import Endpoint, EndpointGroup
+from aioretry_smithy import Endpoint
 from aioretry_smithy._endpoints.discovery import Answer, Discovery, Listed
 from aioretry_smithy.testing import VirtualTimeLoop
 
@@ -40,17 +40,6 @@ class TestUse:
         assert [] == group.times
         assert set() == tasks()
 
-    async def test_list_without_a_time_to_live_holds_for_ten_seconds(self):
-        """Then the next use serves the list that is there, and asks."""
-        group = Found(found("a"))
-        await group.use()
-
-        assert 10.0 == group.discovery.due_at
-        assert await group.use(at=9.9) is True
-        assert [0.0] == group.times
-        assert await group.use(at=10.0) is True
-        assert [0.0, 10.0] == group.times
-
     @pytest.mark.parametrize(
         ("ttl", "holds"), [(0, 1.0), (30, 30.0), (30_000, 60.0), (math.inf, 60.0)]
     )
@@ -67,14 +56,6 @@ class TestUse:
         await group.use()
 
         assert 20.0 == group.discovery.due_at
-
-    async def test_one_query_answers_all_who_wait(self):
-        """A hundred calls at the start ask once."""
-        group = Found(after(0.2, found("a")))
-        await asyncio.gather(*(group.wait() for _ in range(100)))
-
-        assert 0.2 == now()
-        assert [0.0] == group.times
 
     async def test_list_serves_while_the_next_one_is_asked_for(self):
         """Uses meanwhile have nothing to do."""
@@ -159,17 +140,6 @@ class TestOrder:
 class TestTask:
     """A query belongs to no call."""
 
-    async def test_waiter_that_is_cancelled_does_not_end_the_query(self):
-        """Others may wait for it."""
-        group = Found(after(1.0, found("a")))
-        waiters = [asyncio.create_task(group.wait()) for _ in range(2)]
-        await settled()
-        waiters[0].cancel()
-        await waiters[1]
-
-        assert [0.0] == group.times
-        assert waiters[0].cancelled()
-
     async def test_nothing_takes_over_the_context_of_a_call(self):
         """Neither the query nor who hears of it."""
         variable = contextvars.ContextVar("variable", default="none")
@@ -190,21 +160,6 @@ class TestTask:
         await pass_time(5.0)
 
         assert 3 * ["none"] == seen
-
-    async def test_no_task_and_no_timer_is_left_between_queries(self):
-        """In a loop where nothing else happens, nothing happens."""
-        group = Found(found("a"), OSError())
-        for at in (0.0, 10.0):
-            await group.use(at=at)
-
-            assert set() == tasks()
-
-        stuck = asyncio.get_running_loop().create_future()
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(1.0):
-                await stuck
-
-        assert 11.0 == now()
 
     def test_a_loop_with_nothing_else_to_do_would_stand_still(self):
         """The loop itself finds no timer of ours."""
@@ -330,15 +285,3 @@ class TestReset:
 
         assert [thread] == ended
         assert [] == group.failures
-
-
-class TestArguments:
-    """What cannot be meant is refused."""
-
-    @pytest.mark.parametrize(
-        "refresh", [5, (1.0,), (0.0, 60.0), (2.0, 1.0), (1.0, math.inf), ("1", 2)]
-    )
-    def test_bad_limits_of_the_time_to_live(self, refresh):
-        """The error says what they are."""
-        with bad_argument("refresh", refresh, REFRESH):
-            EndpointGroup.dns("http://orders", refresh=refresh)

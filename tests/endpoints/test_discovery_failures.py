@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import math
 
 import pytest
 from chains import now
-from discovered import Asked, Found, Heard, after, found, pass_time, settled, tasks
-
-from aioretry_smithy._endpoints.discovery import Discovery
+from discovered import Found, after, found, pass_time, tasks
 
 
 class TestFailures:
     """A query that fails says nothing about the list."""
-
-    async def test_failed_query_keeps_the_list(self):
-        """However long ago it expired."""
-        group = Found(found("a"), OSError("server failure"))
-        await group.use()
-        await group.use(at=10.0)
-
-        assert await group.use(at=10.5) is True
-        assert 11.0 == group.discovery.due_at
-        assert await group.use(at=5000.0) is True
-        assert [["a"]] == group.lists
-        assert 2 * ["OSError('server failure')"] == group.failures
 
     async def test_list_that_expired_long_ago_serves_where_the_query_fails(self):
         """It is the best that there is."""
@@ -35,17 +20,6 @@ class TestFailures:
 
         assert await group.use(at=500.0) is False
         assert await group.use() is True
-
-    async def test_next_query_comes_after_a_growing_pause(self):
-        """It doubles from one second to 32."""
-        group = Found(OSError())
-        while now() < 150.0:
-            assert await group.use(at=max(now(), group.discovery.asks_at)) is False
-            assert now() < group.discovery.asks_at
-        begun = group.times
-        pauses = [after - before for before, after in itertools.pairwise(begun)]
-
-        assert [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 32.0, 32.0, 32.0] == pauses
 
     @pytest.mark.parametrize(("drawn", "factor"), [(0.0, 0.8), (0.75, 1.1)])
     async def test_pause_is_scattered(self, drawn, factor):
@@ -74,25 +48,6 @@ class TestFailures:
         assert [0.0] == group.times
         assert -math.inf == group.discovery.due_at
 
-    async def test_who_waits_is_told_and_asks_again(self):
-        """No answer comes by itself."""
-        group = Found(OSError("no network"), OSError("no network"), found("a"))
-        await group.wait()
-
-        assert [0.0, 1.0, 3.0] == group.times
-        assert 2 * ["OSError('no network')"] == group.failures
-
-    async def test_nobody_need_be_told(self):
-        """The list is kept all the same."""
-        asked, heard = Asked(OSError(), found("a")), Heard()
-        discovery = Discovery(asked, heard, random=lambda: 0.5)
-        discovery.use(now())
-        await pass_time(1.0)
-        discovery.use(now())
-        await settled()
-
-        assert [["a"]] == heard.lists
-
     async def test_query_that_is_cancelled_from_elsewhere_has_failed(self):
         """A resolver may let out the end of something of its own."""
         group = Found(asyncio.CancelledError(), found("a"))
@@ -102,33 +57,9 @@ class TestFailures:
         assert await group.use(at=1.0) is False
         assert await group.use() is True
 
-    async def test_pauses_are_random_unless_told_otherwise(self):
-        """Programs that failed together do not ask together."""
-        discovery = Discovery(Asked(OSError()), Heard())
-        discovery.use(now())
-        await settled()
-
-        assert 0.8 <= discovery.asks_at <= 1.2
-
 
 class TestEmptyAnswers:
     """A name that stands for nothing may be a mistake of a moment."""
-
-    async def test_is_believed_the_second_time(self):
-        """The next query is soon, and the list serves until then."""
-        group = Found(found("a"), found(ttl=50.0))
-        await group.use()
-
-        assert await group.use(at=10.0) is True
-        assert 11.0 == group.discovery.asks_at
-        assert await group.use(at=10.9) is True
-        assert [["a"]] == group.lists
-        await group.use(at=11.0)
-
-        assert [["a"], []] == group.lists
-        assert 12.0 == group.discovery.due_at
-        why = "LookupError('the list is empty, which is to be confirmed')"
-        assert [why] == group.failures
 
     async def test_answer_between_them_begins_anew(self):
         """Two empty ones in a row are needed."""

@@ -14,7 +14,6 @@ from aioretry_smithy import (
     Endpoint,
     EndpointGroup,
     EndpointSelectionTimeoutError,
-    ResponseTimeoutError,
 )
 
 pytestmark = pytest.mark.usefixtures("shortest_ejections")
@@ -138,49 +137,6 @@ async def test_call_fails_at_once_where_none_can_come():
     assert isinstance(error, EmptyEndpointGroupError)
     assert {"a": "weight 0", "b": "weight 0"} == dict(error.endpoints)
     assert 0.0 == now()
-
-
-async def test_deadline_ends_the_wait():
-    """As that of the call."""
-    servers = Servers()
-    group = DynamicEndpointGroup().or_else(DynamicEndpointGroup())
-    async with servers.session(group, timeout=1.0) as client:
-        error = await servers.get(client)
-
-    assert ResponseTimeoutError is type(error)
-    assert 1.0 == now()
-
-
-async def test_session_closed_during_the_wait_refuses_the_call():
-    """As aiohttp does."""
-    servers = Servers()
-    group = DynamicEndpointGroup().or_else(DynamicEndpointGroup())
-    client = servers.session(group)
-    call = asyncio.create_task(servers.get(client))
-    await asyncio.sleep(1.0)
-    await client.close()
-    error = await call
-
-    assert RuntimeError is type(error)
-    assert "Session is closed" == str(error)
-
-
-async def test_cancelled_wait_leaves_nothing():
-    """No request, no waiter, no place in use."""
-    servers = Servers()
-    first = DynamicEndpointGroup()
-    group = first.or_else(DynamicEndpointGroup())
-    async with servers.session(group) as client:
-        call = asyncio.create_task(client.get("/"))
-        await asyncio.sleep(1.0)
-        call.cancel()
-        await asyncio.wait([call])
-        first.set_endpoints(["http://a"])
-        await servers.get(client)
-
-    assert call.cancelled()
-    assert ["a"] == servers.asked
-    assert [0] == [each.in_flight for each in group.states.values()]
 
 
 async def test_list_too_old_serves_when_the_time_to_wait_is_over():

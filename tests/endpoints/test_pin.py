@@ -17,7 +17,6 @@ from aioretry_smithy import (
     EndpointSelectionTimeoutError,
     HedgingClient,
     RequestLog,
-    ResponseTimeoutError,
     request_options,
 )
 
@@ -166,49 +165,6 @@ async def test_list_that_does_not_come_in_time_is_no_mistake():
 
     assert EndpointSelectionTimeoutError is type(error)
     assert 3.2 == now()
-
-
-async def test_deadline_ends_the_wait():
-    """As that of the call."""
-    servers = Servers()
-    async with servers.session(DynamicEndpointGroup(), timeout=1.0) as client:
-        with request_options(endpoint="http://a"):
-            error = await servers.get(client)
-
-    assert ResponseTimeoutError is type(error)
-    assert 1.0 == now()
-
-
-async def test_session_closed_during_the_wait_refuses_the_call():
-    """As aiohttp does."""
-    servers = Servers()
-    group = DynamicEndpointGroup()
-    client = servers.session(group)
-    with request_options(endpoint="http://a"):
-        call = asyncio.create_task(servers.get(client))
-    await asyncio.sleep(1.0)
-    await client.close()
-    group.set_endpoints(["http://a"])
-    error = await call
-
-    assert (RuntimeError, "Session is closed") == (type(error), str(error))
-
-
-async def test_cancelled_wait_leaves_nothing():
-    """No request, no place in use."""
-    servers = Servers()
-    group = DynamicEndpointGroup()
-    async with servers.session(group) as client:
-        with request_options(endpoint="http://a"):
-            call = asyncio.create_task(client.get("/"))
-        await asyncio.sleep(1.0)
-        call.cancel()
-        await asyncio.wait([call])
-        group.set_endpoints(["http://a"])
-
-    assert call.cancelled()
-    assert [] == servers.asked
-    assert [0] == [each.in_flight for each in group.states.values()]
 
 
 async def test_endpoint_that_has_left_is_no_mistake():

@@ -86,18 +86,6 @@ class TestRanks:
 
         assert ("ab", ()) == (names(roster.well), roster.healthy())
 
-    async def test_endpoint_that_is_listed_twice_is_one(self):
-        """The first time counts."""
-        _group, roster = await ranked({"a": 0})
-        roster.set_listed(
-            [
-                Listed(Endpoint("http://a.example", weight=2)),
-                Listed(Endpoint("http://a.example"), 1),
-            ]
-        )
-
-        assert [(2.0, 0, 0)] == [(s.weight, s.rank, s.place) for s in roster.states]
-
 
 class TestTime:
     """What changes by time alone."""
