@@ -404,8 +404,13 @@ def _is_retrying(client: object) -> bool:
 def check_attempt_timeout(
     client: Client, response_timeout: Callable[[], float | None]
 ) -> None:
-    """Refuse a chain whose attempts may take longer than its calls."""
+    """Refuse a chain whose attempts may take longer than its calls.
+
+    A limit that nobody has chosen contradicts none: a call has the shorter one.
+    """
     config = getattr(retrying_client(client), "config", None)
+    if getattr(config, "has_usual_attempt_timeout", False):
+        return
     attempt: float | None = getattr(config, "attempt_timeout", None)
     limit = None if attempt is None else response_timeout()
     if limit is not None and attempt is not None and attempt > limit:

@@ -218,6 +218,9 @@ class RetryConfig:
     strategies: tuple[AnyStrategy, ...] = field(init=False, repr=False, compare=False)
     """The strategies to ask in turn; empty if the strategy is of Smithy's kind."""
 
+    has_usual_attempt_timeout: bool = field(init=False, repr=False, compare=False)
+    """Whether the attempt timeout is that of the standard chain, which none chose."""
+
     looks_at_content: bool = field(init=False, repr=False, compare=False)
     """Whether one of the strategies looks at bodies."""
 
@@ -233,6 +236,7 @@ class RetryConfig:
             check_unit("attempt_timeout", self.attempt_timeout)
         object.__setattr__(self, "listeners", checked(self.listeners, RetryListener))
         object.__setattr__(self, "classifiers", _classifiers(self.classifiers))
+        object.__setattr__(self, "has_usual_attempt_timeout", False)
         strategies = _strategies(self.strategy)
         for name, default in _FOR_SMITHY.items() if strategies else ():
             if (value := getattr(self, name)) != default:
@@ -250,6 +254,7 @@ class RetryConfig:
         new budget for the retries to each host,
         ``RetryBudget.per_host(unserved_cost=0.1)``. To share a budget between settings,
         give all of them the same ``limiter``. The environment variable is ignored.
+        Calls that have less than 10 s end their attempts with them.
 
         Args:
             changes: Any argument of :class:`RetryConfig`.
@@ -270,7 +275,10 @@ class RetryConfig:
             settings["strategy"] = RetryStrategy.failsafe()
         if "limiter" not in settings:
             settings["limiter"] = standard_budget()
-        return cls(**settings)
+        config = cls(**settings)
+        is_usual = "attempt_timeout" not in changes
+        object.__setattr__(config, "has_usual_attempt_timeout", is_usual)
+        return config
 
     @classmethod
     def no_retry(cls) -> RetryConfig:

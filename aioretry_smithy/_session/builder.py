@@ -40,7 +40,7 @@ from .._text.mask import DEFAULT_MASK
 from . import install as installing
 from .aiohttp_transport import AiohttpTransport
 from .deadline import keep_session_limit, limit_of, means_no_limit
-from .standard import Retrying, chosen_decorators, standard_decorators
+from .standard import STANDARD_SETTINGS, Retrying, check_settings, standard_decorators
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -56,10 +56,7 @@ if TYPE_CHECKING:
     from .standard_limits import Concurrency, Rate
 
 
-STANDARD = {
-    "response_timeout",
-    *inspect.signature(standard_decorators).parameters,
-} - {"has_group"}
+STANDARD = {"response_timeout", *STANDARD_SETTINGS}
 """The arguments of the standard chain besides those of a session."""
 
 
@@ -243,8 +240,8 @@ class SessionBuilder:
             response_timeout: Seconds that a call may take, with all its attempts, > 0;
                 None for no limit. Unless given: the ``total`` of ``timeout=``, where 0
                 and less mean no limit, or 30.0.
-            attempt_timeout: Seconds that one attempt may take, > 0, or None; 10.0
-                unless given.
+            attempt_timeout: Seconds that one attempt may take, > 0, or None. Unless
+                given: 10.0, or as long as the call where that has less.
             max_total_attempts: Attempts of one call, the first one included; 6 unless
                 given.
             strategy: Decides about retries; :meth:`RetryStrategy.failsafe` unless
@@ -268,7 +265,8 @@ class SessionBuilder:
                 that makes the limit of a host, an int or a :class:`ConcurrencyLimit`;
                 or ``"aimd"`` for a :meth:`ConcurrencyLimit.aimd` per host that begins
                 at 4. Answers are slow after half of the attempt timeout, and an
-                attempt waits a quarter of it for a place.
+                attempt waits a quarter of it for a place. Where calls have less time
+                than an attempt, that counts.
             rate: Limits the rate of requests; None for no limit. A number > 0 of
                 requests a second for each host; a :class:`RateLimit` for all hosts, or
                 a list of them; or a function that makes the limit, or the list, of a
@@ -293,32 +291,37 @@ class SessionBuilder:
         """
         check_arguments(client_session_arguments, standard=True)
         builder = cls(base_url, **client_session_arguments)
-        for decorator in standard_decorators(
-            attempt_timeout=attempt_timeout,
-            max_total_attempts=max_total_attempts,
-            strategy=strategy,
-            limiter=limiter,
-            listeners=listeners,
-            logging=logging,
-            retrying=retrying,
-            circuit_breaker=circuit_breaker,
-            wait_for_ready=wait_for_ready,
-            concurrency=concurrency,
-            rate=rate,
-            metrics=metrics,
-            enforce=enforce,
-            inside=inside,
-            has_group=isinstance(base_url, EndpointGroup),
-        ):
-            builder.decorator(decorator)
-        if metrics is not None and builder._group is not None:
-            listen(builder._group, metrics.endpoint_groups)
         if response_timeout is UNSET:
             total = getattr(client_session_arguments.get("timeout"), "total", None)
             response_timeout = 30.0 if total is None else total
             if means_no_limit(total):
                 response_timeout = None
-        return builder.response_timeout(response_timeout)
+        builder.response_timeout(response_timeout)
+        settings: StandardSettings = {
+            "attempt_timeout": attempt_timeout,
+            "max_total_attempts": max_total_attempts,
+            "strategy": strategy,
+            "limiter": limiter,
+            "listeners": listeners,
+            "logging": logging,
+            "retrying": retrying,
+            "circuit_breaker": circuit_breaker,
+            "wait_for_ready": wait_for_ready,
+            "concurrency": concurrency,
+            "rate": rate,
+            "metrics": metrics,
+            "enforce": enforce,
+            "inside": inside,
+        }
+        for decorator in standard_decorators(
+            settings,
+            response_timeout=response_timeout,
+            has_group=isinstance(base_url, EndpointGroup),
+        ):
+            builder.decorator(decorator)
+        if metrics is not None and builder._group is not None:
+            listen(builder._group, metrics.endpoint_groups)
+        return builder
 
     def decorator(self, decorator: Decorator) -> Self:
         """Add a decorator around those added before.
@@ -530,7 +533,9 @@ def decorate_standard(
     ...     async with session.get("https://api.example.com/orders") as response:
     ...         return await response.json()
     """
-    return decorate(session, *chosen_decorators(settings))
+    check_settings(settings)
+    total = limit_of(_checked(session).timeout.total)
+    return decorate(session, *standard_decorators(settings, response_timeout=total))
 
 
 def undecorate(session: ClientSession) -> ClientSession:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import (
     TYPE_CHECKING,
     Any,
+    Final,
     Literal,
     NamedTuple,
     Protocol,
@@ -82,7 +83,7 @@ class ChainMetrics(Protocol):
 class StandardSettings(TypedDict, total=False):
     """The settings of the standard chain, as :meth:`SessionBuilder.standard` has them.
 
-    For type checkers alone.
+    What is missing is as if it were not given.
     """
 
     attempt_timeout: float | Literal[Unset.UNSET] | None
@@ -99,6 +100,19 @@ class StandardSettings(TypedDict, total=False):
     metrics: ChainMetrics | None
     enforce: bool
     inside: Iterable[Decorator]
+
+
+STANDARD_SETTINGS: Final = StandardSettings.__optional_keys__
+"""The names of the settings."""
+
+_OF_RETRIES: Final = (
+    "attempt_timeout",
+    "max_total_attempts",
+    "strategy",
+    "limiter",
+    "listeners",
+)
+"""The settings that are arguments of :meth:`RetryConfig.standard`."""
 
 
 class _Counting(NamedTuple):
@@ -130,52 +144,44 @@ class _Counting(NamedTuple):
 
 
 def standard_decorators(
+    settings: StandardSettings,
     *,
-    attempt_timeout: float | Literal[Unset.UNSET] | None = UNSET,
-    max_total_attempts: int | Literal[Unset.UNSET] = UNSET,
-    strategy: Strategy | Literal[Unset.UNSET] = UNSET,
-    limiter: RetryLimiter | Literal[Unset.UNSET] | None = UNSET,
-    listeners: Iterable[RetryListener] | Literal[Unset.UNSET] = UNSET,
-    logging: Decorator | Literal[Unset.UNSET] | None = UNSET,
-    retrying: Retrying | Literal[Unset.UNSET] | None = UNSET,
-    circuit_breaker: Decorator | Literal[Unset.UNSET] | None = UNSET,
-    wait_for_ready: float | Literal[Unset.UNSET] | None = UNSET,
-    concurrency: Concurrency | None = None,
-    rate: Rate | None = None,
-    metrics: ChainMetrics | None = None,
-    enforce: bool = True,
-    inside: Iterable[Decorator] = (),
+    response_timeout: float | None,
     has_group: bool = False,
 ) -> Iterator[Decorator]:
     """Yield the decorators of the standard chain, from the inside out.
 
-    Where it *has_group*, the circuit breakers are those of other hosts.
+    Args:
+        settings: The settings that are given.
+        response_timeout: Seconds that a call may take; None for no limit.
+        has_group: Whether the circuit breakers are those of other hosts only.
+
+    Raises:
+        ValueError: A setting is not as described.
     """
+    logging = settings.get("logging", UNSET)
     _check_part("logging", logging, "LoggingClient.new_decorator(...)")
+    circuit_breaker = settings.get("circuit_breaker", UNSET)
     breaking = "CircuitBreakerClient.new_decorator(...)"
     _check_part("circuit_breaker", circuit_breaker, breaking)
-    patience = _patience(wait_for_ready, circuit_breaker)
+    patience = _patience(settings.get("wait_for_ready", UNSET), circuit_breaker)
+    enforce = settings.get("enforce", True)
     if not isinstance(enforce, bool):
         raise bad_argument("enforce", enforce, "True or False")
-    counting = _Counting.by(metrics)
+    counting = _Counting.by(settings.get("metrics"))
+    inside = settings.get("inside", ())
     if not isinstance(inside, Iterable):
         raise bad_argument("inside", inside, "a list of decorators")
-    settings = {
-        "attempt_timeout": attempt_timeout,
-        "max_total_attempts": max_total_attempts,
-        "strategy": strategy,
-        "limiter": limiter,
-        "listeners": listeners,
-    }
-    how = _how_to_retry(retrying, settings, counting.budgets)
+    how = _how_to_retry(settings, counting.budgets)
     yield from inside
     # Attempts as servers see them: without waits at limits and circuits.
     yield from counting.clients
+    concurrency, rate = settings.get("concurrency"), settings.get("rate")
     if concurrency is not None or rate is not None:
         # Most chains have neither.
         from .standard_limits import limit_decorators  # noqa: PLC0415
 
-        longest = _attempt_timeout(how)
+        longest = _longest_attempt(how, response_timeout)
         yield from limit_decorators(
             concurrency, rate, longest, enforce=enforce, listeners=counting.limits
         )
@@ -193,21 +199,20 @@ def standard_decorators(
         yield logging
 
 
-def chosen_decorators(settings: StandardSettings) -> Iterator[Decorator]:
-    """Yield the decorators for a session that exists, from the inside out.
+def check_settings(settings: Collection[str]) -> None:
+    """Refuse unknown settings for a session that exists.
 
     Raises:
-        ValueError: There is no such setting, or one is not as described.
+        ValueError: There is no such setting.
     """
-    known = StandardSettings.__optional_keys__
     for name in settings:
-        if name not in known:
+        if name not in STANDARD_SETTINGS:
             expected = "a setting of the standard chain"
             if name == "response_timeout":
                 expected += "; the session has one, the total of its ClientTimeout"
             # Without the value, which may be a secret.
-            raise bad_argument("argument", name, expected + nearest(name, known))
-    return standard_decorators(**settings)
+            expected += nearest(name, STANDARD_SETTINGS)
+            raise bad_argument("argument", name, expected)
 
 
 def _check_part(name: str, part: object, usual: str, hint: str = "") -> None:
@@ -217,15 +222,16 @@ def _check_part(name: str, part: object, usual: str, hint: str = "") -> None:
 
 
 def _how_to_retry(
-    retrying: Retrying | Literal[Unset.UNSET] | None,
-    settings: dict[str, Any],
-    listeners: Iterable[RetryBudgetListener],
+    settings: StandardSettings, listeners: Iterable[RetryBudgetListener]
 ) -> Retrying | None:
     """Return what was given as retrying, or the defaults with the settings given."""
+    retrying = settings.get("retrying", UNSET)
     if not isinstance(retrying, _CONFIGS):
         usual = "a RetryConfig, a RetryConfigMapping"
         _check_part("retrying", retrying, usual, call_it(retrying, *_CONFIGS))
-    given = {name: value for name, value in settings.items() if value is not UNSET}
+    values: Mapping[str, Any] = {**settings}
+    chosen = {name: values.get(name, UNSET) for name in _OF_RETRIES}
+    given = {name: value for name, value in chosen.items() if value is not UNSET}
     if retrying is UNSET:
         given.setdefault("limiter", standard_budget(listeners))
         return RetryConfig.standard(**given)
@@ -282,9 +288,13 @@ def _circuit_breaker(
     )
 
 
-def _attempt_timeout(retrying: Retrying | None) -> float:
+def _longest_attempt(
+    retrying: Retrying | None, response_timeout: float | None
+) -> float:
+    """Return the most seconds of an attempt; a mapping's own are not known."""
     given = retrying.attempt_timeout if isinstance(retrying, RetryConfig) else None
-    return _USUAL_ATTEMPT if given is None else given
+    longest = _USUAL_ATTEMPT if given is None else given
+    return longest if response_timeout is None else min(longest, response_timeout)
 
 
 def _retrying(retrying: Retrying) -> Decorator:

@@ -165,6 +165,17 @@ def test_standard_settings_ignore_the_environment(monkeypatch):
     assert 6 == RetryConfig.standard().max_total_attempts
 
 
+def test_standard_attempt_timeout_is_chosen_by_nobody_unless_given():
+    """So a session with less time is no contradiction; equality does not ask."""
+    usual = RetryConfig.standard()
+    chosen = RetryConfig.standard(attempt_timeout=10.0, limiter=usual.limiter)
+
+    assert usual.has_usual_attempt_timeout
+    assert not chosen.has_usual_attempt_timeout
+    assert not RetryConfig(RetryStrategy.never()).has_usual_attempt_timeout
+    assert repr(usual) == repr(chosen)
+
+
 def test_standard_settings_can_be_changed():
     """Each by its keyword, to None too; the others stay."""
     strategy = RetryStrategy.never()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from typing import ForwardRef
 
 import aiohttp
 import pytest
@@ -21,7 +22,7 @@ from aioretry_smithy import (
     unwrap,
 )
 from aioretry_smithy._session.builder import SessionArguments
-from aioretry_smithy._session.standard import StandardSettings, standard_decorators
+from aioretry_smithy._session.standard import STANDARD_SETTINGS, StandardSettings
 from aioretry_smithy.testing import ScriptedTransport
 
 KNOWN = "a setting of the standard chain"
@@ -96,9 +97,11 @@ async def test_an_attempt_is_not_longer_than_a_call():
     timeout = aiohttp.ClientTimeout(total=5.0)
     async with aiohttp.ClientSession(timeout=timeout) as session:
         with pytest.raises(ValueError, match=r"^attempt_timeout: 10\.0 "):
-            decorate_standard(session)
+            decorate_standard(session, attempt_timeout=10.0)
 
         assert unwrap(session, RetryingClient) is None
+        # That of the chain is not meant to be longer.
+        decorate_standard(session)
 
 
 @pytest.mark.parametrize(
@@ -134,12 +137,15 @@ async def test_bad_settings_are_refused():
 
 
 def test_type_checkers_know_the_settings_that_there_are():
-    """Those of the builder, but for what makes a session."""
+    """Those of the builder, with its types, but for what makes a session."""
     of_builder = {*inspect.signature(SessionBuilder.standard).parameters}
     others = {"base_url", "response_timeout", "client_session_arguments"}
 
     assert {*StandardSettings.__annotations__} == of_builder - others
-    assert {*StandardSettings.__annotations__} == (
-        {*inspect.signature(standard_decorators).parameters} - {"has_group"}
-    )
+    assert {*StandardSettings.__annotations__} == STANDARD_SETTINGS
+    standard = SessionBuilder.standard.__annotations__
+    assert StandardSettings.__annotations__ == {
+        name: ForwardRef(standard[name], module=StandardSettings.__module__)
+        for name in STANDARD_SETTINGS
+    }
     assert not {*StandardSettings.__annotations__} & {*SessionArguments.__annotations__}

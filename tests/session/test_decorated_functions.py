@@ -13,6 +13,7 @@ import pytest
 from chains import NOW, now, raises_exactly
 
 from aioretry_smithy import (
+    AttemptTimeoutError,
     Backoff,
     CircuitBreaker,
     CircuitBreakerClient,
@@ -285,6 +286,22 @@ def test_attempt_that_may_take_longer_than_the_call_is_refused():
     decorator = RetryingRpcClient.new_decorator(ON_KEY_ERROR, attempt_timeout=5.0)
     with pytest.raises(ValueError, match=r"attempt_timeout: 5.0 .*<= response_timeout"):
         rpc(decorator, response_timeout=4.0)(fetch)
+
+
+async def test_attempt_of_the_standard_settings_ends_with_a_shorter_call():
+    """As in a session: nobody has chosen its ten seconds."""
+    config = RetryConfig.standard(strategy=RetryRule(exceptions=[KeyError]))
+
+    @rpc(RetryingRpcClient.new_decorator(config), response_timeout=2.0)
+    async def hang() -> None:
+        await asyncio.sleep(60.0)
+
+    begun = now()
+    with pytest.raises(ResponseTimeoutError) as caught:
+        await hang()
+
+    assert 2.0 == now() - begun
+    assert not isinstance(caught.value, AttemptTimeoutError)
 
 
 def test_decorator_that_returns_no_client_is_refused():

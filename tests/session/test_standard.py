@@ -8,7 +8,6 @@ import random
 import re
 
 import pytest
-from aiohttp import ClientSession, ClientTimeout
 from chains import URL, bad_argument, now
 
 from aioretry_smithy import (
@@ -26,7 +25,6 @@ from aioretry_smithy import (
     RetryStopReason,
     RetryStrategy,
     SessionBuilder,
-    decorate,
     smithy,
     unwrap,
 )
@@ -333,28 +331,6 @@ async def test_standard_settings_are_those_of_the_standard_chain():
     assert config.limiter is not alone.limiter
 
 
-async def test_attempt_that_may_take_longer_than_the_call_is_refused():
-    """One of the two cannot be meant."""
-    builder = SessionBuilder.standard(response_timeout=5.0)
-    with pytest.raises(ValueError) as caught:
-        builder.build()
-
-    expected = "attempt_timeout: 10.0 (expected: <= response_timeout, 5.0)"
-    assert expected == str(caught.value)
-
-
-async def test_attempt_may_take_as_long_as_the_call():
-    """That is no contradiction; neither is no limit at all."""
-    for limits in (
-        {"response_timeout": 10.0},
-        {"response_timeout": None},
-        {"attempt_timeout": None},
-        {"retrying": None, "response_timeout": 1.0},
-    ):
-        async with standard([], **limits) as client:
-            assert not client.closed
-
-
 async def test_second_retrying_client_is_refused():
     """Attempts would multiply."""
     builder = SessionBuilder.standard().decorator(
@@ -375,30 +351,6 @@ def test_strategy_cannot_be_none():
     """To leave retries out, leave the part out."""
     with pytest.raises(ValueError, match="strategy: None"):
         SessionBuilder.standard(strategy=None)
-
-
-@pytest.mark.parametrize(
-    ("options", "total"),
-    [
-        ({"timeout": ClientTimeout(total=12)}, 12.0),
-        ({"timeout": ClientTimeout(sock_read=3)}, 30.0),
-        ({"timeout": ClientTimeout(total=12), "response_timeout": 20.0}, 20.0),
-        ({"timeout": ClientTimeout(total=12), "response_timeout": None}, None),
-        ({"timeout": ClientTimeout(total=0)}, None),
-        ({"timeout": ClientTimeout(total=-1)}, None),
-        ({"timeout": ClientTimeout(total=0), "response_timeout": 20.0}, 20.0),
-    ],
-)
-async def test_total_of_the_timeout_counts_unless_said_otherwise(options, total):
-    """A limit that was given is not lifted silently."""
-    async with standard([], **options) as client:
-        assert total == client.timeout.total
-
-
-def test_total_that_is_no_number_is_refused():
-    """It must not be taken for no limit."""
-    with pytest.raises(ValueError, match="seconds: '5'"):
-        SessionBuilder.standard(timeout=ClientTimeout(total="5"))
 
 
 @pytest.mark.parametrize(
@@ -425,26 +377,3 @@ def test_single_decorator_inside_is_told_by_its_name():
 
     expected = f"inside: {DecoratingClient!r} (expected: a list of decorators)"
     assert expected == str(caught.value)
-
-
-async def test_no_limit_for_the_call_allows_any_for_its_attempts():
-    """0 is no limit to aiohttp."""
-    builder = SessionBuilder(timeout=ClientTimeout(total=0)).decorator(
-        RetryingClient.new_decorator(RetryStrategy.never(), attempt_timeout=400.0)
-    )
-
-    assert "response_timeout=None" in builder.describe()
-    async with builder.build() as client:
-        assert not client.closed
-
-
-async def test_contradiction_is_refused_by_every_session():
-    """Aiohttp's default of five minutes counts too, and an existing session's."""
-    retrying = RetryingClient.new_decorator(
-        RetryStrategy.never(), attempt_timeout=400.0
-    )
-    with pytest.raises(ValueError, match="<= response_timeout, 300"):
-        SessionBuilder().decorator(retrying).build()
-    async with ClientSession(timeout=ClientTimeout(total=5)) as client:
-        with pytest.raises(ValueError, match="<= response_timeout, 5"):
-            decorate(client, retrying)

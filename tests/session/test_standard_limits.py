@@ -7,6 +7,7 @@ import math
 from functools import cache
 
 import pytest
+from aiohttp import ClientTimeout
 from chains import after, now
 
 from aioretry_smithy import (
@@ -152,6 +153,9 @@ def test_limits_stand_inside_the_circuit_breaker():
         ({"retrying": RetryConfig.standard(attempt_timeout=1.0)}, 0.5, 0.25),
         ({"attempt_timeout": None}, 5.0, 2.5),
         ({"retrying": None}, 5.0, 2.5),
+        ({"response_timeout": 2.0}, 1.0, 0.5),
+        ({"response_timeout": 2.0, "attempt_timeout": 1.0}, 0.5, 0.25),
+        ({"timeout": ClientTimeout(total=0)}, 5.0, 2.5),
         ({"retrying": RetryConfigMapping.per_host(RetryConfig)}, 5.0, 2.5),
     ],
 )
