@@ -8,7 +8,7 @@ import math
 from contextlib import suppress
 from contextvars import Context
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .._clock import chance
 from .._errors import bad_argument, is_finite
@@ -76,13 +76,6 @@ class Answer(NamedTuple):
     """Seconds for which the answer is valid; None if unknown."""
 
 
-class Sink(Protocol):
-    """Takes the lists that are found."""
-
-    def set_listed(self, listed: Sequence[Listed]) -> None:
-        """Replace the list of endpoints, possibly by an equal list."""
-
-
 class Discovery:
     """Asks for a list again when it is used and has grown old.
 
@@ -99,7 +92,7 @@ class Discovery:
 
     Args:
         ask: Finds the endpoints, or raises.
-        sink: Hears each list.
+        take: Is called with each list.
         refresh: The shortest and the longest time, in seconds, that an answer holds.
         cut: Whether a query that takes longer than 5 s is cancelled. One that holds a
             thread goes on; none is begun beside it, and its late answer counts.
@@ -122,7 +115,7 @@ class Discovery:
     def __init__(
         self,
         ask: Callable[[], Coroutine[object, None, Answer]],
-        sink: Sink,
+        take: Callable[[Sequence[Listed]], None],
         *,
         refresh: tuple[float, float] = (1.0, 60.0),
         cut: bool = True,
@@ -131,7 +124,7 @@ class Discovery:
     ) -> None:
         self._refresh = refresh
         self._ask = ask
-        self._sink = sink
+        self._take_list = take
         self._cut = cut
         self._on_failed = on_failed
         self._random = random
@@ -236,7 +229,7 @@ class Discovery:
             self._listed = _merged(self._listed or {}, answer.listed)
             self._expires_at = self.asks_at
             self._settle()
-            self._sink.set_listed(tuple(self._listed.values()))
+            self._take_list(tuple(self._listed.values()))
         else:
             self._settle()
             self._on_failed(LookupError("the list is empty, which is to be confirmed"))

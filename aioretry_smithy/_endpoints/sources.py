@@ -454,7 +454,7 @@ class FoundSource:
             return
         roster.discovery = Discovery(
             lookup,
-            roster,
+            roster.set_listed,
             refresh=self._refresh,
             cut=lookup.is_cancellable,
             on_failed=roster.note_failed_query,

@@ -210,18 +210,6 @@ class OutlierDetection:
 _USUAL: Final = OutlierDetection()
 
 
-class Known(Protocol):
-    """Shows a listener the state of an endpoint."""
-
-    ejected_until: float | None
-    """The time until which the endpoint is ejected; None if in use."""
-
-    @property
-    def reason(self) -> str | None:
-        """The reason why the endpoint gets no requests; None while healthy."""
-        ...
-
-
 class Group(Protocol):
     """Shows a listener a group."""
 
@@ -236,7 +224,7 @@ class Group(Protocol):
         ...
 
     @property
-    def states(self) -> Mapping[Endpoint, Known]:
+    def states(self) -> Mapping[Endpoint, EndpointState]:
         """Show the state of each endpoint now."""
         ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import aiohttp
 
@@ -38,22 +38,13 @@ if TYPE_CHECKING:
     ConcurrencyLimits: TypeAlias = (
         OneForAll[ConcurrencyLimit] | PerKey[ConcurrencyLimit]
     )
+    Place: TypeAlias = "Permit | Standby | HeldPlace"
 
 
 _OVERLOADED: Final = frozenset({429, 503})
 _SERVER_ERROR = 500
 _LOST = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError)
 _NOT_THE_LOAD = (aiohttp.ClientConnectorDNSError, aiohttp.ClientSSLError)
-
-
-class Place(Protocol):
-    """The permit of a request in flight."""
-
-    def learn(self, *, dropped: bool) -> None:
-        """Report to the limit how the request was answered, before it is released."""
-
-    def release(self) -> None:
-        """Release the permit to the next waiting request; further calls do nothing."""
 
 
 def give_back_after_body(place: Place, response: Result) -> None:

@@ -6,7 +6,7 @@ import logging
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from .._clock import NEAR, loop_time
 from .._errors import (
@@ -65,18 +65,6 @@ class Places:
         return self
 
 
-class Limit(Protocol):
-    """Gives permits, and learns from how the requests are answered."""
-
-    _learns: bool
-    _changes_alone: bool
-    _places: Places
-
-    def _sample(self, now: float, permit: Permit, dropped: bool) -> None: ...
-
-    def _look(self) -> int: ...
-
-
 class Permit:
     """The permit of a request in flight.
 
@@ -87,7 +75,7 @@ class Permit:
 
     __slots__ = ("_places", "begun", "in_flight", "limit")
 
-    limit: Limit | None
+    limit: ConcurrencyLimit | None
     """The limit that gave the permit; None once the permit is released."""
 
     begun: float
@@ -96,7 +84,7 @@ class Permit:
     in_flight: int
     """Requests in flight at that time, including this request."""
 
-    def __init__(self, limit: Limit, begun: float) -> None:
+    def __init__(self, limit: ConcurrencyLimit, begun: float) -> None:
         self.limit = limit
         self.begun = begun
         self._places = places = limit._places

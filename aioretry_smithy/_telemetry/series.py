@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from .._breaker.state import EventCount
     from .._context.context import ClientRequestContext
-    from .._endpoints.state import Known
+    from .._endpoints.state import EndpointState
     from .._request.endpoint import Endpoint
 
 
@@ -231,7 +231,7 @@ def _endpoints(group: Group, detailed: bool) -> Iterator[tuple[tuple[str, ...], 
             yield ((name, state) if detailed else (state,)), numbers[name, state]
 
 
-def _state(endpoint: Known) -> str:
+def _state(endpoint: EndpointState) -> str:
     if endpoint.reason == "unhealthy":
         return "unhealthy"
     return "ready" if endpoint.ejected_until is None else "ejected"

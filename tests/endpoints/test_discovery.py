@@ -152,7 +152,9 @@ class TestTask:
         group = Found(ask, after(6.0, found("a")))
         group.set_listed = lambda listed: seen.append(variable.get())
         group.discovery = Discovery(
-            group.asked, group, on_failed=lambda error: seen.append(variable.get())
+            group.asked,
+            group.set_listed,
+            on_failed=lambda error: seen.append(variable.get()),
         )
         variable.set("a call's")
         await group.use()

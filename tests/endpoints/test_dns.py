@@ -168,8 +168,7 @@ class TestSystem:
         known = system(("10.0.0.3", 8080), seconds=40.0)
         heard = []
         lookup = DnsLookup(SERVICE)
-        sink = type("Sink", (), {"set_listed": staticmethod(heard.append)})
-        discovery = Discovery(lookup, sink, cut=False, on_failed=str)
+        discovery = Discovery(lookup, heard.append, cut=False, on_failed=str)
         for _ in range(41):
             assert discovery.use(now()) is False
             await asyncio.sleep(1.0)

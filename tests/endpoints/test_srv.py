@@ -333,9 +333,8 @@ class TestDomains:
         lists, failures = [], []
 
         async def main():
-            sink = type("Sink", (), {"set_listed": staticmethod(lists.append)})
             lookup = SrvLookup(SERVICE, scheme="https")
-            discovery = Discovery(lookup, sink, on_failed=failures.append)
+            discovery = Discovery(lookup, lists.append, on_failed=failures.append)
             loop = asyncio.get_running_loop()
             async with serving(zone):
                 for _ in range(2):

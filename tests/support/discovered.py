@@ -63,8 +63,15 @@ class Found(Heard):
         super().__init__()
         self.asked = answers[0] if isinstance(answers[0], Asked) else Asked(*answers)
         self.discovery = Discovery(
-            self.asked, self, on_failed=self.fail, random=random, **settings
+            self.asked,
+            self.take,
+            on_failed=self.fail,
+            random=random,
+            **settings,
         )
+
+    def take(self, listed):
+        self.set_listed(listed)
 
     async def use(self, at=None):
         """Use the list at that time, and let what comes of it at once happen."""
