@@ -15,7 +15,6 @@ from yarl import URL
 from .._clock import chance
 from .._errors import bad_argument, check_positive
 from .._text.mask import DEFAULT_MASK
-from .discovery import WarnOnce
 from .ejection import note_health
 from .group import EndpointGroup, GroupOfGroups
 
@@ -31,179 +30,6 @@ if TYPE_CHECKING:
 
 _JITTER: Final = 0.2
 _GOOD: Final = range(200, 300)
-
-
-class HealthChecks:
-    """Asks all endpoints of a group at once, in rounds.
-
-    Args:
-        group: The group.
-        path: What to ask for.
-        method: The method.
-        interval: Seconds between two rounds, more or less.
-        timeout: Seconds that an answer may take.
-        session: What asks; None for a session of its own.
-    """
-
-    loop: asyncio.AbstractEventLoop | None
-    """The event loop of the checks; None while no checks run."""
-
-    _session: aiohttp.ClientSession | None
-
-    def __init__(
-        self,
-        group: EndpointGroup,
-        path: str,
-        method: str,
-        interval: float,
-        timeout: float,
-        session: aiohttp.ClientSession | None,
-    ) -> None:
-        self._group = group
-        self._path, self._method = path, method
-        self._interval, self._seconds = interval, timeout
-        self._given, self._session = session, None
-        self.loop = None
-        self._task: asyncio.Task[None] | None = None
-        self._is_due = asyncio.Event()
-        self._warn = WarnOnce()
-
-    def __repr__(self) -> str:
-        return (
-            f"{DEFAULT_MASK.text(self._path)!r}, interval={self._interval},"
-            f" timeout={self._seconds}, method={self._method!r}"
-        )
-
-    def begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to ask.
-
-        Raises:
-            RuntimeError: The endpoints are asked already.
-        """
-        rosters = self._group._rosters(loop)
-        # One that was closed asks no more, though it has not ended this.
-        is_asking = self.loop is not None and not self.loop.is_closed()
-        if is_asking or any(each.checker is not None for each in rosters):
-            message = f"endpoint group {self._group.name!r} is checked already"
-            raise RuntimeError(message)
-        self.loop = loop
-        self._is_due = asyncio.Event()
-        self._session = session = self._given or aiohttp.ClientSession()
-        self._take(rosters)
-        # It belongs to no call, so it takes over no context.
-        self._task = loop.create_task(
-            self._ask_for_ever(loop, session), context=Context()
-        )
-
-    async def end(self) -> None:
-        """Ask no longer; forget what was said."""
-        loop, task, session = self.loop, self._task, self._session
-        if loop is None or task is None:
-            return
-        self.loop = self._task = None
-        rosters = self._group._rosters(loop)
-        try:
-            task.cancel()
-            # As long as the caller is not cancelled itself.
-            await asyncio.wait([task])
-        finally:
-            for roster in rosters:
-                self._let_go(roster)
-            if self._given is None and session is not None:
-                await session.close()
-
-    def _take(self, rosters: tuple[Roster, ...]) -> None:
-        for roster in rosters:
-            if roster.checker is None:
-                roster.checker = self._is_due.set
-                roster.review()
-
-    def _let_go(self, roster: Roster) -> None:
-        roster.checker = None
-        for state in roster.states:
-            state.health = None
-        roster.review()
-        roster.wake()
-
-    async def _ask_for_ever(
-        self, loop: asyncio.AbstractEventLoop, session: aiohttp.ClientSession
-    ) -> None:
-        while True:
-            self._is_due.clear()
-            rosters = self._group._rosters(loop)
-            self._take(rosters)
-            await self._ask_all(session, rosters)
-            seconds = self._interval * (1 + _JITTER * (2 * chance() - 1))
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._is_due.wait()
-
-    async def _ask_all(
-        self, session: aiohttp.ClientSession, rosters: tuple[Roster, ...]
-    ) -> None:
-        """Ask all endpoints at once; what they say holds when all have answered."""
-        for roster in rosters:
-            roster.catch_up()
-        states = [each for roster in rosters for each in roster.states if each.weight]
-        answers = await asyncio.gather(*(self._ask(session, each) for each in states))
-        for state, answer in zip(states, answers, strict=True):
-            # One that has left meanwhile is nobody's business.
-            if any(each is state for each in state.roster.states):
-                is_well = not isinstance(answer, Exception) and answer in _GOOD
-                note_health(state, is_well=is_well)
-        for roster in rosters:
-            roster.review()
-            roster.wake()
-        self._warn_of(session, answers)
-
-    async def _ask(
-        self, session: aiohttp.ClientSession, state: EndpointState
-    ) -> int | Exception:
-        """Ask an endpoint; return the status, or what went wrong."""
-        asked = self._group._service.find(self._path) or state.endpoint.url
-        try:
-            url = state.url_of(asked)
-            return await self._request(session, url, state.middleware)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            # aiohttp cancels what waits for a connection of a session that is closed.
-            return aiohttp.ClientConnectionError("the request was cancelled")
-        except Exception as error:
-            return error.with_traceback(None)
-
-    async def _request(
-        self,
-        session: aiohttp.ClientSession,
-        url: URL,
-        inner: aiohttp.ClientMiddlewareType | None,
-    ) -> int:
-        """Send a request past the decorators of the session; return the status."""
-        response = await type(session)._request(
-            session,
-            self._method,
-            url,
-            allow_redirects=False,
-            raise_for_status=False,
-            timeout=aiohttp.ClientTimeout(self._seconds, ceil_threshold=math.inf),
-            middlewares=None if inner is None else (*session._middlewares, inner),
-        )
-        response.release()
-        return response.status
-
-    def _warn_of(
-        self, session: aiohttp.ClientSession, answers: list[int | Exception]
-    ) -> None:
-        """Warn if checks fail on this side: a closed session, a wrong certificate."""
-        name, kind = self._group.name, aiohttp.ClientConnectorCertificateError
-        if session.closed:
-            self._warn(f"endpoint group {name!r}: the session of the checks is closed")
-        elif answers and all(isinstance(each, kind) for each in answers):
-            self._warn(
-                f"endpoint group {name!r}: all checks fail by certificate, the first"
-                f" with: {answers[0]}; give them a session= that trusts it"
-            )
 
 
 class HealthCheckedEndpointGroup(GroupOfGroups):
@@ -251,9 +77,14 @@ class HealthCheckedEndpointGroup(GroupOfGroups):
         check_positive("timeout", timeout)
         super().__init__((group,), group.name, group._service)
         self._warn = group._warn
-        self._checks = HealthChecks(
-            group, path, method.upper(), interval, timeout, session
-        )
+        self._path, self._method = path, method.upper()
+        self._interval, self._seconds = interval, timeout
+        self._given = session
+        # None while no checks run.
+        self._loop: AbstractEventLoop | None = None
+        self._session: aiohttp.ClientSession | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._is_due = asyncio.Event()
 
     async def __aenter__(self) -> Self:
         """Begin the checks.
@@ -261,7 +92,21 @@ class HealthCheckedEndpointGroup(GroupOfGroups):
         Raises:
             RuntimeError: The group is checked already.
         """
-        self._checks.begin(get_running_loop())
+        loop = get_running_loop()
+        rosters = super()._rosters(loop)
+        # One that was closed asks no more, though it has not ended this.
+        is_asking = self._loop is not None and not self._loop.is_closed()
+        if is_asking or any(each.checker is not None for each in rosters):
+            message = f"endpoint group {self._name!r} is checked already"
+            raise RuntimeError(message)
+        self._loop = loop
+        self._is_due = asyncio.Event()
+        self._session = session = self._given or aiohttp.ClientSession()
+        self._take(rosters)
+        # It belongs to no call, so it takes over no context.
+        self._task = loop.create_task(
+            self._ask_for_ever(loop, session), context=Context()
+        )
         return self
 
     async def __aexit__(
@@ -270,11 +115,28 @@ class HealthCheckedEndpointGroup(GroupOfGroups):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """End the checks."""
-        await self._checks.end()
+        """End the checks; forget their results."""
+        loop, task, session = self._loop, self._task, self._session
+        if loop is None or task is None:
+            return
+        self._loop = self._task = None
+        rosters = super()._rosters(loop)
+        try:
+            task.cancel()
+            # As long as the caller is not cancelled itself.
+            await asyncio.wait([task])
+        finally:
+            for roster in rosters:
+                self._let_go(roster)
+            if self._given is None and session is not None:
+                await session.close()
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._members[0]!r}, {self._checks})"
+        return (
+            f"{type(self).__name__}({self._members[0]!r},"
+            f" {DEFAULT_MASK.text(self._path)!r}, interval={self._interval},"
+            f" timeout={self._seconds}, method={self._method!r})"
+        )
 
     def _rosters(
         self, loop: AbstractEventLoop, request: HttpRequest | None = None
@@ -284,13 +146,106 @@ class HealthCheckedEndpointGroup(GroupOfGroups):
         Raises:
             RuntimeError: It is not checked now, or in another event loop.
         """
-        if self._checks.loop is not loop:
+        if self._loop is not loop:
             message = (
                 f"endpoint group {self._name!r} is to be used in its block, in the same"
                 " event loop: async with HealthCheckedEndpointGroup(...) as group:"
             )
             raise RuntimeError(message)
         return super()._rosters(loop, request)
+
+    def _take(self, rosters: tuple[Roster, ...]) -> None:
+        for roster in rosters:
+            if roster.checker is None:
+                roster.checker = self._is_due.set
+                roster.review()
+
+    def _let_go(self, roster: Roster) -> None:
+        roster.checker = None
+        for state in roster.states:
+            state.health = None
+        roster.review()
+        roster.wake()
+
+    async def _ask_for_ever(
+        self, loop: AbstractEventLoop, session: aiohttp.ClientSession
+    ) -> None:
+        while True:
+            self._is_due.clear()
+            rosters = super()._rosters(loop)
+            self._take(rosters)
+            await self._ask_all(session, rosters)
+            seconds = self._interval * (1 + _JITTER * (2 * chance() - 1))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._is_due.wait()
+
+    async def _ask_all(
+        self, session: aiohttp.ClientSession, rosters: tuple[Roster, ...]
+    ) -> None:
+        """Ask all endpoints at once; what they say holds when all have answered."""
+        for roster in rosters:
+            roster.catch_up()
+        states = [each for roster in rosters for each in roster.states if each.weight]
+        answers = await asyncio.gather(*(self._ask(session, each) for each in states))
+        for state, answer in zip(states, answers, strict=True):
+            # One that has left meanwhile is nobody's business.
+            if any(each is state for each in state.roster.states):
+                is_well = not isinstance(answer, Exception) and answer in _GOOD
+                note_health(state, is_well=is_well)
+        for roster in rosters:
+            roster.review()
+            roster.wake()
+        self._warn_of(session, answers)
+
+    async def _ask(
+        self, session: aiohttp.ClientSession, state: EndpointState
+    ) -> int | Exception:
+        """Ask an endpoint; return the status, or what went wrong."""
+        asked = self._service.find(self._path) or state.endpoint.url
+        try:
+            url = state.url_of(asked)
+            return await self._request(session, url, state.middleware)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # aiohttp cancels what waits for a connection of a session that is closed.
+            return aiohttp.ClientConnectionError("the request was cancelled")
+        except Exception as error:
+            return error.with_traceback(None)
+
+    async def _request(
+        self,
+        session: aiohttp.ClientSession,
+        url: URL,
+        inner: aiohttp.ClientMiddlewareType | None,
+    ) -> int:
+        """Send a request past the decorators of the session; return the status."""
+        response = await type(session)._request(
+            session,
+            self._method,
+            url,
+            allow_redirects=False,
+            raise_for_status=False,
+            timeout=aiohttp.ClientTimeout(self._seconds, ceil_threshold=math.inf),
+            middlewares=None if inner is None else (*session._middlewares, inner),
+        )
+        response.release()
+        return response.status
+
+    def _warn_of(
+        self, session: aiohttp.ClientSession, answers: list[int | Exception]
+    ) -> None:
+        """Warn if checks fail on this side: a closed session, a wrong certificate."""
+        name, kind = self._name, aiohttp.ClientConnectorCertificateError
+        if session.closed:
+            self._warn(f"endpoint group {name!r}: the session of the checks is closed")
+        elif answers and all(isinstance(each, kind) for each in answers):
+            self._warn(
+                f"endpoint group {name!r}: all checks fail by certificate, the first"
+                f" with: {answers[0]}; give them a session= that trusts it"
+            )
 
 
 def _check(path: object, method: object, session: object) -> None:
