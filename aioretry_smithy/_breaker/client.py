@@ -292,14 +292,15 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
             enforce: False: count, decide and tell listeners as ever, but refuse
                 nothing, also in FORCED_OPEN, and call no *fallback*. What would have
                 been refused is logged, and its outcome is not counted.
-            wait_for_ready: Seconds, finite and > 0, that a request waits at an open
-                circuit for a trial to close it, before its attempt begins; its deadline
-                may end the wait sooner. First come, first served: the first that waits
-                is the next trial. Where a trial fails they wait on, and when the
-                circuit closes all go on at once. A request does not wait, and one that
-                waits no longer does, if the last failure that was counted was a timeout
-                or took a second or more, or in FORCED_OPEN; nor where there is a
-                *fallback*, or another endpoint to ask. None: fail at once.
+            wait_for_ready: Seconds, finite and > 0, that a call waits at open circuits
+                for a trial to close them, over all its attempts, before each of these
+                begins; its deadline may end the wait sooner. First come, first served:
+                the first that waits is the next trial. Where a trial fails they wait
+                on, and when the circuit closes all go on at once. A request does not
+                wait, and one that waits no longer does, if the last failure that was
+                counted was a timeout or took a second or more, or in FORCED_OPEN; nor
+                where there is a *fallback*, or another endpoint to ask. None: fail at
+                once.
 
         Returns:
             The decorator.

@@ -177,12 +177,39 @@ async def wait_at(
     return await line.wait(until)
 
 
+class WaitsOfCall:
+    """The seconds that a call has waited at circuits, in all its attempts.
+
+    Hedges that wait at the same time count once.
+    """
+
+    __slots__ = ("_begun", "_number", "_over")
+
+    def __init__(self) -> None:
+        self._over = self._begun = 0.0
+        self._number = 0
+
+    def begin(self, now: float) -> float:
+        """Begin a wait; return the seconds that the call has waited before."""
+        if not self._number:
+            self._begun = now
+        self._number += 1
+        return self._over + now - self._begun
+
+    def end(self, now: float) -> None:
+        """End the wait of a request."""
+        self._number -= 1
+        if not self._number:
+            self._over += now - self._begun
+
+
 async def until_ready(
     ctx: ClientRequestContext, circuit: Circuit, patience: float
 ) -> Answer | Literal[Nothing.NOTHING] | None:
     """Wait at an open circuit for some seconds, but not beyond the deadline.
 
-    The attempt and its time limit begin after that.
+    What the call has waited at circuits before, in other attempts, is part of them. The
+    attempt and its time limit begin after that.
 
     Returns:
         The answer of the circuit breaker; None where it is to be asked as ever, for
@@ -195,21 +222,28 @@ async def until_ready(
     call = ctx.call
     loop = call.loop
     started = loop.time()
+    waits: WaitsOfCall | None = call.waits_at_circuits
+    if waits is None:
+        waits = call.waits_at_circuits = WaitsOfCall()
+    left = patience - waits.begin(started)
     # That of the attempt has not begun.
-    until = started + min(patience, call.time_of(call))
+    until = started + min(left, call.time_of(call))
     cut = ctx.cut
     if cut is not None:
         cut.follow(loop, call.deadline)
     answer = None
     try:
-        waiting = wait_at(circuit, loop, until)
-        answer = await unless_held(
-            waiting, ctx, (circuit,), partial(give_back, circuit)
-        )
+        if left > 0:
+            waiting = wait_at(circuit, loop, until)
+            answer = await unless_held(
+                waiting, ctx, (circuit,), partial(give_back, circuit)
+            )
     finally:
         if answer is None:
             note_queue(ctx, started)
-        waited = loop.time() - started
+        now = loop.time()
+        waits.end(now)
+        waited = now - started
         if waited > 0:
             begin_after_wait(call, ctx.record, waited, "circuit_breaker")
         if cut is not None:

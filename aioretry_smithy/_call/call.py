@@ -278,6 +278,9 @@ class RareCallFacts:
     waiters: Sequence[Callable[[], object]] = ()
     """Functions to call, once, when something of the call has ended."""
 
+    waits_at_circuits: Any = None
+    """The seconds that it has waited at open circuits, once it has."""
+
 
 class Context(CallBound):
     """The state that a call and an attempt of it have in common."""
@@ -590,6 +593,7 @@ class PartsToCome:
         for last in call.sent[-1:]:
             call.tries_before = last.number
             call.switches = 0
+            call.waits_at_circuits = None
             call.stays_at = None if last.route is None else last.route.endpoint
         call.session = self._session
 

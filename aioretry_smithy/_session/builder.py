@@ -257,9 +257,10 @@ class SessionBuilder:
             circuit_breaker: A decorator to break circuits with, or None to leave it
                 out. Unless given: one per host, which opens after five failures in a
                 row, for 0.1 s at first, then for longer and longer, up to 5 s.
-            wait_for_ready: Seconds, finite and > 0, that a request waits at that
-                circuit for the server to be back, unless the last failure was slow:
-                then the server is busy. None: it fails at once. 5.0 unless given.
+            wait_for_ready: Seconds, finite and > 0, that a call waits at that circuit
+                for the server to be back, over all its attempts, unless the last
+                failure was slow: then the server is busy. None: it fails at once. 5.0
+                unless given.
             concurrency: Limits the requests in flight; None for no limit. An int >= 1
                 for each host; a :class:`ConcurrencyLimit` for all hosts; a function
                 that makes the limit of a host, an int or a :class:`ConcurrencyLimit`;

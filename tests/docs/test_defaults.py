@@ -169,8 +169,8 @@ async def circuit_breaker(column: str) -> str:
     return (
         f"per host; opens after {settings['consecutive_failures']} failures in a row, "
         f"for {first:g} s, then {growth:g} times as long each time, up to "
-        f"{longest:g} s; meanwhile requests wait up to "
-        f"{float(settings['wait_for_ready']):g} s"
+        f"{longest:g} s; meanwhile a call waits up to "
+        f"{float(settings['wait_for_ready']):g} s in all"
         f"{ignored if ignores_throttling else ''}"
     )
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 
 from chains import connected, now
+from download_server import FILE, DownloadServer, broken_at
 from live_replicas import Replica, running
+from resumed_calls import download
 
 from aioretry_smithy import (
     Backoff,
     CircuitBreaker,
     CircuitBreakerClient,
+    CircuitState,
     RequestLog,
+    ResumingClient,
     RetryingClient,
     RetryStrategy,
+    client_decorator,
 )
 
 
@@ -60,3 +65,24 @@ async def test_no_call_is_lost_while_a_server_is_away():
 
     assert 80 <= replica.requests
     assert "circuit_breaker" in sources
+
+
+async def test_each_part_of_a_download_may_wait():
+    """Bytes have come since the last wait, so the server was there."""
+    breaker = CircuitBreaker("files", circuit_open_window=0.1)
+
+    @client_decorator
+    async def while_it_is_away(delegate, ctx, request):
+        breaker.enter_state(CircuitState.OPEN)
+        return await delegate.execute(ctx, request)
+
+    chain = (
+        CircuitBreakerClient.new_decorator(breaker, wait_for_ready=0.25),
+        while_it_is_away,
+        ResumingClient.new_decorator(),
+    )
+    async with DownloadServer(*broken_at(5_000, 10_000, 15_000)) as server:
+        body, log = await download(server.url, *chain)
+
+    assert FILE == body
+    assert 4 == len(log.children)

@@ -82,6 +82,17 @@ def test_longer_outage_costs_less_than_without_retries(kind, length, most):
     assert ours <= most * bare
 
 
+@pytest.mark.parametrize(("rate", "longest"), [(0.2, 5.0 + 7.5), (20.0, 5.0 + 2.5)])
+@pytest.mark.parametrize("kind", ["refused", "reset", "503"])
+def test_nobody_hears_of_a_long_outage_late(kind, rate, longest):
+    """What a call waits adds up, also of one that is alone and asks each time."""
+    away = Away(kind, [(BEGIN, BEGIN + 60.0)])
+    done = run(1, standard(), away, rate=rate, seconds=55.0)
+
+    # Backoffs come on top: those of all attempts, or those until the circuit is open.
+    assert 5.0 < max(each.ended - each.began for each in done.calls) <= longest
+
+
 @pytest.mark.long
 def test_long_silence_of_the_network_costs_more_than_without_retries():
     """Connections that nobody answers for look like overload, which nothing waits for.
