@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from .._call.closing import refuse_as_closed
 from .._call.tries import tries_of
 from .._errors import LimitedRequestError
 from .._policies.queues import unsent
@@ -151,7 +152,7 @@ def check_open(call: Call) -> None:
         RuntimeError: It was.
     """
     if call.session is not None and call.session.closed:
-        raise RuntimeError("Session is closed")
+        refuse_as_closed()
 
 
 def too_late(

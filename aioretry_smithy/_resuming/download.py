@@ -13,9 +13,10 @@ import aiohttp
 
 from .._bodies.response_content import discard
 from .._call.call import Call, PartsToCome
+from .._call.closing import pause
 from .._call.outcome import Answered, Result, RetryStopReason
 from .._call.recorder import note_length, record_end_of_body
-from .._call.time_limits import pause, tick_of, time_left
+from .._call.time_limits import tick_of, time_left
 from .._context.recording import fail_body
 from .._errors import AttemptTimeoutError, ResponseTimeoutError
 from .._failures.failure import RetrySafety, failure_of

@@ -11,13 +11,14 @@ header.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 import aiohttp
 from aiohttp.hdrs import AUTHORIZATION
 from multidict import CIMultiDict
 
 from .._bodies.replayable_payload import SpentBodyError
+from .._call.closing import refuse_as_closed
 from .._call.recorder import follow_stale, note_defaults, note_request
 from .._context.context import AttemptContext, current_options, sending_with
 from .._context.recording import count_earlier
@@ -414,8 +415,3 @@ def _arguments(call: Call, request: HttpRequest) -> Arguments:
     call.has_begun_to_send = True
     is_same = is_unchanged(request.given, request.arguments)
     return request.given if is_same else request.arguments
-
-
-def refuse_as_closed() -> NoReturn:
-    """Raise the error of aiohttp for a session that is closed, or gone."""
-    raise RuntimeError("Session is closed")

@@ -12,6 +12,7 @@ from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from .._bodies.new_response import CLOSES_REFUSED
+from .._call.closing import refuse_as_closed
 from .._call.outcome import PENDING
 from .._call.recorder import (
     attach,
@@ -36,7 +37,6 @@ from .._log.request_log import collecting
 from .._request.arguments import MUTABLE_ARGUMENTS, Arguments, copy_arguments
 from .._request.request import HttpRequest
 from .._retry.config import retries_are_off
-from .aiohttp_transport import AiohttpTransport, refuse_as_closed
 from .deadline import SessionDefaults, response_timeout, version_of
 from .request_classes import (
     follow_hops,
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from .._context.client import HttpClient
     from .._request.endpoint import Service
     from .._text.mask import Mask
+    from .aiohttp_transport import AiohttpTransport
     from .request_classes import Serializers
 
 

@@ -17,6 +17,7 @@ from multidict import CIMultiDict
 from .._bodies.new_response import HAS_STREAM_WRITER, new_response
 from .._bodies.replayable_payload import ReplayablePayload
 from .._call.call import CallDefaults
+from .._call.closing import refuse_as_closed
 from .._call.record import Upload
 from .._call.recorder import note_request
 from .._context.context import CallContext, ClientRequestContext
@@ -24,7 +25,6 @@ from .._context.recording import record_error, record_result
 from .._errors import bad_argument, call_it, shown
 from .._request.request import HttpRequest
 from .._retry.strategy import RetryDecision, RetryStrategy, RetryStrategyWithContent
-from .._session.aiohttp_transport import refuse_as_closed
 from .._session.deadline import too_late
 from .._session.transport import Transport, prepared_body, refused
 
