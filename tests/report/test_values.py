@@ -7,7 +7,7 @@ import math
 import pytest
 
 from aioretry_smithy._log.saved_log import dictionaries
-from aioretry_smithy._report.values import moment, number, text
+from aioretry_smithy._report.values import number, text
 
 
 @pytest.mark.parametrize("value", [0, 0.5, 17])
@@ -34,20 +34,3 @@ def test_what_are_no_dictionaries(value):
     """There are none."""
     assert [] == dictionaries({"x": value}, "x")
     assert [{}] == dictionaries({"x": [1, {}]}, "x")
-
-
-def test_moments():
-    """They may have a zone, and are in UTC without one."""
-    texts = [
-        "1970-01-01T00:01:00+00:00",
-        "1970-01-01T00:01:00",
-        "1970-01-01T01:01+01:00",
-    ]
-
-    assert [60.0] * 3 == [moment({"request_started_at": text}) for text in texts]
-
-
-@pytest.mark.parametrize("value", [None, 5, "", "noon", "0001-01-01T00:00:00+23:00"])
-def test_what_is_no_moment(value):
-    """It is missing."""
-    assert moment({"request_started_at": value}) in {None, -62135679600.0}
