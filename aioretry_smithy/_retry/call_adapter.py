@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from .._bodies import response_content as _content
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from .._call.outcome import Request, Result
     from .._call.record import Record
     from .._context.context import ClientRequestContext
-    from .._request.request import HttpRequest, RpcRequest
+    from .._request.request import HttpRequest
 
 
 class ReplacedOutcome(NamedTuple):
@@ -52,39 +51,40 @@ def is_refused_body(cause: Exception | None) -> bool:
 _T = TypeVar("_T")
 
 
-class CallAdapter(ABC):
-    """Handles the requests and the results of one kind of call.
+class CallAdapter:
+    """Handles the requests and the results of one kind of call: of functions, this one.
 
-    It has no state: one object serves all calls of its kind.
+    Any result of a function is a success, without body or hints, and it may be called
+    again with the same arguments. Strategies with content look at what it returned. An
+    adapter has no state: one object serves all calls of its kind.
     """
 
     __slots__ = ()
 
-    @abstractmethod
     def key(self, request: Request) -> str | None:
         """Return the name of those calls that share a quota with *request*."""
+        name: str = request.name
+        return name
 
-    @abstractmethod
     def with_count(self, request: Request, name: str, count: int) -> Request:
         """Return *request* with the number of attempts before it, under a name."""
+        return request
 
-    @abstractmethod
     def is_spent(self, call: Call, request: Request, cause: Exception | None) -> bool:
         """Say whether *request* cannot be sent again."""
+        return False
 
-    @abstractmethod
     def retry_after(self, result: Result) -> float | None:
         """Return the seconds that *result* asks to wait, or None."""
+        return None
 
-    @abstractmethod
     async def content(self, result: Result, limit: int) -> object:
         """Return the content for strategies to look at, bytes up to a *limit*."""
+        return result
 
-    @abstractmethod
     async def whole(self, result: Result) -> None:
         """Read the rest of *result* into memory, if it comes over a connection."""
 
-    @abstractmethod
     async def read(
         self,
         ctx: ClientRequestContext,
@@ -96,8 +96,8 @@ class CallAdapter(ABC):
         Raises:
             Exception: That failed; so the attempt has failed, also in its log.
         """
+        return await look(result)
 
-    @abstractmethod
     def release(
         self, result: Result, seconds: float, *, keep: bool = False
     ) -> Awaitable[None] | None:
@@ -106,10 +106,13 @@ class CallAdapter(ABC):
         It may go on in what it returns, which is awaited. What to *keep* stays
         readable.
         """
+        return None
 
-    @abstractmethod
     def close(self, result: Result) -> None:
         """Close the connection of *result* at once."""
+
+
+RPC = CallAdapter()
 
 
 class HttpAdapter(CallAdapter):
@@ -181,50 +184,3 @@ class HttpAdapter(CallAdapter):
 
 
 HTTP = HttpAdapter()
-
-
-class RpcAdapter(CallAdapter):
-    """The adapter for functions: any result is a success, without body or hints.
-
-    A function may be called again with the same arguments. Strategies with content look
-    at what it returned.
-    """
-
-    __slots__ = ()
-
-    def key(self, request: RpcRequest) -> str:
-        return request.name
-
-    def with_count(self, request: RpcRequest, name: str, count: int) -> RpcRequest:
-        return request
-
-    def is_spent(
-        self, call: Call, request: RpcRequest, cause: Exception | None
-    ) -> bool:
-        return False
-
-    def retry_after(self, result: object) -> None:
-        return None
-
-    async def content(self, result: Result, limit: int) -> Result:
-        return result
-
-    async def whole(self, result: object) -> None:
-        pass
-
-    async def read(
-        self,
-        ctx: ClientRequestContext,
-        result: object,
-        look: Callable[[Result], Awaitable[_T]],
-    ) -> _T:
-        return await look(result)
-
-    def release(self, result: object, seconds: float, *, keep: bool = False) -> None:
-        return None
-
-    def close(self, result: object) -> None:
-        pass
-
-
-RPC = RpcAdapter()
