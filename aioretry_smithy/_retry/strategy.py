@@ -310,61 +310,42 @@ _NEVER = _Never()
 
 
 @dataclass(frozen=True, slots=True)
-class _OnFailure(RetryStrategy):
-    """Retries transient failures with a fixed backoff sequence."""
+class _WithBackoff(RetryStrategy):
+    """Retries the outcomes that it wants to retry with one backoff."""
 
     _made_by: ClassVar[str]
 
     backoff: Backoff
 
     @abstractmethod
-    def _wants_after_failure(
-        self, ctx: ClientRequestContext, cause: Exception
-    ) -> bool: ...
-
-    @abstractmethod
-    def _wants_after_status(
-        self, ctx: ClientRequestContext, status: int | None
-    ) -> bool: ...
+    def _wants(self, ctx: ClientRequestContext, cause: Exception | None) -> bool: ...
 
     def should_retry(
         self, ctx: ClientRequestContext, cause: Exception | None
     ) -> Backoff | None:
-        if cause is None:
-            wants = self._wants_after_status(ctx, ctx.record.outcome.status)
-        else:
-            wants = self._wants_after_failure(ctx, cause)
-        return self.backoff if wants else None
+        return self.backoff if self._wants(ctx, cause) else None
 
     def __repr__(self) -> str:
         return f"RetryStrategy.{self._made_by}({self.backoff})"
 
 
-class _OnUnprocessed(_OnFailure):
+class _OnUnprocessed(_WithBackoff):
     _made_by = "on_unprocessed"
 
-    def _wants_after_failure(self, ctx: ClientRequestContext, cause: Exception) -> bool:
-        return safety_in(ctx, cause) is RetrySafety.YES
-
-    def _wants_after_status(
-        self, ctx: ClientRequestContext, status: int | None
-    ) -> bool:
-        return False
+    def _wants(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
+        return cause is not None and safety_in(ctx, cause) is RetrySafety.YES
 
 
-class _OnServerErrorStatus(_OnFailure):
+class _OnServerErrorStatus(_WithBackoff):
     _made_by = "on_server_error_status"
 
-    def _wants_after_failure(self, ctx: ClientRequestContext, cause: Exception) -> bool:
+    def _wants(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
+        if cause is None:
+            return ctx.record.outcome.status in SERVER_ERRORS
         safety, status = safety_in(ctx, cause), failure_of(cause).status
         return safety is RetrySafety.YES or (
             safety is RetrySafety.MAYBE and (status is None or status in SERVER_ERRORS)
         )
-
-    def _wants_after_status(
-        self, ctx: ClientRequestContext, status: int | None
-    ) -> bool:
-        return status in SERVER_ERRORS
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,20 +368,17 @@ class _OnStatus(RetryStrategy):
         return f"RetryStrategy.on_status({self.function!r})"
 
 
-class _Failsafe(_OnFailure):
+class _Failsafe(_WithBackoff):
     _made_by = "failsafe"
 
-    def _wants_after_failure(self, ctx: ClientRequestContext, cause: Exception) -> bool:
+    def _wants(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
+        if cause is None:
+            status = ctx.record.outcome.status
+            return status is not None and may_pass_by(status) and is_idempotent(ctx)
         safety = safety_in(ctx, cause)
         return safety is RetrySafety.YES or (
             safety is RetrySafety.MAYBE and is_idempotent(ctx)
         )
-
-    def _wants_after_status(
-        self, ctx: ClientRequestContext, status: int | None
-    ) -> bool:
-        may_pass = status is not None and may_pass_by(status)
-        return may_pass and is_idempotent(ctx)
 
 
 def asks_for_idempotence(strategies: Collection[object]) -> bool:
