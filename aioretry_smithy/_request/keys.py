@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 import aiohttp
@@ -17,21 +17,10 @@ from .._values import BoundedMap
 from .endpoint import Service, origin_key
 
 if TYPE_CHECKING:
-    from aiohttp.typedefs import StrOrURL
-
     from .request import HttpRequest
 
     Base = URL | Service | None
     Place = tuple[str | None, str, int | None]
-
-
-# To take a text apart costs more than all the rest of a call that succeeds at once. The
-# key of an absolute URL is found by its text up to the path, or by the scheme and the
-# authority of an object; that of a path by its base.
-_KEYS: dict[str | tuple[str, str] | URL | None, str] = {}
-
-
-_MAX_KEYS = 1024
 
 
 _AFTER_SCHEME = len("https://")
@@ -68,19 +57,28 @@ def host_key(request: HttpRequest) -> str | None:
         if base.find(request.target) is not None:
             return base.key
         base = None
-    known = quick_host_key(request.target, base)
-    if known is not None:
-        return known
+    target = request.target
     try:
-        url = request.url
-        host, port = url.host_subcomponent, url.port
+        if type(target) is str:
+            if base is not None and target[:1] == "/" and target[1:2] not in _NO_PATH:
+                # To join a path to its base takes longer than all the rest.
+                return _host_and_port(base)
+            if (origin := _origin(target)) is not None:
+                return _key_of(origin)
+        return _host_and_port(request.url)
     except Exception:
         return None
-    if not host or port is None:
-        return None
-    key = f"{host.lower()}:{port}"
-    _remember(request.target, base, key)
-    return key
+
+
+@lru_cache(maxsize=1024)
+def _key_of(origin: str) -> str | None:
+    # To take a text apart costs more than all the rest of a call that succeeds at once.
+    return _host_and_port(URL(origin))
+
+
+def _host_and_port(url: URL) -> str | None:
+    host, port = url.host_subcomponent, url.port
+    return f"{host.lower()}:{port}" if host and port is not None else None
 
 
 def service_key(request: HttpRequest) -> str | None:
@@ -238,55 +236,18 @@ _PER_SERVER: Final = frozenset({host_key, host_and_method_key, host_and_path_key
 """The keys that name a server, and not a service of several."""
 
 
-def quick_host_key(target: StrOrURL, base_url: URL | None) -> str | None:
-    """Return the :func:`host_key` of a request, if its origin was met before."""
-    if type(target) is not str:
-        is_url = isinstance(target, URL)
-        return _KEYS.get(_origin(target, base_url)) if is_url else None
-    end = target.find("/", _AFTER_SCHEME)
-    known = _KEYS.get(target[:end] if end > 0 else target)
-    if known is None and target[:1] == "/" and target[1:2] not in _NO_PATH:
-        return _KEYS.get(base_url)
-    return known
-
-
-def _remember(target: StrOrURL, base_url: URL | None, key: str) -> None:
-    origin = _origin(target, base_url)
-    if origin is None:
-        return
-    while len(_KEYS) >= _MAX_KEYS:
-        # Another thread may do the same.
-        with suppress(RuntimeError):
-            _KEYS.pop(next(iter(_KEYS)), None)
-    _KEYS[origin] = key
-
-
 def origin_of(request: HttpRequest) -> str | None:
     """Return how the texts of all URLs begin that have the host of a request.
 
     None where that cannot be told.
     """
     target = request.target
-    base = request._base_url
-    if type(target) is not str or isinstance(base, Service):
+    if type(target) is not str or isinstance(request._base_url, Service):
         return None
-    origin = _origin(target, base)
-    return origin if type(origin) is str else None
+    return _origin(target)
 
 
-def _origin(
-    target: StrOrURL, base_url: URL | None
-) -> str | tuple[str, str] | URL | None:
-    """Return what the key of a target is kept by, or None to parse it each time."""
-    if isinstance(target, URL):
-        scheme, authority = target.scheme, target.raw_authority
-        if scheme and authority and "@" not in authority:
-            return scheme, authority
-        return None if scheme or authority else base_url
-    if type(target) is not str:
-        return None
-    if target[:1] == "/":
-        return None if target[1:2] in _NO_PATH else base_url
+def _origin(target: str) -> str | None:
     end = target.find("/", _AFTER_SCHEME)
     origin = target[:end] if end > 0 else target
     scheme, _, authority = origin.partition("://")

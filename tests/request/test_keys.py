@@ -4,22 +4,14 @@ import pytest
 from yarl import URL
 
 from aioretry_smithy import HttpRequest
-from aioretry_smithy._request import keys
 from aioretry_smithy._request.keys import (
     host_and_method_key,
     host_and_path_key,
     host_key,
     method_key,
-    quick_host_key,
 )
 
 KEYS = (host_key, method_key, host_and_method_key, host_and_path_key)
-
-
-@pytest.fixture
-def no_keys(monkeypatch):
-    """No server was met before."""
-    monkeypatch.setattr(keys, "_KEYS", {})
 
 
 class FailingRequest:
@@ -131,57 +123,29 @@ def test_a_url_that_raises_has_no_key(key, error):
     assert None is key(request)
 
 
-def test_keys_of_many_origins_take_bounded_memory():
-    """A crawler meets any number of hosts; the oldest is forgotten first."""
-    hosts = [f"http://host-{number}.example" for number in range(2000)]
-    keys_of_all = [host_key(HttpRequest("GET", f"{host}/")) for host in hosts]
-
-    assert keys_of_all == [f"{host.removeprefix('http://')}:80" for host in hosts]
-    assert len(keys._KEYS) == keys._MAX_KEYS
-    assert None is quick_host_key(f"{hosts[0]}/", None)
-    assert keys_of_all[-1] == quick_host_key(f"{hosts[-1]}/", None)
-
-
-@pytest.mark.parametrize(
-    ("target", "base_url"),
-    [
-        ("http://user:secret@example.com/", None),
-        (URL("http://user:secret@example.com/"), None),
-        ("http://example.com?page=2", None),
-        ("http://example.com#top", None),
-        ("HTTP://example.com/orders", None),
-    ],
-)
-def test_origin_that_is_not_kept(target, base_url):
-    """A target with a secret, or without an end of its host, is parsed each time."""
-    request = HttpRequest("GET", target, base_url=base_url)
-
-    assert "example.com:80" == host_key(request)
-    assert None is quick_host_key(target, base_url)
-
-
 @pytest.mark.parametrize(
     ("target", "base_url"),
     [
         ("http://kept.example", None),
         ("http://kept.example/orders", None),
+        ("http://user:secret@kept.example/", None),
+        ("http://kept.example?page=2", None),
+        ("http://kept.example#top", None),
+        ("HTTP://kept.example/orders", None),
         (URL("http://kept.example/orders?page=2"), None),
+        (URL("http://user:secret@kept.example/"), None),
         ("/orders", URL("http://kept.example/")),
         (URL("/orders"), URL("http://kept.example/")),
         (URL("orders"), URL("http://kept.example/")),
     ],
 )
-@pytest.mark.usefixtures("no_keys")
-def test_origin_that_is_kept(target, base_url):
-    """A second request to a server does not parse its URL for the key."""
-    before = quick_host_key(target, base_url)
-    key = host_key(HttpRequest("GET", target, base_url=base_url))
+def test_one_server_has_one_key(target, base_url):
+    """However a request names it, at first and from then on."""
+    request = HttpRequest("GET", target, base_url=base_url)
 
-    assert (None, "kept.example:80") == (before, key)
-    assert key == quick_host_key(target, base_url)
+    assert ["kept.example:80"] * 2 == [host_key(request), host_key(request)]
 
 
-@pytest.mark.usefixtures("no_keys")
 def test_url_that_begins_with_a_line_end_before_any_other():
     """It has the key of its server, though no server was met before."""
     key = host_key(HttpRequest("GET", "\nhttp://first.example/"))
@@ -200,9 +164,8 @@ def test_url_that_begins_with_a_line_end_before_any_other():
 def test_url_that_may_not_go_to_the_base(target, base_url):
     """It does not get the key of the base, where there is one."""
     host_key(HttpRequest("GET", "/", base_url=base_url))
-    host_key(HttpRequest("GET", target, base_url=base_url))
 
-    assert None is quick_host_key(target, base_url)
+    assert None is host_key(HttpRequest("GET", target, base_url=base_url))
 
 
 def test_url_without_a_path_is_no_beginning_of_another():
@@ -210,7 +173,6 @@ def test_url_without_a_path_is_no_beginning_of_another():
     for url in ("http://quick.example", "http://quick.example?to=http://other/"):
         host_key(HttpRequest("GET", url))
 
-    assert None is quick_host_key("http://quick.exampl/", None)
     assert "quick.exampl:80" == host_key(HttpRequest("GET", "http://quick.exampl/"))
 
 
@@ -230,7 +192,6 @@ class Written(str):
         (Written("http://other.example/"), "http://other.example/"),
     ],
 )
-@pytest.mark.usefixtures("no_keys")
 def test_odd_target_leaves_other_keys_as_they_are(target, usual):
     """The key of one server is not kept for another, or for the base."""
     base_url = URL("http://base.example/")
