@@ -311,7 +311,7 @@ _NEVER = _Never()
 
 @dataclass(frozen=True, slots=True)
 class _WithBackoff(RetryStrategy):
-    """Retries the outcomes that it wants to retry with one backoff."""
+    """Retries wanted outcomes with one backoff."""
 
     _made_by: ClassVar[str]
 
