@@ -250,10 +250,8 @@ class Service:
         return found
 
     def _find(self, target: StrOrURL) -> URL | None:
-        try:
-            url = URL(target)
-        except (TypeError, ValueError):
-            # aiohttp reports it when the request is sent.
+        url = url_of(target)
+        if url is None:
             return None
         if not (url.absolute or url.scheme):
             return from_root(url)
@@ -269,10 +267,8 @@ class Service:
         base = self._url()
         if base is None or self.find(before) is None:
             return target
-        try:
-            return path_after(base, URL(target)) or target
-        except (TypeError, ValueError):
-            return target
+        url = url_of(target)
+        return target if url is None else path_after(base, url) or target
 
     def forget(self) -> None:
         """Find targets anew, because the servers have changed."""
@@ -308,13 +304,8 @@ class ServiceBehind(Service):
         return super().find(target) if found is None else found
 
     def _find(self, target: StrOrURL) -> URL | None:
-        try:
-            url = URL(target)
-        except (TypeError, ValueError):
-            # aiohttp reports it when the request is sent.
-            return None
-        beginning = self._beginning
-        if origin_key(url) != origin_key(beginning):
+        url, beginning = url_of(target), self._beginning
+        if url is None or origin_key(url) != origin_key(beginning):
             return None
         url = joined(url.origin(), from_root(url.relative()))
         if f"{url.raw_path}/" == beginning.raw_path:
@@ -335,6 +326,14 @@ def endpoint_of(name: str, given: StrOrURL | Endpoint) -> Endpoint:
         return Endpoint(given)
     except ValueError as error:
         raise ValueError(str(error).replace("url:", f"{name}:", 1)) from None
+
+
+def url_of(target: StrOrURL) -> URL | None:
+    """Return a target as a URL; None of one that aiohttp refuses when it is sent."""
+    try:
+        return URL(target)
+    except (TypeError, ValueError):
+        return None
 
 
 def joined(base: URL, path: URL) -> URL:

@@ -13,7 +13,7 @@ from .._failures.frames import CallBound
 from .._text.mask import DEFAULT_MASK, Mask
 from .._text.printable import one_word, printable
 from .arguments import Arguments, copy_arguments
-from .endpoint import Endpoint, Service, origin_key
+from .endpoint import Endpoint, Service, origin_key, url_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -315,14 +315,10 @@ class RoutedRequest(HttpRequest):
 
     def _retarget(self, before: URL) -> None:
         """Detach the request from its endpoint if the origin of the URL has changed."""
-        try:
-            url = self.target = URL(self.target)
-        except (TypeError, ValueError):
-            # aiohttp reports it when the request is sent.
+        url = url_of(self.target)
+        self.target = self.target if url is None else url
+        if url is None or (url.absolute and origin_key(url) != origin_key(before)):
             self.route = None
-        else:
-            if url.absolute and origin_key(url) != origin_key(before):
-                self.route = None
 
 
 class RpcRequest(NoContext):

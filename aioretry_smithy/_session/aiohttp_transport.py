@@ -39,6 +39,7 @@ from .transport import (
     is_tracked,
     is_watched,
     judged,
+    middlewares_of,
     prepared_body,
     refused,
     repeats_hops,
@@ -86,8 +87,7 @@ def with_bound(
     if session.trust_env and _AUTHORIZATION in bound:
         # aiohttp may find credentials in a file, and then refuses the header.
         late[_AUTHORIZATION] = headers.pop(AUTHORIZATION)
-    given = arguments.get("middlewares")
-    around = session._middlewares if given is None else given
+    around = middlewares_of(arguments, session)
     # Outside of the others: it is to see each hop, and once.
     is_own = is_for_base(request, base)
     first = _BoundHeaders(here, late, base, resources, is_own=is_own)
@@ -169,8 +169,7 @@ def with_route(
         inner.append(route.middleware)
     if not inner:
         return arguments
-    given = arguments.get("middlewares")
-    around = session._middlewares if given is None else given
+    around = middlewares_of(arguments, session)
     return {**arguments, "middlewares": (*around, *inner)}
 
 

@@ -18,7 +18,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import ClientRequest, ClientSession
-from yarl import URL
 
 from .._bodies.replayable_payload import ReplayablePayload, SpentBodyError
 from .._bodies.request_body import is_form_of_files, is_spent, prepare, refusal_behind
@@ -31,14 +30,14 @@ from .._context.recording import record_http, watch_body
 from .._failures.blame import IN_POOL, was_in_pool
 from .._failures.failure import copy_marks, failure_of, judge
 from .._failures.frames import Trace
-from .._request.endpoint import from_root, joined
+from .._request.endpoint import from_root, joined, url_of
 from .._request.request import HttpRequest, RoutedRequest
 from .._retry.strategy import may_be_repeated
 from .deadline import with_rest_of_timeout
 from .request_classes import RequestClasses, broken_connection, current_upload
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     import aiohttp
 
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from .._call.outcome import Result
     from .._call.record import Record, Route
     from .._context.context import ClientRequestContext
+    from .._request.arguments import Arguments
 
 
 class Transport(ForOneKind):
@@ -124,12 +124,8 @@ def _on_its_route(route: Route, request: HttpRequest) -> HttpRequest:
 
     One that a user's decorator has made by hand does not know, if its URL is relative.
     """
-    try:
-        url = URL(request.target)
-    except (TypeError, ValueError):
-        # aiohttp reports it when the request is sent.
-        return request
-    if url.absolute or url.scheme:
+    url = url_of(request.target)
+    if url is None or url.absolute or url.scheme:
         return request
     there = joined(route.endpoint.url, from_root(url))
     return RoutedRequest.to(route, there, request)
@@ -299,10 +295,16 @@ def request_to_resend(
     again = with_rest_of_timeout(call, request, passed)
     if again is None or not broken.hops:
         return again
-    around = again.arguments.get("middlewares")
-    if around is None:
-        around = broken.session._middlewares
+    around = middlewares_of(again.arguments, broken.session)
     return again.replace(middlewares=(AnsweredHops(broken.hops), *around))
+
+
+def middlewares_of(
+    arguments: Arguments, session: ClientSession
+) -> Sequence[aiohttp.ClientMiddlewareType]:
+    """Return the middlewares of a request: the caller's own, else the session's."""
+    given: Sequence[aiohttp.ClientMiddlewareType] | None = arguments.get("middlewares")
+    return session._middlewares if given is None else given
 
 
 class AnsweredHops:
