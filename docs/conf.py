@@ -60,6 +60,7 @@ LINKED_AS = {
     "ClientSession": "aiohttp.ClientSession",
     "URL": "yarl.URL",
     "aiohttp.client.ClientSession": "aiohttp.ClientSession",
+    "aiohttp.client_reqrep.ClientResponse": "aiohttp.ClientResponse",
 }
 """Where an annotation says it shorter, or more precisely, than the other pages."""
 
@@ -79,10 +80,11 @@ OUR_NAMES = (
     "Address Arguments By Chain CircuitBreakerFactory "
     "ChainMetrics CircuitBreakers ClientT Concurrency ConcurrencyLimitFactory "
     "ConcurrencyLimits Content ContentRuleConditions CoroutineFunction Cost "
-    "DecoratingFunction Delays Enabled Exceptions Fallback Family Fetch "
+    "DecoratingFunction Delays Enabled Exceptions Fallback Family Fetch FixedDelay "
     "FurtherSettings Group GroupSettings "
-    "Key KeyFunction LogAfter LogLevel Logger LoggingSettings Mask OwnHosts "
-    "Peers Rate RateLimitFactory RateLimits RedisClient Request Resolver RetryAnswer "
+    "Key KeyFunction LogAfter LogLevel Logger LoggingSettings Mask OneForAll "
+    "OwnHosts Peers PerKey Rate RateLimitFactory RateLimits RecentTimes RedisClient "
+    "Request Resolver RetryAnswer "
     "RetrySettings Retrying RpcDecoratingFunction RpcDecorator RuleConditions "
     "Sampling Scheme ScriptedBody Service SessionArguments Settings SharedSettings "
     "Source StandardChanges StandardSettings StandardStrategySettings Strategy "

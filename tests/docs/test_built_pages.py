@@ -38,6 +38,12 @@ CUT = """
   .filter(code => code.scrollWidth > code.clientWidth)
   .map(code => code.textContent.slice(0, 40))
 """
+SHADOW = """
+getComputedStyle(document.querySelector("article pre")).backgroundAttachment
+"""
+UNDERLINE = """
+getComputedStyle(document.querySelector("article .nn")).textDecorationLine
+"""
 NAVIGATION = """
 [...document.querySelectorAll(".sidebar-tree a")]
   .filter(link => link.checkVisibility())
@@ -119,13 +125,29 @@ async def test_search_shows_the_right_page_first(browser, pages):
 @pytest.mark.parametrize(
     "page", ["index", "tutorial", "reference/retry", "howto/see-a-call", "genindex"]
 )
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("width", [390, 1080, 1320, 1440])
 async def test_page_fits_the_window(browser, pages, page, width):
     """On a desk and on a phone: the page, and its tables of up to four columns."""
     opened = await browser.open(pages / f"{page}.html", width=width)
 
     assert await opened.value(OVERFLOW) <= 0
     assert [] == await opened.value(TOO_WIDE)
+
+
+async def test_code_that_goes_on_beyond_the_edge_says_so(browser, pages):
+    """By a shadow, which lies below a cover at the end of the code."""
+    page = pages / "howto" / "write-a-decorator.html"
+    opened = await browser.open(page, width=1280)
+
+    assert await opened.value(CUT)
+    assert "scroll" in await opened.value(SHADOW)
+
+
+async def test_names_in_code_are_no_links(browser, pages):
+    """Links are underlined; names of modules are not, in the dark either."""
+    opened = await browser.open(pages / "index.html", width=1280, theme="dark")
+
+    assert "none" == await opened.value(UNDERLINE)
 
 
 @pytest.mark.parametrize("width", [390, 1280])
