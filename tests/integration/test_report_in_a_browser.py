@@ -113,7 +113,7 @@ async def test_colours_go_by_what_the_reader_prefers(browser, page):
     file = page(to_html(made_answers()))
     paper = (
         "[getComputedStyle(document.body).backgroundColor,"
-        " getComputedStyle(document.querySelector('rect.paper')).fill]"
+        " getComputedStyle(document.querySelectorAll('rect.paper')[1]).fill]"
     )
 
     light = await (await browser.open(file, width=800)).value(paper)
@@ -121,6 +121,14 @@ async def test_colours_go_by_what_the_reader_prefers(browser, page):
 
     assert ["rgb(255, 255, 255)"] * 2 == light
     assert ["rgb(13, 17, 23)"] * 2 == dark
+
+
+async def test_pictures_show_that_they_go_on_beyond_the_edge(browser, page):
+    """The shadow below them is not covered by a sheet of their own."""
+    opened = await browser.open(page(to_html(made_answers())), width=400)
+
+    sheet = "document.querySelector('.scroll > svg > rect.paper')"
+    assert "none" == await opened.value(f"getComputedStyle({sheet}).fill")
 
 
 async def test_hostile_lines_do_nothing(browser, page):
