@@ -8,7 +8,7 @@ import typing as _typing
 from . import smithy  # noqa: F401
 
 if _typing.TYPE_CHECKING:
-    from ._bodies.new_response import new_response
+    from ._bodies.response_content import new_response
     from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener, FailFastError
     from ._breaker.client import CircuitBreakerClient
     from ._breaker.state import CircuitPermit, CircuitState, EventCount

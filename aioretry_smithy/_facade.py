@@ -93,7 +93,7 @@ PUBLIC: Final = {
         "decorate_standard": "._session.builder",
         "is_timeout": "._failures.failure",
         "is_unprocessed": "._failures.failure",
-        "new_response": "._bodies.new_response",
+        "new_response": "._bodies.response_content",
         "peel": "._failures.failure",
         "request_options": "._session.builder",
         "retry_safety": "._failures.failure",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import aiohttp
 from aiohttp.connector import Connection
 
-from .._bodies.new_response import TruncatedBody
+from .._bodies.response_content import TruncatedBody
 from .._context.recording import use_call_deadline_for_body
 from .._failures.hints import timestamp
 

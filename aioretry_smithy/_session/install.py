@@ -11,7 +11,7 @@ import weakref
 from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from .._bodies.new_response import CLOSES_REFUSED
+from .._bodies.response_content import CLOSES_REFUSED
 from .._call.closing import refuse_as_closed
 from .._call.outcome import PENDING
 from .._call.recorder import (

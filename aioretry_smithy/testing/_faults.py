@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import aiohttp
 
-from .._bodies.new_response import TruncatedBody
-from .._bodies.response_content import read_whole
+from .._bodies.response_content import TruncatedBody, read_whole
 from .._call.recorder import record_injected
 from .._call.time_limits import passed_limit
 from .._context.client import DecoratingClient, Decorator, HttpClient, chain_of

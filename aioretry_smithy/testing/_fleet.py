@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 import aiohttp
 from yarl import URL
 
-from .._bodies.new_response import new_response
+from .._bodies.response_content import new_response
 from .._endpoints.group import EndpointGroup
 from .._errors import bad_argument
 from .._policies.backoff import Backoff

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import aiohttp
 from multidict import CIMultiDict
 
-from .._bodies.new_response import HAS_STREAM_WRITER, new_response
 from .._bodies.replayable_payload import ReplayablePayload
+from .._bodies.response_content import HAS_STREAM_WRITER, new_response
 from .._call.call import CallDefaults
 from .._call.closing import refuse_as_closed
 from .._call.record import Upload

@@ -52,7 +52,6 @@ FLOORS = (
 
 TOUCH_AIOHTTP = {
     "_bodies.replayable_payload",
-    "_bodies.new_response",
     "_bodies.response_content",
     "_bodies.request_body",
     "_call.outcome",
@@ -109,7 +108,7 @@ PUBLIC_TWICE = {
 
 PRIVATE_OF_OTHERS = {
     # aiohttp has attributes of these names too, and these are meant.
-    ("_bodies.new_response", "_headers"),
+    ("_bodies.response_content", "_headers"),
     ("_bodies.replayable_payload", "_headers"),
     ("_bodies.response_content", "_body"),
     ("_bodies.response_content", "_size"),

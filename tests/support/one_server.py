@@ -28,7 +28,7 @@ import aiohttp
 from yarl import URL
 
 from aioretry_smithy import SessionBuilder
-from aioretry_smithy._bodies.new_response import new_response
+from aioretry_smithy._bodies.response_content import new_response
 from aioretry_smithy._request.request import HttpRequest
 from aioretry_smithy._session.deadline import limit_of
 from aioretry_smithy._session.install import send_with
