@@ -152,10 +152,10 @@ PUBLIC: Final = {
         "SimulatedRun": ".testing._simulation",
         "SimulationResult": ".testing._simulation",
         "SimulationSettings": ".testing._simulation",
-        "VirtualTimeLoop": ".testing._loop",
+        "VirtualTimeLoop": ".testing._virtual_time",
         "ask": ".testing._transport",
         "patch_aioresponses": ".testing._transport",
-        "simulate": ".testing._simulate",
+        "simulate": ".testing._virtual_time",
     },
 }
 """The module, seen from the package, that each name of a facade is defined in."""

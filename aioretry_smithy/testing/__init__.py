@@ -4,10 +4,9 @@ import typing as _typing
 
 if _typing.TYPE_CHECKING:
     from ._faults import FaultInjectingClient, InjectedFault
-    from ._loop import VirtualTimeLoop
-    from ._simulate import simulate
     from ._simulation import SimulatedRun, SimulationResult, SimulationSettings
     from ._transport import ScriptedAnswer, ScriptedTransport, ask, patch_aioresponses
+    from ._virtual_time import VirtualTimeLoop, simulate
 else:
     from .._facade import facade_of as _facade_of
 

@@ -86,7 +86,7 @@ ASK_OUTSIDE = {
     # What is used outside of any event loop, the time of day, and dice unless others
     # are given.
     "_clock": {"random.random", "time.monotonic", "time.time"},
-    "testing._loop": {"time.time"},  # where virtual time begins
+    "testing._virtual_time": {"time.time"},  # where virtual time begins
     # It seeds the dice for a simulation, and gives them back.
     "testing._fleet": {"random.Random", "random.getstate", "random.setstate"},
 }

@@ -138,7 +138,11 @@ def test_what_is_private_is_known_to_the_tests_of_its_room():
         ("from aioretry_smithy._log.tree import draw", "log", []),
         ("from aioretry_smithy import _log", "cli", ["_log"]),
         ("import aioretry_smithy._log", "cli", ["_log"]),
-        ("from aioretry_smithy.testing._loop import Loop", "log", ["testing._loop"]),
+        (
+            "from aioretry_smithy.testing._virtual_time import Loop",
+            "log",
+            ["testing._virtual_time"],
+        ),
         ("from aioretry_smithy.__main__ import main", "log", []),
         ("limit._try_enter(0.0)", "call", ["_try_enter"]),
         ("limit._try_enter(0.0)", "limits", []),

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from aioretry_smithy.testing._loop import VirtualTimeLoop
+from aioretry_smithy.testing._virtual_time import VirtualTimeLoop
 
 
 def run(coroutine):
