@@ -37,7 +37,7 @@ from .._errors import (
     is_finite,
     warn_caller,
 )
-from .._log.notes import annotate
+from .._log.request_log import annotate
 from .._logging.client import CommonLoggingClient
 from .._request.request import RpcRequest
 from .._retry.call_adapter import RPC

@@ -32,8 +32,7 @@ from .._errors import (
 )
 from .._failures.failure import failure_of, judge
 from .._failures.frames import KeptCause
-from .._log.notes import annotate
-from .._log.request_log import collecting
+from .._log.request_log import annotate, collecting
 from .._request.arguments import MUTABLE_ARGUMENTS, Arguments, copy_arguments
 from .._request.request import HttpRequest
 from .._retry.config import retries_are_off

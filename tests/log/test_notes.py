@@ -8,7 +8,7 @@ import pickle
 from calls import begin, end, end_call, function, http, leave
 from chains import notes_of
 
-from aioretry_smithy._log.notes import add_notes
+from aioretry_smithy._log.request_log import add_notes
 
 
 def fail(ctx, error, attempts=2):

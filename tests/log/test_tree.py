@@ -26,7 +26,7 @@ from aioretry_smithy import (
     RetryStrategy,
     new_response,
 )
-from aioretry_smithy._log.notes import add_notes
+from aioretry_smithy._log.request_log import add_notes
 from aioretry_smithy._log.tree import Node, branches, describe_outcome
 from aioretry_smithy._text.mask import DEFAULT_MASK, Mask
 from aioretry_smithy._text.printable import printable

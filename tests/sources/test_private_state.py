@@ -29,7 +29,8 @@ MODULES = {
 }
 BESIDE = {
     *("CallResources", "ConnectionTimes", "Route", "UNSET", "Upload"),
-    *("current_options", "judge_request", "sending_with", "watch_body"),
+    *("add_notes", "current_options", "judge_request", "note", "sending_with"),
+    "watch_body",
 }
 """What stands in these modules beside the state, and holds nothing of it."""
 

@@ -24,7 +24,7 @@ from aioretry_smithy._call.outcome import Answered
 from aioretry_smithy._call.record import ConnectionTimes, Race, Upload
 from aioretry_smithy._context.context import CallContext
 from aioretry_smithy._context.recording import fail_body, record_error, record_result
-from aioretry_smithy._log.notes import annotate
+from aioretry_smithy._log.request_log import annotate
 from aioretry_smithy._text.mask import DEFAULT_MASK, Mask
 from aioretry_smithy._text.printable import BodyHead
 
