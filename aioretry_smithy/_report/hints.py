@@ -5,10 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from .answers import Hint, count, seconds, share
-from .counts import CountTable, Sums, ratio
 from .seen_call import QUEUE
 from .tally import stop_reason
-from .values import cause_type, host_of, is_cancelled, number, status_of, text
+from .values import (
+    CountTable,
+    Sums,
+    cause_type,
+    host_of,
+    is_cancelled,
+    number,
+    ratio,
+    status_of,
+    text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -19,22 +19,24 @@ from .answers import (
     seconds,
     shares_in_words,
 )
-from .counts import CountTable, ratio, whole
 from .hints import Evidence, Findings, hints
 from .seen_call import SeenCall, TooDeepError, spending
 from .selection import By, units
 from .sources import Skipped, decode
 from .tally import EndingTally, FailureTally, GroupTally, Steps, Times, stop_reason, utc
 from .values import (
+    CountTable,
     cause_type,
     is_cancelled,
     is_refused,
     moment,
     number,
     outcome_of,
+    ratio,
     status_of,
     text,
     where,
+    whole,
 )
 
 if TYPE_CHECKING:

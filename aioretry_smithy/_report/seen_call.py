@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .._log.saved_log import dictionaries
-from .counts import bucket_of
 from .values import (
+    bucket_of,
     cause_type,
     is_success,
     moment,

@@ -14,9 +14,8 @@ from .answers import (
     Moment,
     TimePart,
 )
-from .counts import Histogram, Sums, ratio, value_of, whole
 from .seen_call import source_of
-from .values import is_cancelled, text
+from .values import Histogram, Sums, is_cancelled, ratio, text, value_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
