@@ -181,7 +181,7 @@ class Snapshot:
 
 
 class _PickledWithSnapshots:
-    """An exception whose unpicklable objects are pickled as snapshots.
+    """An exception that pickles snapshots of unpicklable objects.
 
     Pickled it has a snapshot of each; a copy has the objects themselves.
     """

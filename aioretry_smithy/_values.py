@@ -1,4 +1,4 @@
-"""Freeze values, keep them when others copy them, and keep the newest by key."""
+"""Freeze values, keep objects from being copied, and keep the newest by key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wrap a payload for several attempts to send it, and compare what they send."""
+"""Wrap a payload for several attempts, and compare the bytes that they send."""
 
 from __future__ import annotations
 
@@ -278,7 +278,7 @@ IN_MEMORY = {
     payload.StringIOPayload,
     payload.StringPayload,
 }
-"""The classes of payloads that hold their bytes."""
+"""The classes of payloads with all bytes in memory."""
 
 
 Shape: TypeAlias = "tuple[CIMultiDict[str], list[tuple[bytes, CIMultiDict[str]]]]"
@@ -363,7 +363,7 @@ class ReplayablePayload(Payload):
         self._is_released = False
 
     def body_of(self, data: object) -> ReplayablePayload | None:
-        """Return this payload if *data* is its source."""
+        """Return the payload if *data* is the source of it."""
         return self if self.source is data else None
 
     @property
@@ -443,7 +443,7 @@ class ReplayablePayload(Payload):
             await part.rewind()
 
     def start(self) -> None:
-        """Note that reading begins.
+        """Note the beginning of the reading.
 
         Raises:
             SpentBodyError: It was read before.

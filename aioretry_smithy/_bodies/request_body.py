@@ -159,7 +159,7 @@ def can_be_sent_at_once(data: object) -> bool:
 
 
 def bytes_in_memory(data: object) -> tuple[bytes | bytearray | memoryview, str] | None:
-    """Return a body that is bytes, with the Content-Type that aiohttp gives it."""
+    """Return a body of bytes, with the Content-Type that aiohttp would send."""
     if isinstance(data, bytes | bytearray | memoryview):
         return data, "application/octet-stream"
     if type(data) in IN_MEMORY and isinstance(data, payload.BytesPayload):

@@ -124,7 +124,7 @@ class TruncatedBody(aiohttp.StreamReader):
     """
 
     whole: aiohttp.StreamReader
-    """The uncut body, as the server sends it."""
+    """The uncut body from the server."""
 
     def __init__(
         self,
@@ -408,7 +408,7 @@ async def discard(
 
 
 async def keep(response: aiohttp.ClientResponse) -> None:
-    """Free the connection of a response that may yet be needed, as its outcome.
+    """Free the connection of a response, and keep it as the possible outcome.
 
     A small body is read, and stays readable. One that is large or slow is not worth a
     connection: reading it will fail. It never takes more than 0.1 s.

@@ -106,7 +106,7 @@ class CircuitBreakerSettings:
     def changed(
         self, **changes: Unpack[CircuitBreakerChanges]
     ) -> CircuitBreakerSettings:
-        """Return these settings with some of them changed.
+        """Return a copy of the settings with some changes.
 
         Raises:
             ValueError: One is out of range, or there is none of its name.
@@ -558,7 +558,7 @@ class FailFastError(RefusedRequestError):
     """Seconds until a trial may be granted, counted from the refusal, or None."""
 
     is_of_endpoint: bool = False
-    """Whether the circuit of a single endpoint refused, so that another may serve."""
+    """Whether the circuit of a single endpoint refused; a different one may serve."""
 
     _snapshots = _KEPT
 

@@ -246,7 +246,7 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         result: Result,
         cause: Exception | None = None,
     ) -> None:
-        """Report an outcome as the strategy judges it."""
+        """Report an outcome by the verdict of the strategy."""
         if ctx.record.endpoint_changed and self._circuit_breakers.is_per_server:
             # The outcome is that of another endpoint.
             breaker.on_ignored(permit)
@@ -371,7 +371,7 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
 
 
 async def _returned(ctx: ClientRequestContext, result: Result, limit: int) -> Content:
-    """Return the result of a function as its content."""
+    """Return the result of a function in place of content."""
     return result
 
 

@@ -172,16 +172,16 @@ class CircuitState(StrEnum):
     """The state of a circuit: admits all requests, none, or single trials."""
 
     CLOSED = "closed"
-    """Everything; failures are counted."""
+    """All requests go out; failures are counted."""
 
     OPEN = "open"
     """Nothing, until the open window has passed."""
 
     HALF_OPEN = "half_open"
-    """One trial at a time, whose answers decide."""
+    """A single trial at a time goes out; the answers decide."""
 
     FORCED_OPEN = "forced_open"
-    """Nothing, until another state is entered by hand."""
+    """No request goes out until a new state is entered by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -262,7 +262,7 @@ class State:
     def followed_by(
         self, circuit: CircuitState, trial_at: float, *, was_slow: bool
     ) -> State:
-        """Return the next state, in which nothing goes out but trials, if these do."""
+        """Return the next state, in which only trials go out, or no request at all."""
         return State(
             circuit,
             self.generation + 1,

@@ -470,7 +470,7 @@ class CircuitBreakerRuleWithContent(ContentConditions, JudgeOfContent):
 
     @property
     def asked(self) -> tuple[Member, ...]:
-        """The rule itself, a chain of one member."""
+        """The rule alone: a chain with a single member."""
         return (self,)
 
     @staticmethod
@@ -550,7 +550,7 @@ class _IgnoringRuleWithContent(CircuitBreakerRuleWithContent):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CircuitBreakerRuleChainWithContent(JudgeOfContent):
-    """Rules that are asked in turn, at least one of which looks at content."""
+    """A chain of rules, of which at least one looks at content."""
 
     members: tuple[Member, ...]
 

@@ -24,7 +24,7 @@ Answer: TypeAlias = tuple["CircuitPermit | None"]
 """The answer of the circuit breaker to a request that has waited."""
 
 _PAUSE: Final = 0.1
-"""Seconds until the next look at a circuit, where something was raised in one."""
+"""Seconds until the next look at a circuit, after an error in a look."""
 
 
 class Circuit(Protocol):
@@ -67,7 +67,7 @@ class WaitingLine:
         return bool(self._queue.waiting)
 
     async def wait(self, until: float) -> Answer | None:
-        """Wait for a permit, which an open circuit gives to one after the other.
+        """Wait for a permit of an open circuit, in order of arrival.
 
         Returns:
             The answer of the circuit breaker; None where time ran out, or where there

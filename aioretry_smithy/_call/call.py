@@ -1,4 +1,4 @@
-"""Hold the state of a call: what its requests share, and how it ends."""
+"""Hold the state of a call: the facts shared by all requests, and the end."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class IdempotencyKey(NamedTuple):
     """The generated key; None if the caller's key is used."""
 
     request: HttpRequest
-    """The request that the key was made for, as the caller sent it."""
+    """The request of the caller that the key was made for."""
 
     def is_for(self, request: HttpRequest) -> bool:
         """Say whether the key was made for *request*, apart from headers."""
@@ -75,7 +75,7 @@ NONE_BOUND: Final[Mapping[str, BoundHeader]] = MappingProxyType({})
 
 
 class ReplayableBody(Protocol):
-    """A body that several attempts of a call can send, or what tracks one."""
+    """A body that several attempts of a call can send, or the tracker of a body."""
 
     source: object
     """The caller's own object."""
@@ -187,7 +187,7 @@ class CallDefaults:
 
 
 class RareCallFacts:
-    """The defaults of facts that few calls have; an instance gets its own then."""
+    """The defaults of facts that few calls have; an instance then has a value."""
 
     __slots__ = ()
 
@@ -210,7 +210,7 @@ class RareCallFacts:
     """The deadline of the attempt around this call."""
 
     cut: Cut = None
-    """The timer that cancels a function at its deadline, while it runs."""
+    """The timer that cancels a running function at the deadline."""
 
     timeout: float | None = None
     """The attempt timeout in seconds; None of a call."""
@@ -234,7 +234,7 @@ class RareCallFacts:
     """The options of the blocks of code around the call."""
 
     outer_epoch: tuple[float, float] | None = None
-    """The epoch of the outermost call around this one."""
+    """The epoch of the outermost enclosing call."""
 
     refused_hedges: int = 0
     """How many hedges a limiter has refused."""
@@ -279,7 +279,7 @@ class RareCallFacts:
     """Functions to call, once, when something of the call has ended."""
 
     waits_at_circuits: Any = None
-    """The seconds that it has waited at open circuits, once it has."""
+    """The seconds that the call has waited at open circuits, if any."""
 
 
 class Context(CallBound):
@@ -291,7 +291,7 @@ class Context(CallBound):
 
         @property
         def call(self) -> Call:
-            """The call of this context; a call returns itself."""
+            """The call of the context; a call returns itself."""
 
         @property
         def record(self) -> Record:
@@ -307,11 +307,11 @@ class Context(CallBound):
     """The attempt timeout in seconds; None of a call."""
 
     cut: Cut
-    """The timer that cancels a function at its deadline, while it runs."""
+    """The timer that cancels a running function at the deadline."""
 
 
 class Call(RareCallFacts, Record, Context):
-    """The state of one call, from its beginning to the end of its body.
+    """The state of a call, from the beginning to the end of the body.
 
     It is the record of the call too, and of its one request where nothing retries.
 
@@ -350,7 +350,7 @@ class Call(RareCallFacts, Record, Context):
     """The requests of the call, in order; none where nothing retries."""
 
     session: aiohttp.ClientSession | None
-    """The session, as long as the call lasts."""
+    """The session, until the end of the call."""
 
     def __init__(
         self,
@@ -374,7 +374,7 @@ class Call(RareCallFacts, Record, Context):
 
     @property
     def call(self) -> Self:
-        """The call itself (an attempt has the same attribute)."""
+        """The call; attempts have the attribute too."""
         return self
 
     @property
@@ -455,7 +455,7 @@ class Call(RareCallFacts, Record, Context):
             cut.follow()
 
     def begin_request(self, request: Request, timeout: float | None = None) -> Exchange:
-        """Begin another request, without a body here, with a time limit of its own."""
+        """Begin a further request, without a body, with a separate time limit."""
         started, sent = self.loop.time(), self.sent
         deadline = None if timeout is None else started + timeout
         # Some before it may not be kept.

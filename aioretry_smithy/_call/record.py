@@ -218,7 +218,7 @@ SENT_AGAIN: Final[frozenset[DelaySource | None]] = frozenset(
 
 
 class _RareFacts(NeverPickled):
-    """The defaults of facts that few records have; an instance gets its own then."""
+    """The defaults of facts that few records have; an instance then has a value."""
 
     __slots__ = ()
 

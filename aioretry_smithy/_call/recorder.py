@@ -114,7 +114,7 @@ def record_injected(record: Record) -> None:
 
 
 def record_unwanted(record: Record) -> None:
-    """Record that a strategy wanted another attempt after the outcome so far."""
+    """Record that a strategy wanted a further attempt after the last outcome."""
     if record.outcome.ended is not None:
         record.outcome.is_unwanted = True
 
@@ -217,7 +217,7 @@ def begin_after_wait(
 
 
 def _waited_after(requests: Sequence[Exchange]) -> Exchange:
-    """Return which of the last request and its hedges has the wait after them."""
+    """Return the record, of the last request or a hedge, that has the later wait."""
     backwards = reversed(requests)
     return next(
         each for each in backwards if each.delay is not None or not each.is_hedge

@@ -1,4 +1,4 @@
-"""The servers tried by a call, and what its failures say about their state."""
+"""The servers tried by a call, and the state of each by the failures."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _seconds(call: Call, record: Record, cause: Exception | None) -> float:
 
 
 UNAVAILABLE: Final = 503
-"""The status whose ``Retry-After`` is of one server alone."""
+"""The status with a ``Retry-After`` of a single server."""
 
 
 def tries_of(call: Call, record: Record | None = None) -> dict[Endpoint, int]:

@@ -103,7 +103,7 @@ class DemoCall:
 
 
 async def demo(arguments: argparse.Namespace) -> ExitCode:
-    """Make the calls and show their outcomes, one by one and in a table."""
+    """Make the calls and show the outcomes, line by line and in a table."""
     calls: list[DemoCall] = []
     output = None if arguments.json else new_output(sys.stdout)
 

@@ -21,7 +21,7 @@ Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 
 
 class UsageError(Exception):
-    """The arguments make no sense; says what is wrong with them in one line."""
+    """The arguments make no sense; the message says why in a line."""
 
 
 class Parser(argparse.ArgumentParser):

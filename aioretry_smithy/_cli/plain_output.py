@@ -38,7 +38,7 @@ class PlainOutput:
         self.line(f"{title}: {text}")
 
     def log(self, log: RequestLog) -> None:
-        """Write a call and its attempts as a tree."""
+        """Draw a call with all attempts as a tree."""
         self.line(log.render())
 
     @contextmanager

@@ -72,7 +72,7 @@ class _ShowFailures(DecoratingClient):
     async def execute(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
-        """Send *request*, and describe its outcome unless it succeeded."""
+        """Send *request*, and describe the outcome of a failure."""
         try:
             response = await self.delegate.execute(ctx, request)
         except Exception as error:

@@ -58,7 +58,7 @@ class RichOutput(PlainOutput):
         self._print(Text.assemble((title, "bold"), f": {text}"))
 
     def log(self, log: RequestLog) -> None:
-        """Write a call and its attempts as a tree."""
+        """Draw a call with all attempts as a tree."""
         self._print(RichTree(log))
 
     @contextmanager

@@ -43,7 +43,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 @runtime_checkable
 class HttpClient(Protocol):
-    """Anything that executes a request. After Armeria's ``HttpClient``."""
+    """An object that executes requests. After Armeria's ``HttpClient``."""
 
     async def execute(
         self, ctx: ClientRequestContext, request: HttpRequest
@@ -63,7 +63,7 @@ class RpcClient(Protocol):
     """Anything that executes the call of a function. After Armeria's ``RpcClient``."""
 
     async def execute(self, ctx: ClientRequestContext, request: RpcRequest) -> Any:
-        """Call the function and return what it returns.
+        """Call the function and return the result.
 
         Args:
             ctx: The call, or the attempt, that the request belongs to.
@@ -419,7 +419,7 @@ def check_attempt_timeout(
 
 
 def check_origin(client: Client, base: object) -> None:
-    """Refuse a chain that acts on the session's own origin where there is none.
+    """Refuse a chain that needs the session's own origin if the session has none.
 
     Args:
         client: The outermost client.

@@ -1,4 +1,4 @@
-"""Keep what attempts hold, which the calls inside them need not ask for again."""
+"""Keep the permits that attempts hold; calls inside need no second permit."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ class _BodyTimer(BaseTimerContext):
             del error  # its traceback has this frame: no cycle
 
     def _note_length(self, depth: int = 1) -> None:
-        """Note how many bytes had come, as the stream knows that this waits for."""
+        """Note the number of bytes that had come to the stream."""
         stream = sys._getframe(1 + depth).f_locals.get("self")
         if isinstance(stream, aiohttp.StreamReader):
             note_length(self._outcome, stream.total_bytes)

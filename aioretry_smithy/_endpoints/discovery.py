@@ -43,7 +43,7 @@ class WarnOnce:
 
 
 QUERY_TIME: Final = 5.0
-"""The seconds after which a query counts as failed."""
+"""The seconds after which a query has failed."""
 
 _NO_TTL: Final = 10.0
 """The seconds that an answer holds which has no time to live."""
@@ -177,7 +177,7 @@ class Discovery:
         self._settle()
 
     def _be_late(self, task: asyncio.Task[Answer]) -> None:
-        """Count a query as failed at its timeout."""
+        """Count a query as failed at the timeout."""
         if task is not self._task:
             return
         if self._cut:

@@ -60,7 +60,7 @@ def note_failure(
     *,
     is_connect: bool,
 ) -> None:
-    """Count a failed request; eject its endpoint if there are too many failures.
+    """Count a failed request; eject the endpoint after too many failures.
 
     What began before the endpoint was ejected, or came back, says nothing any more.
     """

@@ -286,7 +286,7 @@ class EndpointGroup(Shared):
         return f"{self._source!r}, {self._settings})"
 
     def _url(self) -> URL | None:
-        """Return how the URLs of the service begin, as far as that is known."""
+        """Return the beginning of the URLs of the service, if known."""
         url = self._source.url()
         if url is None and self._roster is not None and self._roster.states:
             return self._roster.states[0].endpoint.url

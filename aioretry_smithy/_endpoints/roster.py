@@ -150,7 +150,7 @@ class Roster:
     """How far all turns are, where endpoints take turns."""
 
     parents: Mapping[Waiting, bool]
-    """Groups that contain this group; True if another group follows in the list."""
+    """Groups that contain this group; True if a further group follows in the list."""
 
     checker: Callable[[], object] | None
     """Called when there are endpoints to check; None without health checks."""

@@ -49,7 +49,7 @@ class EndpointSelectionStrategy:
 
     @property
     def _failure_penalty(self) -> float:
-        """Seconds that a failure counts as, at least."""
+        """The least number of seconds that a failure counts for."""
         return _USUAL_PENALTY
 
     def select(

@@ -180,7 +180,7 @@ def _is_address(host: str) -> bool:
 
 
 def _folded(address: Address) -> Address | None:
-    """Return the address to connect to; None for one that nobody can connect to."""
+    """Return the address to connect to; None if no connection is possible."""
     if isinstance(address, ipaddress.IPv6Address):
         if address.scope_id is not None:
             return None
@@ -218,7 +218,7 @@ def _checked_address(given: object) -> Address:
 Scheme: TypeAlias = Literal["http", "https"]
 
 _LEAST_WEIGHT: Final = 0.1
-"""What a weight of 0 counts as: such a target shall have a small chance."""
+"""The weight used for 0: the target gets a small chance."""
 
 # DNS allows any byte in a name; some of them would end the host of a URL.
 _HOST: Final = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*", re.ASCII | re.IGNORECASE)
@@ -331,7 +331,7 @@ class SrvLookup:
 
 
 def _domains_of(name: str) -> Iterator[str]:
-    """Yield the domain of a service, and the one above it unless that is a top one."""
+    """Yield the domain of a service, and the parent domain unless top-level."""
     labels = name.lower().split(".")
     while labels and labels[0].startswith("_"):
         del labels[0]

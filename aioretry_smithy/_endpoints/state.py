@@ -58,7 +58,7 @@ class Scale:
     """The least latency, in seconds, that a failure counts as."""
 
     states: Iterable[EndpointState]
-    """The endpoints whose estimates are on this scale."""
+    """The endpoints with estimates on the scale."""
 
     def __init__(self, decay: float, penalty: float) -> None:
         self.decay = decay

@@ -77,7 +77,7 @@ def learn(
 def learn_from_loser(
     state: EndpointState, call: Call, record: Record, permit: Permit
 ) -> None:
-    """Learn from a request that was given up because another one had an answer."""
+    """Learn from a request that was given up for the answer of a rival."""
     now = call.loop.time()
     note_at_least(state, now - record.sent_at, state.roster.scale.growth(now))
     state.roster.settle()

@@ -131,7 +131,7 @@ def _is_of_this_loop(connector: FrameType) -> bool:
 
 
 def is_cut_body(cause: BaseException) -> bool:
-    """Say whether a body ended too early; not of one that cannot be decoded."""
+    """Say whether a body ended early; a body with a bad encoding did not."""
     return isinstance(cause, aiohttp.ClientPayloadError) and isinstance(
         cause.__cause__, PayloadEncodingError
     )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def peel(cause: BaseException) -> BaseException:
-    """Return the only exception in a group, however deep; any other as it is.
+    """Return the only exception in a group, however deep; no group stays the same.
 
     A task group around a single task raises such a group. After Armeria's
     ``Exceptions.peel``.

@@ -218,7 +218,7 @@ LOG_KEY: Final = "_aioretry_smithy_log"
 
 
 class CallBound:
-    """Base of the objects that belong to one call: its context, requests and logs."""
+    """Base of the objects that belong to a call: context, requests and logs."""
 
     __slots__ = ()
 

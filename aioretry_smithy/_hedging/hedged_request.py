@@ -1,4 +1,4 @@
-"""Send a request and its hedges, until one of them brings a good answer."""
+"""Send a request and hedges, until the first good answer."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class SentRequest:
             self.response.close()
 
     def holds_connection(self) -> bool:
-        """Say whether the body is incomplete, so that its connection is in use."""
+        """Say whether the body is incomplete, with the connection in use."""
         response = self.response
         return response is not None and connection_of(response) is not None
 

@@ -53,7 +53,7 @@ class Places:
 
     @property
     def are_over(self) -> bool:
-        """Whether the event loop is closed, so that nobody is in flight or waits."""
+        """Whether the event loop is closed, without requests in flight or waiting."""
         return self.loop is not None and self.loop.is_closed()
 
     def in_loop(self, loop: asyncio.AbstractEventLoop) -> Places:
@@ -82,7 +82,7 @@ class Permit:
     """The time when the permit was given."""
 
     in_flight: int
-    """Requests in flight at that time, including this request."""
+    """Requests in flight at the time, including the new request."""
 
     def __init__(self, limit: ConcurrencyLimit, begun: float) -> None:
         self.limit = limit
@@ -334,13 +334,13 @@ class ConcurrencyLimit(Shared, ABC):
     """The limit that was found last."""
 
     _learns: bool
-    """Whether the limit adapts, so that samples are used."""
+    """Whether the limit adapts by samples."""
 
     _changes_alone: bool
     """Whether the limit may change without a sample."""
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
-        """Make the state that a subclass need not know of, such as a name."""
+        """Make the state hidden from subclasses, for example the name."""
         self = super().__new__(cls)
         self._learns = cls.on_sample is not ConcurrencyLimit.on_sample
         self._changes_alone = True

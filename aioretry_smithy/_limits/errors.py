@@ -42,7 +42,7 @@ class ConcurrencyLimitError(LimitedRequestError):
     """Length of the queue when the request left it."""
 
     is_of_endpoint: bool = False
-    """Whether the limit of a single endpoint refused, so that another may serve."""
+    """Whether the limit of a single endpoint refused; a different one may serve."""
 
     _snapshots = _KEPT_OF_LIMIT
 

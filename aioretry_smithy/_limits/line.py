@@ -268,7 +268,7 @@ class Waiter:
         return True
 
     def leave_early(self) -> None:
-        """Leave without a turn, and let those go out that it has held up."""
+        """Leave without a turn, and let go out the requests held up behind."""
         if self.number in self.costs[0][0].numbers:
             self._disturb()
             self.leave()

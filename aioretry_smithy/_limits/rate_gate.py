@@ -57,7 +57,7 @@ class Permits:
     turns: tuple[tuple[RateLimit, Turn], ...]
 
     waited: float = 0.0
-    """Seconds that the request waited for its permits."""
+    """Seconds that the request waited for permits."""
 
     def learn(self, answer: Reply) -> None:
         """Let the limits learn from an answer."""
@@ -76,7 +76,7 @@ class Permits:
 
     @property
     def charges(self) -> Iterable[tuple[RateLimit, Charge]]:
-        """Charges that may be corrected, with their limits."""
+        """Pairs of charges that may be corrected, and limits."""
         for limit, turn in self.turns:
             if isinstance(turn, Charge) and not limit._is_plain:
                 yield limit, turn
@@ -112,7 +112,7 @@ class RateGate:
         self._only = self.limits[0]._line if is_alone else None
 
     def try_pass(self, ctx: ClientRequestContext, now: float) -> RatePermit | None:
-        """Let a request pass that need not wait, where nothing has to be asked."""
+        """Let a request pass without a wait, if no shared limit must be asked."""
         if self._only is None or is_held(ctx, self.limits[0]):
             return None
         return self._only.try_take(now)
@@ -165,7 +165,7 @@ class RateGate:
     def _last_turn(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> LastTurn | None:
-        """Return what waits for a turn of the shared limit, if there is one.
+        """Return the awaitable for a turn of the shared limit, if any.
 
         Raises:
             RateLimitError: It costs more than it can ever be.
@@ -219,7 +219,7 @@ async def _uncounted(turn: SharedTurn, latest: float, deadline: float) -> Admiss
 
 
 async def _wait_for_last(permits: Permits, last: LastTurn, time: TurnTime) -> Permits:
-    """Wait for a turn of a storage too; without one give back all others.
+    """Wait for a turn of a storage; without the turn give back all permits.
 
     Raises:
         RateLimitError: There is none in time.
@@ -302,7 +302,7 @@ def _unasked(price: Price, now: float) -> Turn:
 
 
 def gate_of(name: str, limits: object) -> RateGate:
-    """Make the gate of one limit, or of a list of them; of a number, as of its limit.
+    """Make the gate of a limit, a list of limits, or a number of requests a second.
 
     Raises:
         ValueError: It is nothing of that, or the list is not as it has to be.

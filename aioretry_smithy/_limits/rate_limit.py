@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 _CHARGES: Final = "_aioretry_smithy_charges"
-"""The attribute of a response with what its limits have charged, by their ids."""
+"""The attribute of a response with the charges of limits, by id of the limit."""
 
 
 def check_function(name: str, function: object, arguments: str) -> None:
@@ -116,7 +116,7 @@ class Bucket:
         return now
 
     def forecast(self, now: float, cost: float, ahead: float) -> float:
-        """Return when there are tokens for a request, and for those *ahead* of it."""
+        """Return when there are tokens for a request, and for the requests *ahead*."""
         full_at = max(self._full_at, now) + ahead * self._interval
         return max(now, full_at - (self.burst - cost) * self._interval)
 
@@ -268,7 +268,7 @@ class RateLimit(Shared):
 
     @staticmethod
     def from_headers(*, max_wait: float = _MAX_WAIT) -> RateLimit:
-        """Return a limit that follows the headers in which a server reports its own.
+        """Return a limit that follows the headers in which a server reports a limit.
 
         When nothing is left, requests wait for the reset, and then all of them go out,
         in their order and scattered: over a fifth of the wait, but no more than a

@@ -79,7 +79,7 @@ def _of_draft(headers: MultiMapping[str]) -> Iterator[float]:
 
 
 def _of_custom(headers: MultiMapping[str]) -> Iterator[float]:
-    """Yield the resets of what has nothing left: requests, tokens, or both in one."""
+    """Yield the resets of used-up quotas: requests, tokens, or both together."""
     for kind in _KINDS:
         remaining = _number(headers.get(f"X-RateLimit-Remaining{kind}"))
         if remaining is not None and remaining <= 0:

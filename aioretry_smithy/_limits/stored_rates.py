@@ -76,7 +76,7 @@ def storage_of(storage: object, options: Options, own: Collection[str]) -> Stora
 
 
 def _made(uri: str, options: Options, own: Collection[str]) -> Storage | None:
-    """Make the storage that a URI names; return None where it cannot be read."""
+    """Make the storage that a URI names; return None for an unreadable URI."""
     unknown = None
     try:
         made = cast("Storage", storage_from_string(uri, **options))
@@ -111,7 +111,7 @@ def _unknown(storage: Storage, options: Options, own: Collection[str]) -> str | 
 
 
 def _unknown_to_client(storage: Storage, options: Options) -> str | None:
-    """Return an option with which no connection can be made, where that is known."""
+    """Return an option that prevents all connections, if known."""
     client = getattr(getattr(storage, "bridge", None), "storage", None)
     pool = getattr(client, "connection_pool", None)
     if pool is None:

@@ -232,7 +232,7 @@ def to_har(call: SavedLog) -> Json:
 
 
 def _http_calls(log: SavedLog) -> Iterator[SavedLog]:
-    """Yield the HTTP calls in order: just this one, or those inside a function."""
+    """Yield the HTTP calls in order: the call itself, or all inside a function."""
     if log.request_method or log.request_url:
         yield log
         return

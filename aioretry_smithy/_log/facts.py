@@ -38,7 +38,7 @@ def asked_of(call: Call, record: Record) -> Request:
 
 
 def sent_instead(call: Call, record: Record) -> Request | None:
-    """Return the request that a call without attempts has sent, if it is another."""
+    """Return the request that a call without attempts has sent, if different."""
     is_alone = record is call and call.first is call
     return record.sent_request if is_alone else None
 
@@ -56,7 +56,7 @@ def described_change(call: Call, record: Record, mask: Mask) -> str:
 
 
 def _words(asked: Request, sent: Request | None, mask: Mask) -> str:
-    """Return the sent method and URL, as far as they differ from the caller's."""
+    """Return the sent method and URL, if different from the caller's."""
     if sent is None or sent is asked:
         return ""
     # Of a function, the name; it has no URL.
@@ -316,7 +316,7 @@ class LogFacts(NeverPickled):
 
     @property
     def request_content_preview(self) -> str | None:
-        """The beginning of a text that was sent, with credentials, where it is kept."""
+        """The beginning of a sent text, with credentials, if kept."""
         return self._first.request_preview or self._record.request_preview
 
     @property
@@ -390,7 +390,7 @@ class LogFacts(NeverPickled):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the body ended or the call failed, so that nothing will be added."""
+        """Whether the body ended or the call failed: no fact will be added."""
         return self._record.outcome.body_ended is not None
 
     @property
@@ -436,7 +436,7 @@ class LogFacts(NeverPickled):
         return sent_instead(self._call, self._record)
 
     def _seconds_to(self, ended: float | None) -> float | None:
-        """Return the seconds to an end, which was not before that of its race."""
+        """Return the seconds to an end, no earlier than the end of the race."""
         if ended is None:
             return None
         race = self._record.race

@@ -107,7 +107,7 @@ def branches(node: Node[_T]) -> Iterator[tuple[str, _T]]:
 
 
 def tree(log: LogFacts, attempts: Sequence[LogFacts]) -> str:
-    """Draw a call and these attempts: one that is under way may get more."""
+    """Draw a call with the given attempts; more may follow in a running call."""
     drawn = branches(_call(log, attempts))
     return "\n".join(f"{branch}{line}" for branch, line in drawn)
 
@@ -334,7 +334,7 @@ def describe_stop(log: LogFacts) -> str | None:
 def stop_in_words(
     log: LogFacts, longest: int = LONGEST_CAUSE
 ) -> tuple[str | None, str]:
-    """Return why there was no further attempt, and the words of who refused it."""
+    """Return why there was no further attempt, and the refusal in words."""
     reason, refusal = log.stop_reason, log.retry_error
     if reason is None:
         return None, ""

@@ -263,7 +263,7 @@ class CommonLoggingClient(DecoratingClient[ClientT]):
         )
 
     async def execute(self, ctx: ClientRequestContext, request: Request) -> Any:
-        """Send the request, then write the lines about it."""
+        """Send the request, then write the lines of the log."""
         write = self._logger.write
         if self._is_after_body:
             write_waiting(ctx.call, ctx.record)

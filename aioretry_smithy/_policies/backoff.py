@@ -290,7 +290,7 @@ class Backoff(ABC):
         return _Jittered(self, float(lo), float(hi), random)
 
     def with_full_jitter(self, *, random: Callable[[], float] = chance) -> Backoff:
-        """Scatter each delay from 0 to itself, as ``with_jitter(-1, 0)`` does.
+        """Scatter each delay between 0 and the delay, like ``with_jitter(-1, 0)``.
 
         Args:
             random: Returns numbers in [0, 1); :func:`random.random` unless given.

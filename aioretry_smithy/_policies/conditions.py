@@ -36,7 +36,7 @@ _TEXT = (str, bytes, bytearray, memoryview)
 
 
 Exceptions: TypeAlias = Failure | Collection[Failure]
-"""Failures by class, as after ``except``, or by function; one of them or several."""
+"""Failures by class, like after ``except``, or by function; one or several."""
 
 
 class RuleConditions(TypedDict, total=False):
@@ -71,7 +71,7 @@ class Conditions:
     on_response: Callable[[ClientRequestContext], bool] | None = None
 
     _made_by: ClassVar[str]
-    """The class or method that makes such a rule, for its repr."""
+    """The class or method that makes the rule, for the repr."""
 
     _needs_condition: ClassVar[bool] = True
     """Whether a rule with filters alone is refused."""
@@ -219,7 +219,7 @@ def _is_integer(value: object) -> bool:
 
 
 def exceptions_of(value: object) -> tuple[Failure, ...]:
-    """Return classes of exceptions and functions of one: one of them or several."""
+    """Return classes of exceptions and predicates, given as one or several."""
     entries = (value,) if callable(value) else value
     if isinstance(entries, Iterable) and not isinstance(entries, _TEXT):
         entries = tuple(entries)

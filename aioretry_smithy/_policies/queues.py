@@ -186,7 +186,7 @@ def _fail(call: asyncio.Future[T | None], error: BaseException) -> None:
 _T = TypeVar("_T")
 
 _given_up: Final[set[asyncio.Task[Any]]] = set()
-"""Abandoned waits that are still leaving their queues."""
+"""Abandoned waits that are still in the queues."""
 
 
 async def unless_held(
@@ -246,6 +246,6 @@ def note_queue(ctx: ClientRequestContext, started: float) -> None:
 
 
 def unsent(error: _E) -> _E:
-    """Mark a deadline that ended a wait, so that no server is blamed."""
+    """Mark a deadline that ended a wait: no server is blamed."""
     judge(error).queue = "limit"
     return error

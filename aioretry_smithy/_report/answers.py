@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 Line: TypeAlias = "dict[str, object]"
-"""A call as it was written into a line, masked and cleaned of what is no part of it."""
+"""A call read from a line, masked, and cleaned of foreign members."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,7 +257,7 @@ def _timeline(timeline: CallsByTime) -> Iterator[Block]:
 
 
 def drawn_with_endings(answers: Answers) -> list[Line]:
-    """Return the calls that are drawn with the endings that they are examples of."""
+    """Return the drawn calls, each with the ending of which the call is an example."""
     examples = [each.example for each in answers.endings if each.example is not None]
     return examples[:_MOST_TREES]
 
@@ -296,7 +296,7 @@ _GAP: Final = "  "
 
 
 def plain_text(blocks: Iterable[Block]) -> str:
-    """Return a text without colours, in lines as long as they have to be."""
+    """Return a text without colours, in lines without a break."""
     return "\n".join(line for block in blocks for line in lines(block))
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _NEAR: Final = 0.8
-"""An answer that took so much of the attempt's time nearly was too late."""
+"""The share of an attempt's time after which an answer was nearly too late."""
 
 _QUEUED: Final = 0.1
 """The share of a request's time in the pool's queue that counts as congestion."""

@@ -103,7 +103,7 @@ class Counting:
 
     @property
     def was_full(self) -> bool:
-        """Whether there were too many groups to count separately."""
+        """Whether too many groups appeared for separate counts."""
         return self._groups.was_full
 
     def add(self, call: SeenCall, started: float | None, weight: float) -> None:
@@ -421,7 +421,7 @@ def _is_under_way(values: Line) -> bool:
 def read(
     sources: Sequence[LineSource], reading: Reading, progress: Callable[[float], None]
 ) -> Answers:
-    """Read files; a second time if there are nested calls, which are excluded then.
+    """Read files; a second time, without nested calls, if there are any.
 
     Args:
         sources: The files.

@@ -105,7 +105,7 @@ class SeenCall:
     """Requests beyond one for the call itself and for each call inside."""
 
     retries: int
-    """Attempts after the first, of the calls inside too, which are none of these:"""
+    """Attempts after the first, also of nested calls, except for:"""
 
     hedges: int
     resends: int

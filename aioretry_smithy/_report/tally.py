@@ -119,7 +119,7 @@ _LONGEST_REASON: Final = 40
 
 
 def add_to(counts: dict[str, float], key: str, weight: float) -> None:
-    """Count under a key, or under "others" if there are too many keys."""
+    """Count under a key, or under "others" after too many keys."""
     if key not in counts and len(counts) >= _MOST_REASONS:
         key = _OTHERS
     counts[key] = counts.get(key, 0.0) + weight
@@ -415,7 +415,7 @@ def _name(step: int) -> str:
 
 
 def _unasked(call: SeenCall) -> float:
-    """Count retries of a call, and of those inside, that were its own idea."""
+    """Count the retries that a call, or a call inside, decided on alone."""
     own = sum(
         attempt.is_retried
         and not attempt.is_hedge

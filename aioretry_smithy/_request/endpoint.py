@@ -120,7 +120,7 @@ class Endpoint:
 
 
 def origin_key(url: URL) -> tuple[str, str, int | None]:
-    """Return what two URLs of one origin have in common; ``ws`` counts as ``http``."""
+    """Return the key that all URLs of an origin share; ``ws`` counts as ``http``."""
     scheme = url.scheme
     host = (url.raw_host or "").lower()
     return _SAME_AS.get(scheme, scheme), host, url.port
@@ -329,7 +329,7 @@ def endpoint_of(name: str, given: StrOrURL | Endpoint) -> Endpoint:
 
 
 def url_of(target: StrOrURL) -> URL | None:
-    """Return a target as a URL; None of one that aiohttp refuses when it is sent."""
+    """Return a target as a URL; None if aiohttp will refuse to send the target."""
     try:
         return URL(target)
     except (TypeError, ValueError):

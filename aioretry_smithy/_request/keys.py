@@ -82,7 +82,7 @@ def _host_and_port(url: URL) -> str | None:
 
 
 def service_key(request: HttpRequest) -> str | None:
-    """Name the service of a request: several servers have one, else as the host.
+    """Name the service of a request with several servers, or else the host.
 
     >>> from aioretry_smithy import HttpRequest
     >>> service_key(HttpRequest("GET", "https://example.com/orders"))

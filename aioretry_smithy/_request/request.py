@@ -279,7 +279,7 @@ def with_header(arguments: Arguments, name: str, value: str) -> Arguments:
 
 
 class RoutedRequest(HttpRequest):
-    """A request that is bound to an endpoint, as are its copies."""
+    """A request that is bound to an endpoint, with all copies."""
 
     __slots__ = ("route",)
 

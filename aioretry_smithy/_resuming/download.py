@@ -427,7 +427,7 @@ class Download:
     def _refuse(
         self, words: str, reason: RetryStopReason = RetryStopReason.NO_RETRY
     ) -> aiohttp.ClientPayloadError:
-        """Make the error for what is none of this version, and end with it."""
+        """Make the error for a part of a different version, and end with the error."""
         part, self._part = self._part, None
         if part is not None:
             part.close(self._connection)
@@ -448,7 +448,7 @@ class Download:
         return cause
 
     def _finish(self, end: int) -> None:
-        """Note that no further part is asked for, and where the last one ended."""
+        """Note the end of the last part, after which no further part is asked for."""
         self._is_over, self._context = True, None
         self._kept.let_go()
         note_length(self._whole, end - self._start)

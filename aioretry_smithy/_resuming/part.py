@@ -443,7 +443,7 @@ class Part:
         return Piece(content._read_nowait(-1)) if content._buffer else None
 
     def close(self, connection: DownloadConnection | None) -> None:
-        """Close its connection: before another one is asked for, a pool may be full.
+        """Close the connection: a full pool may have no second connection.
 
         That of the first part is under the *connection* of the download; its response
         stays open, since that is the one that the caller has.

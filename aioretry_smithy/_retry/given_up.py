@@ -1,4 +1,4 @@
-"""Record what ends the attempts of a call, and who has retried it before."""
+"""Record why the attempts of a call end, and earlier retries of the failure."""
 
 from __future__ import annotations
 

@@ -430,7 +430,7 @@ class RetryBudgetListener:
 
 
 class RetryBudget(Shared, RetryLimiter):
-    """Lets calls that succeed pay for the retries of those that fail.
+    """Budgets retries: calls that succeed pay for the retries of failed calls.
 
     It holds *capacity* tokens at first, and never more. A retry costs 1, a success
     brings *deposit*. So up to *capacity* retries go out at once, and in the long run
@@ -562,7 +562,7 @@ class RetryBudget(Shared, RetryLimiter):
 
     @property
     def failures_in_a_row(self) -> float:
-        """The failures since the last success, each as much as it counts.
+        """The sum of the weights of failures since the last success.
 
         An int where they come to a whole number.
         """
@@ -590,7 +590,7 @@ class RetryBudget(Shared, RetryLimiter):
             self._change(self._deposit)
 
     def on_failure(self, ctx: ClientRequestContext, cause: Exception | None) -> None:
-        """Count a failure, unless its connection broke with others, or it throttles."""
+        """Count a failure, unless throttled, or one of many on a broken connection."""
         count_failure(self, ctx, cause)
 
     def __repr__(self) -> str:
@@ -682,7 +682,7 @@ class PerHostRetryBudget(Shared, RetryLimiter):
 def count_failure(
     budget: RetryBudget, ctx: ClientRequestContext, cause: Exception | None
 ) -> float:
-    """Count a failure as :meth:`RetryBudget.on_failure` does; return its weight."""
+    """Count a failure like :meth:`RetryBudget.on_failure`; return the weight."""
     call, record = ctx.call, ctx.record
     if (
         is_throttled(call, record, cause)

@@ -47,7 +47,7 @@ _T = TypeVar("_T")
 
 
 class Retries:
-    """The retries of one call: what follows each attempt, and what ends the call.
+    """The retries of a call: decisions after each attempt, and the end of the call.
 
     Two subclasses ask for another attempt: a strategy, or one of Smithy's for a token.
 
@@ -241,7 +241,7 @@ class Retries:
         return failure_of(self.cause).ran_out and self.time_left() <= 0
 
     async def read(self, look: Callable[[Any], Awaitable[_T]]) -> _T | None:
-        """Read what is wanted of a body; where that fails, the attempt has failed."""
+        """Read the wanted part of a body; a failure fails the attempt."""
         if self.result is NOTHING:
             return None
         try:

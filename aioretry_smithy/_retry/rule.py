@@ -105,7 +105,7 @@ RetryRule(on_unprocessed=True, backoff=Backoff.fixed(0.0))
 
     @staticmethod
     def no_retry(**conditions: Unpack[RuleConditions]) -> RetryRule:
-        """Make a rule that forbids retries of outcomes that meet its conditions.
+        """Make a rule that forbids retries of outcomes that meet the conditions.
 
         Strategies behind it are not asked. Without a condition it forbids all retries
         of requests that pass *methods* and *request_filter*. Without these either, it
@@ -170,7 +170,7 @@ class RetryRuleWithContent(
 
     @staticmethod
     def no_retry(**conditions: Unpack[ContentRuleConditions]) -> RetryRuleWithContent:
-        """Make a rule that forbids retries of outcomes that meet its conditions.
+        """Make a rule that forbids retries of outcomes that meet the conditions.
 
         Like :meth:`RetryRule.no_retry`.
 

@@ -78,7 +78,7 @@ class StrategyTokens:
 
 
 class OwnStrategyTokens(StrategyTokens):
-    """Asks a strategy of this library by its rules, without its methods.
+    """Asks a strategy of this library by rules, without public methods.
 
     The methods would wait. Here the client waits itself: its waits are bounded by the
     deadline and show in the log.

@@ -1,4 +1,4 @@
-"""Decide which outcomes are worth another attempt, and how long to wait for it."""
+"""Decide which outcomes are worth a further attempt, and the wait before."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class RetryDecision:
 
     @staticmethod
     def no_retry() -> RetryDecision:
-        """Decide to stop with this outcome; strategies behind this one are not asked.
+        """Decide to stop with the outcome; strategies further back are not asked.
 
         >>> RetryDecision.no_retry()
         RetryDecision.no_retry()
@@ -548,12 +548,12 @@ AnyStrategy: TypeAlias = RetryStrategy | RetryStrategyWithContent
 
 @dataclass(frozen=True, slots=True)
 class StrategyChainWithContent(RetryStrategyWithContent):
-    """Strategies that are asked in turn, at least one of which looks at content."""
+    """A chain of strategies, of which at least one looks at content."""
 
     members: tuple[AnyStrategy, ...]
 
     max_content_length: int = field(init=False, repr=False, compare=False)
-    """The longest beginning of the body that one of them looks at."""
+    """The longest beginning of the body that a member looks at."""
 
     def __post_init__(self) -> None:
         lengths = [

@@ -101,7 +101,7 @@ class StrategyRetries(Retries):
         return stop if stop is None or isinstance(stop, Stop) else await stop
 
     def _take(self, answer: RetryAnswer) -> Stop | None:
-        """Keep the backoff of an answer; without one there is no other attempt."""
+        """Keep the backoff of an answer; without a backoff the attempts end."""
         backoff = RetryDecision.of(answer).backoff
         if backoff is None:
             return NOT_WANTED

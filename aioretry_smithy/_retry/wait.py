@@ -33,7 +33,7 @@ class Wait:
     source: Literal["backoff", "retry_after", "rate_limit", "next_endpoint"]
 
     jitter: float | None = None
-    """The most that is added to a hint, where that is not the delay."""
+    """The most seconds added to a hint, if the hint is not the delay."""
 
 
 @dataclass(slots=True)

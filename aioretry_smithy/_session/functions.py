@@ -1,4 +1,4 @@
-"""Decorate a function: its chain, its attempts, and the decorators made for it."""
+"""Decorate a function: the chain, the attempts, and decorators for functions."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class AttemptTimeout:
     """Whether it ends with the function, because only a decorator has set a limit."""
 
     is_named: bool
-    """Whether the error of the limit was raised, so that no second one is."""
+    """Whether the error of the limit was raised, to avoid a second error."""
 
     __slots__ = (
         "_before",

@@ -1,4 +1,4 @@
-"""Give a session its chain, and send what it is asked for through that.
+"""Install a chain in a session, and send all requests through the chain.
 
 aiohttp ends each tracker that it got, whatever comes of the request. A call that is
 refused, or answered by a decorator, never gets that far; who waits for the end of its
@@ -119,7 +119,7 @@ class SessionChain:
         target: StrOrURL,
         options: Arguments,
     ) -> aiohttp.ClientResponse:
-        """Send a request through the chain, as one call."""
+        """Send a request through the chain, in a single call."""
         call = self._begin(session, method, target, options)
         try:
             response = await self.client.execute(call, call.request)

@@ -127,7 +127,7 @@ def mark_pool(connector: object) -> None:
 
 
 def broken_connection(cause: BaseException) -> BrokenConnection | None:
-    """Return what is known of a connection that broke; None for any other failure.
+    """Return the facts about a broken connection; None for any other failure.
 
     A mock's exception, one of a middleware and a refused connection are others.
     """
@@ -327,7 +327,7 @@ _ATTRIBUTES = {
 
 
 Serializers: TypeAlias = "dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]]"
-"""By attribute: the function that stands in front of a serializer, and that one."""
+"""By attribute: the wrapper of a serializer, and the serializer."""
 
 
 def keep_json(session: ClientSession) -> Serializers:

@@ -77,7 +77,7 @@ class TimedRequest(SimpleNamespace):
     __slots__ = ("_loop", "_record", "followers")
 
     followers: list[TimedRequest]
-    """Requests that wait for the same DNS query."""
+    """Requests that wait for a common DNS query."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, record: Record) -> None:
         self._loop = loop
@@ -211,7 +211,7 @@ class _Lookups:
     def begin(
         self, timed: TimedRequest, given: aiohttp.TraceDnsCacheMissParams
     ) -> None:
-        """Note a DNS query of this task, which other requests may join."""
+        """Note a DNS query of the task; further requests may join."""
         host = given.host
         self._asking[host] = timed
         timed.followers = self._early.pop(host, [])

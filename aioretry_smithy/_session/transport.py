@@ -347,7 +347,7 @@ async def sending_tracked(
     session: ClientSession,
     send: Callable[[], Awaitable[aiohttp.ClientResponse]],
 ) -> aiohttp.ClientResponse:
-    """Send a request that aiohttp may send again as it does without a chain."""
+    """Send a request that aiohttp may send again, like without a chain."""
     session._retry_connection = _ONLY_TRACKED  # type: ignore[assignment]
     token = _is_tracked.set(True)
     try:

@@ -153,7 +153,7 @@ KNOWN_METHODS: Final = frozenset(
 """The methods that the semantic conventions of OpenTelemetry know."""
 
 ANOTHER_METHOD: Final = "_OTHER"
-"""The value that stands for every other method."""
+"""The value that stands for all unknown methods."""
 
 ANOTHER_NAME: Final = "_OTHER"
 """The value that stands for all names beyond the first ones."""
@@ -168,7 +168,7 @@ DURATION_BUCKETS: Final = (
     *(0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0),
     *(2.5, 5.0, 7.5, 10.0),
 )
-"""The limits of a histogram of seconds, as the same conventions have them."""
+"""The limits of a histogram of seconds, by the semantic conventions."""
 
 
 _MAX_NAMES: Final = 1024
@@ -199,7 +199,7 @@ class Subject(NamedTuple):
 
 
 def http_subject(request: HttpRequest) -> Subject:
-    """Describe a call by its method and its server.
+    """Describe a call by method and server.
 
     Of several servers that do the same, measurements know what they do, not each.
     """
@@ -278,7 +278,7 @@ def has_succeeded(ctx: ClientRequestContext, cause: BaseException | None) -> boo
 def call_error_type(
     ctx: ClientRequestContext, cause: BaseException | None
 ) -> str | None:
-    """Name the failure of a call; without one, why it stopped, unless it succeeded."""
+    """Name the failure of a call, or else the stop reason, unless successful."""
     failure = error_type(ctx, cause)
     if failure is not None or cause is not None or has_succeeded(ctx, cause):
         return failure
@@ -334,7 +334,7 @@ def connection_waits(ctx: ClientRequestContext) -> dict[str, float]:
 
 
 class HedgeCount:
-    """The hedges of a call, or of a part of it that begins here."""
+    """The hedges of a call, or of the part from here on."""
 
     __slots__ = ("_before", "_dropped", "_refused")
 

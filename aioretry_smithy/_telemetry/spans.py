@@ -59,7 +59,7 @@ class Telemetry(NamedTuple):
 
     @property
     def target(self) -> tuple[int, int]:
-        """The providers in use; equal for two that were given the same ones."""
+        """The providers in use; equal for clients with the same providers."""
         return id(self.tracer.provider), id(self.instruments.provider)
 
 

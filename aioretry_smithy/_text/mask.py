@@ -212,7 +212,7 @@ class Mask:
                 yield start, len(text)
 
     def _field(self, match: re.Match[str]) -> str:
-        """Hide what a field of a URL quotes, if something in that is secret."""
+        """Hide the quoted part of a field of a URL, if a secret is inside."""
         field = match[0]
         quoted = _QUOTED.search(field)
         if quoted is None:
@@ -357,7 +357,7 @@ def _value_end(text: str, start: int) -> int:
 
 
 def _is_found_below(text: str, is_found: Callable[[str], bool]) -> bool:
-    """Say whether something is in what a text says with its quoting taken off.
+    """Say whether a text with all quoting removed satisfies a predicate.
 
     It is looked for below each layer, not in the text as it is. It counts as found in
     what is quoted more than five times.

@@ -37,7 +37,7 @@ def printable(text: str) -> str:
 
 
 def one_word(url: str) -> str:
-    """Quote the blanks of an invalid URL, to log it as one word.
+    """Quote the blanks of an invalid URL, to log a single word.
 
     >>> one_word("http://my shop/")
     'http://my%20shop/'

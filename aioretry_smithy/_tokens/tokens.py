@@ -52,7 +52,7 @@ class Flight:
     )
 
     task: Task[Token]
-    """The task that fetches."""
+    """The task of the fetch."""
 
     holdings: FetchHoldings
     """The holdings of the waiting calls."""

@@ -55,7 +55,7 @@ class Outcomes:
     """The outcomes of attempts since the last report to Redis."""
 
     tokens: float = 0.0
-    """Tokens that came, less those that retries cost while Redis was away."""
+    """Tokens that came, less the cost of retries while Redis was away."""
 
     has_success: bool = False
 
@@ -157,12 +157,12 @@ class SharedRetryBudget(Shared, RetryLimiter):
 
     @property
     def tokens(self) -> float:
-        """The current tokens, as known in this process."""
+        """The current tokens, by the knowledge of the process."""
         return self._local.tokens
 
     @property
     def failures_in_a_row(self) -> float:
-        """The failures since the last success, as far as this process knows.
+        """The failures since the last success, by the knowledge of the process.
 
         By weight, as those of a :class:`~aioretry_smithy.RetryBudget`.
         """
@@ -205,7 +205,7 @@ class SharedRetryBudget(Shared, RetryLimiter):
         self._report_later(loop_time())
 
     def on_failure(self, ctx: ClientRequestContext, cause: Exception | None) -> None:
-        """Count a failure, unless its connection broke with others, or it throttles."""
+        """Count a failure, unless throttled, or one of many on a broken connection."""
         weight = count_failure(self._local, ctx, cause)
         if weight:
             self._unreported.failures += weight
@@ -239,7 +239,7 @@ class SharedRetryBudget(Shared, RetryLimiter):
         self._storage.send(self._report)
 
     def _put_back(self, price: float, asked: asyncio.Task[bool | None]) -> None:
-        """Put back what was paid for a retry that did not wait for it."""
+        """Put back the price of a retry that did not wait for Redis."""
         if not asked.cancelled() and asked.result():
             self._unreported.tokens += price
             self._report_later(loop_time())

@@ -50,7 +50,7 @@ _REFUSING = CircuitState.OPEN, CircuitState.HALF_OPEN
 
 
 class _News:
-    """The news that a circuit has entered a state, as they are sent."""
+    """The message that a circuit has entered a state."""
 
     __slots__ = ("_text", "opening")
 
@@ -283,7 +283,7 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
             self._is_following = False
 
     def _note_heard(self, breakers: list[CircuitBreaker], opening: object) -> None:
-        """Note that a message arrived back here, and hence at the other processes."""
+        """Note that a message arrived back here, and hence at all processes."""
         # They may not have subscribed again yet, where all have lost their connections.
         if loop_time() - self._subscribed_at > _SETTLED:
             for breaker in breakers:

@@ -32,7 +32,7 @@ METHODS = (
 
 
 class RetryToken(Protocol):
-    """The token of one attempt of one call.
+    """The token of an attempt of a call.
 
     Every object with the two attributes is one. A subclass declares them again, so that
     type checkers know them to be there, and is then made by keyword.
@@ -87,7 +87,7 @@ class RetryStrategy(Protocol):
     """The strategy that computes the delays in the tokens."""
 
     max_attempts: int
-    """Attempts of one call, the first one included."""
+    """Attempts of a call, including the first."""
 
     def acquire_initial_retry_token(
         self, *, token_scope: str | None = None

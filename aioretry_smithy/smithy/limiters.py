@@ -78,7 +78,7 @@ class RetryProfile:
     """The defaults of the SDKs before that."""
 
     DYNAMODB: ClassVar[RetryProfile]
-    """``V2_1`` for DynamoDB, which answers faster than other services."""
+    """``V2_1`` for DynamoDB, which answers faster than most services."""
 
     GUIDE: ClassVar[RetryProfile]
     """The numbers of the example strategy in Smithy's guide.

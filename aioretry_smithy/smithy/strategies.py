@@ -1,4 +1,4 @@
-"""The strategies of each mode, their tokens, and the rules by which they follow."""
+"""The strategies of each mode, with tokens, and the rules of each transition."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class SimpleMode(NeverCopied):
     """The strategy that computes the delays in the tokens."""
 
     max_attempts: int
-    """Attempts of one call, the first one included."""
+    """Attempts of a call, including the first."""
 
     def __init__(
         self,
@@ -343,7 +343,7 @@ class StandardMode(Shared, SimpleMode):
         self.quota_for(token.token_scope)._add(token.quota_acquired)
 
     def _delays(self, retry_count: int, error: Exception) -> tuple[float, float]:
-        """Return the delay of the backoff, and the one that follows the hint too."""
+        """Return the delay of the backoff, and the delay by the hint."""
         info = RetryInfo.of(error)
         backoff_strategy = (
             self.throttling_backoff_strategy

@@ -1,4 +1,4 @@
-"""Put many processes with the same chain through one simulation, with its servers."""
+"""Put many processes with one chain, and servers, through a simulation."""
 
 from __future__ import annotations
 
@@ -322,7 +322,7 @@ def nobody(done: float) -> None:
 async def run_fleet(
     name: str, chain: Chain, settings: SimulationSettings, progress: Progress = nobody
 ) -> list[SimulatedProcess]:
-    """Run the processes, and return them with their counts.
+    """Run the processes, and return each with the counts.
 
     The clock of the running loop must be virtual and begin at 0.0. The calls come at
     the same moments for any chain.

@@ -1,4 +1,4 @@
-"""The settings of a simulation, its counts, and what the chains did in it."""
+"""The settings of a simulation, the counts, and the results of each chain."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ class SimulatedRun:
     """The number of calls started, by second."""
 
     attempts: tuple[int, ...]
-    """Requests that were sent."""
+    """Number of sent requests."""
 
     answered: tuple[int, ...]
     """The number of successful calls (status < 400), by the second of their start."""
@@ -313,7 +313,7 @@ class SimulatedRun:
 
     @property
     def load_in_outage(self) -> float | None:
-        """Requests in the outage for each call that began in it; None without one.
+        """Requests in the outage for each call that began in the outage; None without.
 
         1.0 is the load of clients that never retry.
         """

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 ScriptedBody: TypeAlias = bytes | str | dict[str, Any] | list[Any]
-"""Bytes; text, which is sent as UTF-8; or a dict or list, which is sent as JSON."""
+"""Bytes; text, sent in UTF-8; or a dict or list, sent in JSON."""
 
 ScriptedAnswer: TypeAlias = (
     int
@@ -387,7 +387,7 @@ async def ask(
     method: str = "GET",
     attempt: int = 1,
 ) -> Backoff | None:
-    """Ask a strategy for its answer to one outcome.
+    """Ask a strategy for the answer to an outcome.
 
     Args:
         strategy: A strategy of either kind or a chain of them, plain or ``async``.

@@ -10,7 +10,7 @@ import aioretry_smithy
 
 PACKAGE = Path(aioretry_smithy.__file__).parent
 
-MOST = 0.25
+MOST = 0.2
 """Share of pronouns and fillers in a first line; it only goes down."""
 
 FILLERS = frozenset(
