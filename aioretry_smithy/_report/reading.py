@@ -172,8 +172,8 @@ class Counting:
         """
         findings = Findings(self._evidence, self._times, self._steps.unasked())
         times = Times()
-        times.merge(self._times)
-        times.merge(self._cancelled_times)
+        times += self._times
+        times += self._cancelled_times
         return Answers(
             v=1,
             input=read,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from .answers import (
     CallsByTime,
@@ -52,13 +52,14 @@ class Times:
         for part, seconds in parts.items():
             spent[part] = spent.get(part, 0.0) + seconds * weight
 
-    def merge(self, other: Times) -> None:
+    def __iadd__(self, other: Times) -> Self:
         """Add the counts of *other*."""
         self.durations += other.durations
         for bucket, parts in other.spent.items():
             spent = self.spent.setdefault(bucket, {})
             for part, seconds in parts.items():
                 spent[part] = spent.get(part, 0.0) + seconds
+        return self
 
     def quantiles(self) -> Durations:
         """Return the quantiles for display."""
@@ -118,11 +119,20 @@ _OTHERS: Final = "others"
 _LONGEST_REASON: Final = 40
 
 
-def add_to(counts: dict[str, float], key: str, weight: float) -> None:
-    """Count under a key, or under "others" after too many keys."""
-    if key not in counts and len(counts) >= _MOST_REASONS:
-        key = _OTHERS
-    counts[key] = counts.get(key, 0.0) + weight
+class Reasons(dict[str, float]):
+    """Counts of stop reasons; reasons beyond the most are counted as "others"."""
+
+    def add(self, key: str, weight: float) -> None:
+        """Count a reason."""
+        if key not in self and len(self) >= _MOST_REASONS:
+            key = _OTHERS
+        self[key] = self.get(key, 0.0) + weight
+
+    def __iadd__(self, other: Reasons) -> Self:
+        """Add the counts of *other*."""
+        for reason, calls in other.items():
+            self.add(reason, calls)
+        return self
 
 
 def most_first(counts: Mapping[str, float]) -> dict[str, float]:
@@ -137,15 +147,21 @@ def stop_reason(values: Line) -> str | None:
     return None if reason is None else reason[:_LONGEST_REASON]
 
 
-class GroupTally:
+class GroupTally(Sums):
     """Adds up the calls of a group."""
 
     __slots__ = ("attempts", "calls", "reasons", "successes", "times", "waited")
 
+    calls: float
+    attempts: float
+    successes: float
+    waited: float
+    times: Times
+    reasons: Reasons
+
     def __init__(self) -> None:
-        self.calls = self.successes = self.attempts = self.waited = 0.0
-        self.times = Times()
-        self.reasons: dict[str, float] = {}
+        super().__init__()
+        self.times, self.reasons = Times(), Reasons()
 
     @property
     def weight(self) -> float:
@@ -162,17 +178,7 @@ class GroupTally:
         else:
             reason = stop_reason(call.values)
             if reason is not None:
-                add_to(self.reasons, reason, weight)
-
-    def merge(self, other: GroupTally) -> None:
-        """Add the counts of *other*."""
-        self.calls += other.calls
-        self.successes += other.successes
-        self.attempts += other.attempts
-        self.waited += other.waited
-        self.times.merge(other.times)
-        for reason, calls in other.reasons.items():
-            add_to(self.reasons, reason, calls)
+                self.reasons.add(reason, weight)
 
     def answer(self, key: str, merged: int = 0) -> GroupRow:
         """Return the row for the report."""
@@ -231,19 +237,16 @@ class FailureTally(Sums):
         )
 
 
-class EndingTally:
+class EndingTally(Sums):
     """Counts calls that ended in the same way, and keeps the first."""
 
     __slots__ = ("calls", "example")
 
-    def __init__(self) -> None:
-        self.calls = 0.0
-        self.example: Line | None = None
+    calls: float
 
-    @property
-    def weight(self) -> float:
-        """The number of calls."""
-        return self.calls
+    def __init__(self) -> None:
+        super().__init__()
+        self.example: Line | None = None
 
     def add(self, values: Line, weight: float) -> None:
         """Count a call."""
@@ -251,7 +254,7 @@ class EndingTally:
         if self.example is None:
             self.example = values
 
-    def merge(self, other: EndingTally) -> None:
+    def merge(self, other: Self) -> None:
         """Add the counts of *other*."""
         self.calls += other.calls
         self.example = self.example or other.example

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Hashable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Self, TypeVar
 
 from .._log.saved_log import seconds_of
 
@@ -298,19 +298,8 @@ MOST_KEYS: Final = 2000
 """How many keys are kept while counting; more than are shown, for the order changes."""
 
 
-class Mergeable(Protocol):
-    """A counter that can be merged with a counter of the same type."""
-
-    def merge(self, other: Self, /) -> None:
-        """Add the counts of *other*."""
-
-    @property
-    def weight(self) -> float:
-        """The weight by which entries are ranked."""
-
-
 class Sums:
-    """Numbers that are added up, one for each slot of the class; the first weighs."""
+    """Values that are added up, one for each slot of the class; the first weighs."""
 
     __slots__: tuple[str, ...] = ()
 
@@ -333,10 +322,10 @@ class Sums:
 
 
 KeyT = TypeVar("KeyT", bound=Hashable)
-CountT = TypeVar("CountT", bound=Mergeable)
+CountT = TypeVar("CountT", bound=Sums)
 
 
-def _rank(key: Hashable, count: Mergeable) -> tuple[float, str]:
+def _rank(key: Hashable, count: Sums) -> tuple[float, str]:
     """Order counts: the largest first, equal ones (but for rounding) by their keys."""
     return -round(count.weight, 6), str(key)
 

@@ -245,6 +245,15 @@ def test_many_groups_are_shown_as_60_and_others():
     assert [] == answers["input"]["warnings"]
 
 
+def test_group_with_most_calls_is_the_first():
+    """However many attempts others made."""
+    often = call(request_url="https://h/often")
+    retried = call(request_url="https://h/a", children=[failed("OSError"), call()])
+    groups = answers_of(retried, often, often)["groups"]
+
+    assert ["/often", "/a"] == [group["key"] for group in groups]
+
+
 def test_many_endings_and_failures_are_bounded():
     """60 of each, and all others together."""
     lines = [call(**failed(f"Error{n}")) for n in range(70)]
