@@ -6,6 +6,7 @@ from contextvars import Context
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
+from .._call.closing import unless_closed
 from .._call.recorder import begin_after_wait
 from .._call.time_limits import tick_of
 from .._clock import loop_time
@@ -217,6 +218,7 @@ async def until_ready(
         is the trial by now, so that it need not be asked.
 
     Raises:
+        RuntimeError: The session is closed.
         Exception: The circuit breaker has raised it, or a listener of its.
     """
     call = ctx.call
@@ -234,9 +236,12 @@ async def until_ready(
     answer = None
     try:
         if left > 0:
-            waiting = wait_at(circuit, loop, until)
-            answer = await unless_held(
-                waiting, ctx, (circuit,), partial(give_back, circuit)
+            take_back = partial(give_back, circuit)
+            answer = await unless_closed(
+                call,
+                lambda: unless_held(
+                    wait_at(circuit, loop, until), ctx, (circuit,), take_back
+                ),
             )
     finally:
         if answer is None:

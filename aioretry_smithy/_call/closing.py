@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable
 
     from aiohttp import ClientSession
 
@@ -45,24 +45,21 @@ async def pause(call: Call, seconds: float) -> float:
     return 0.0
 
 
-async def until_closed(call: Call, waiting: Coroutine[Any, Any, Any]) -> Any:
-    """Await a wait of a call; return :data:`CLOSED` where its session is closed."""
+async def until_closed(call: Call, wait: Callable[[], Awaitable[Any]]) -> Any:
+    """Begin a wait of a call; return :data:`CLOSED` where its session is closed."""
     session = call.session
     if session is None:
-        return await waiting
-    if session.closed:
-        waiting.close()
-        return CLOSED
-    return await _until_closed(session, waiting)
+        return await wait()
+    return CLOSED if session.closed else await _until_closed(session, wait())
 
 
-async def unless_closed(call: Call, waiting: Coroutine[Any, Any, T]) -> T:
-    """Await a wait of a call, which the close of its session ends.
+async def unless_closed(call: Call, wait: Callable[[], Awaitable[T]]) -> T:
+    """Begin a wait of a call, which the close of its session ends.
 
     Raises:
         RuntimeError: The session is closed.
     """
-    result: T = await until_closed(call, waiting)
+    result: T = await until_closed(call, wait)
     if result is CLOSED:
         refuse_as_closed()
     return result

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 from yarl import URL
 
+from .._call.closing import unless_closed
 from .._context.context import ClientRequestContext
 from .._errors import bad_argument, check_positive, checked_name
 from .._policies.listeners import Listeners
@@ -370,7 +371,8 @@ class EndpointGroup(Shared):
         ends = loop.time() + call.time_of(call)
         until = min(loop.time() + patience, ends)
         while any(each.may_fill for each in rosters):
-            await self._change(rosters, until if loop.time() < until else ends)
+            longest = until if loop.time() < until else ends
+            await unless_closed(call, partial(self._change, rosters, longest))
             check_open(call)
             chosen = choose()
             if chosen is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import aiohttp
 
+from .._call.closing import unless_closed
 from .._call.outcome import NOTHING, connection_of, end_with
 from .._clock import loop_time
 from .._context.client import DecoratingClient, HttpClient
@@ -288,6 +289,7 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
 
         Raises:
             ConcurrencyLimitError: There is none in time.
+            RuntimeError: The session is closed.
         """
         started = loop_time()
         longest = math.inf if self._longest_wait is None else self._longest_wait
@@ -301,8 +303,10 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
             late.refuse()
             return None
         if may_wait:
-            waiting = limit._wait(until)
-            place = await unless_held(waiting, ctx, (limit,), _release)
+            place = await unless_closed(
+                ctx.call,
+                lambda: unless_held(limit._wait(until), ctx, (limit,), _release),
+            )
             note_queue(ctx, started)
             if place is not None:
                 ctx.record.first_sent = loop_time()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import weakref
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from .._bodies.response_content import whole_body
 from .._call.call import await_body
+from .._call.closing import unless_closed
 from .._call.outcome import NOTHING
 from .._call.recorder import begin_after_wait
 from .._clock import loop_time
@@ -171,19 +173,23 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
 
         Raises:
             RateLimitError: It does not come in time.
+            RuntimeError: The session is closed.
             Exception: A function of the user's has raised it.
         """
         call, started = ctx.call, loop_time()
         time = TurnTime.of(call, self._longest_wait)
         if self._dry_run is not None:
             return await _run_dry(self._dry_run, ctx, request, gate, time)
-        waiting = gate.wait(ctx, request, time)
+        wait, give_back = partial(gate.wait, ctx, request, time), Permits.give_back
         try:
-            not_held, give_back = gate.not_held(ctx), Permits.give_back
-            permits = await unless_held(waiting, ctx, not_held, give_back)
-            if permits is NOTHING:
-                permits = await gate.wait(ctx, request, time)
+            taken = await unless_closed(
+                call, lambda: unless_held(wait(), ctx, gate.not_held(ctx), give_back)
+            )
+            if taken is NOTHING:
+                permits = await unless_closed(call, wait)
                 permits = replace(permits, waited=loop_time() - started)
+            else:
+                permits = taken
         except RateLimitError as error:
             note_queue(ctx, started)
             unsent(error)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from .._call.closing import pause
+from .._call.closing import pause, until_closed
 from .._call.outcome import NOTHING, RetryStopReason
 from .._call.time_limits import CUT, until_deadline
 from .._errors import is_finite, raised_from
@@ -218,7 +218,9 @@ class TokenRetries(Retries):
             return 0.0
         clock = asyncio.get_running_loop().time
         started = clock()
-        if not await limiter._acquire(1.0, self.time_left):
+        acquire = partial(limiter._acquire, 1.0, self.time_left)
+        # Of a session that was closed meanwhile the next attempt is refused.
+        if not await until_closed(self.call, acquire):
             return None
         return clock() - started
 

@@ -12,6 +12,7 @@ from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import is_spent, may_be_refused
 from .._bodies.response_content import discard, keep
 from .._call.call import BoundHeader, Call
+from .._call.closing import unless_closed
 from .._call.outcome import history_of, url_of
 from .._call.recorder import follow_rejected, record_failure
 from .._call.time_limits import TimeLimits
@@ -268,7 +269,8 @@ class RefreshingClient(DecoratingClient[HttpClient]):
 
     async def _newest_in_time(self, ctx: ClientRequestContext) -> Token:
         seconds = ctx.remaining()
-        token = await self._tokens.newest(None if seconds == inf else seconds)
+        longest = None if seconds == inf else seconds
+        token = await unless_closed(ctx.call, lambda: self._tokens.newest(longest))
         if token is None:
             # There is none if the deadline was moved meanwhile.
             passed = TimeLimits.of(ctx).passed(_IN_FETCH) or TimeoutError

@@ -8,7 +8,14 @@ import pytest
 from chains import connected, retrying
 from fault_server import FaultServer, answer
 
-from aioretry_smithy import Backoff, RequestLog, RetryStrategy
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    CircuitState,
+    RequestLog,
+    RetryStrategy,
+)
 
 STRATEGY = RetryStrategy.failsafe(Backoff.fixed(60.0))
 
@@ -29,3 +36,18 @@ async def test_backoff_ends_at_once(headers):
     log = RequestLog.of(caught.value)
     assert 2 == log.total_attempts
     assert log.children[0].delay < 10.0
+
+
+async def test_wait_at_a_circuit_ends_at_once():
+    """Also where the session's block is left while calls wait in it."""
+    breaker = CircuitBreaker("orders", circuit_open_window=60.0)
+    decorator = CircuitBreakerClient.new_decorator(breaker, wait_for_ready=60.0)
+    async with asyncio.timeout(20.0), FaultServer() as server:
+        async with connected(server.url, decorator, retrying(STRATEGY)) as client:
+            breaker.enter_state(CircuitState.OPEN)
+            tasks = [asyncio.create_task(client.get("/orders")) for _ in range(10)]
+            await asyncio.sleep(0.05)
+        failures = await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert {"RuntimeError('Session is closed')"} == set(map(repr, failures))
+    assert CircuitState.OPEN is breaker.state
