@@ -196,7 +196,7 @@ class AsyncFilePayload(AsyncIterablePayload):
         Payload.__init__(self, given._value, headers=given.headers)
         self._given = given
         self._start: int | None = None
-        self._operation: asyncio.Task[Any] | None = None
+        self._operation: asyncio.Future[Any] | None = None
 
     @property
     def consumed(self) -> bool:
@@ -230,10 +230,10 @@ class AsyncFilePayload(AsyncIterablePayload):
 
     async def _do(self, operation: Awaitable[_T]) -> _T:
         """Await a file operation; a cancelled operation completes in the background."""
-        self._operation = task = asyncio.create_task(_awaited(operation))
-        task.add_done_callback(_retrieve)
-        await asyncio.wait([task])
-        return task.result()
+        self._operation = begun = asyncio.ensure_future(operation)
+        begun.add_done_callback(_retrieve)
+        await asyncio.wait([begun])
+        return begun.result()
 
 
 class _Pieces:
@@ -254,14 +254,10 @@ class _Pieces:
         return await self._do(anext(self._pieces))
 
 
-async def _awaited(operation: Awaitable[_T]) -> _T:
-    return await operation
-
-
-def _retrieve(task: asyncio.Task[_T]) -> None:
-    """Retrieve the exception of an abandoned task, against warnings."""
-    if not task.cancelled():
-        task.exception()
+def _retrieve(operation: asyncio.Future[_T]) -> None:
+    """Retrieve the exception of an abandoned operation, against warnings."""
+    if not operation.cancelled():
+        operation.exception()
 
 
 # Only these very classes: a user's subclass may behave differently.
