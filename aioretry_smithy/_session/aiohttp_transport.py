@@ -36,16 +36,15 @@ from .transport import (
     ShownBody,
     Transport,
     answered,
+    body_to_send,
     is_tracked,
     is_watched,
     judged,
     middlewares_of,
-    prepared_body,
     refused,
     repeats_hops,
     request_to_resend,
     sending_tracked,
-    shown_body,
     take_shown,
 )
 
@@ -208,7 +207,6 @@ class _Credentials:
 
 
 # Arguments that may have changed, or be used up, the second time.
-_BUFFERS = (bytearray, memoryview)
 _ONCE = frozenset({"data", "json", "upload_tracker"})
 
 
@@ -335,8 +333,13 @@ class AiohttpTransport(Transport):
         arguments: Arguments,
     ) -> Arguments:
         """Return the arguments with the body to send now, and its tracker once."""
-        if arguments.get("data") is not None:
-            arguments = _with_data(self, call, request, session, arguments)
+        given = arguments.get("data")
+        if given is not None:
+            data = request.arguments.get("data")
+            shown = is_watched(session, self.replaced) and take_shown(session)
+            body = body_to_send(call, given, data, shown=shown)
+            if body is not given:
+                arguments = {**arguments, "data": body}
         tracker = arguments.get("upload_tracker")
         if tracker is not None and (
             call.is_over or not call.own_resources().use_once(tracker)
@@ -382,25 +385,6 @@ def _moved(
     if moved is not request:
         again = RoutedRequest.to(moved.route, moved.url, again)
     return moved, again
-
-
-def _with_data(
-    transport: AiohttpTransport,
-    call: Call,
-    request: HttpRequest,
-    session: ClientSession,
-    arguments: Arguments,
-) -> Arguments:
-    """Return the arguments, with a body in the form to send."""
-    given, data = arguments["data"], request.arguments.get("data")
-    if is_watched(session, transport.replaced) and take_shown(session):
-        body = shown_body(call, given, data)
-    else:
-        body = prepared_body(call, data)
-        if body is data and not isinstance(given, _BUFFERS):
-            # aiohttp writes a buffer after a wait, in which it may change.
-            return arguments
-    return arguments if body is given else {**arguments, "data": body}
 
 
 def _arguments(call: Call, request: HttpRequest) -> Arguments:

@@ -211,20 +211,24 @@ class ShownBody:
         return body
 
 
-def shown_body(call: Call, given: object, data: object) -> object:
-    """Wrap a body to show the caller's object in its place, if they differ.
+def body_to_send(call: Call, given: object, data: object, *, shown: bool) -> object:
+    """Return the body for aiohttp: the caller's own, what stands for it, or a wrapper.
 
     Args:
         call: The call.
         given: What the caller gave.
         data: The same, or a copy that nobody can change.
+        shown: Whether somebody before aiohttp is to see what the caller gave.
     """
-    if is_form_of_files(data):
+    if shown and is_form_of_files(data):
         # It is used up where a writer is made of it, which is for aiohttp to do.
         return ShownBody(given, None, partial(prepared_body, call, data))
     body = prepared_body(call, data)
     if body is data and not isinstance(given, _BUFFERS):
+        # aiohttp writes a buffer after a wait, in which it may change.
         return given
+    if not shown:
+        return body
     if isinstance(body, ReplayablePayload) and body.source is not data:
         # A factory has made it.
         given = body.source
