@@ -14,18 +14,12 @@ from ._facade import publish
 try:
     from opentelemetry.trace import NoOpTracerProvider
 
-    from ._telemetry.instruments import http_instruments, rpc_instruments
+    from ._telemetry.spans import http_instruments, rpc_instruments
 except ModuleNotFoundError as _cause:
     raise missing_extra("opentelemetry", _cause) from _cause
 
 from ._context.client import Decorator, HttpClient, RpcClient, RpcDecorator
 from ._telemetry.client import Subject, http_subject, rpc_subject
-from ._telemetry.instruments import (
-    check_has,
-    instruments_from,
-    things_from,
-    tracer_from,
-)
 from ._telemetry.series import (
     BREAKERS,
     BUDGETS,
@@ -36,7 +30,13 @@ from ._telemetry.series import (
     GroupTelling,
     LimitTelling,
 )
-from ._telemetry.spans import Telemetry
+from ._telemetry.spans import (
+    Telemetry,
+    check_has,
+    instruments_from,
+    things_from,
+    tracer_from,
+)
 from ._telemetry.traced import TracedAttempt, TracedClient, TracedRpcAttempt
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from ._context.context import ClientRequestContext
     from ._request.request import HttpRequest, RpcRequest
-    from ._telemetry.instruments import TrafficInstruments
+    from ._telemetry.spans import TrafficInstruments
 
 __all__ = [
     "CircuitBreakerMetrics",

@@ -20,7 +20,7 @@ import pytest
 )
 def test_missing_extra_is_named(monkeypatch, extra, module, package):
     """With the command that installs it, and the name of the module as ever."""
-    importers = (f"aioretry_smithy.{module}", "aioretry_smithy._telemetry.instruments")
+    importers = (f"aioretry_smithy.{module}", "aioretry_smithy._telemetry.spans")
     for name in [*sys.modules]:
         if name in importers or name.partition(".")[0] == package:
             monkeypatch.delitem(sys.modules, name)

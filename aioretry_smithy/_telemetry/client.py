@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("aioretry_smithy")
 
 
-class Observation(ABC):
+class CallObservation(ABC):
     """The observation of a call or an attempt, from start to headers or failure."""
 
     request: Any
@@ -106,7 +106,9 @@ class TelemetryClient(DecoratingClient[ClientT], ABC):
         _end(observation, ctx, None)
         return result
 
-    def _begun(self, ctx: ClientRequestContext, request: Request) -> Observation | None:
+    def _begun(
+        self, ctx: ClientRequestContext, request: Request
+    ) -> CallObservation | None:
         """Return an observation that has begun; None for none."""
         try:
             return self.begin(ctx, request) if self.is_heard() else None
@@ -119,7 +121,9 @@ class TelemetryClient(DecoratingClient[ClientT], ABC):
         return True
 
     @abstractmethod
-    def begin(self, ctx: ClientRequestContext, request: object) -> Observation | None:
+    def begin(
+        self, ctx: ClientRequestContext, request: object
+    ) -> CallObservation | None:
         """Begin to observe a call (where :attr:`sees_calls`) or an attempt.
 
         None where this one is of no interest.
@@ -132,7 +136,7 @@ class TelemetryClient(DecoratingClient[ClientT], ABC):
 
 
 def _end(
-    observation: Observation, ctx: ClientRequestContext, cause: BaseException | None
+    observation: CallObservation, ctx: ClientRequestContext, cause: BaseException | None
 ) -> None:
     try:
         observation.end(ctx, cause)

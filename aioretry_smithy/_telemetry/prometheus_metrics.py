@@ -19,9 +19,9 @@ from .client import (
     ANOTHER_NAME,
     DURATION_BUCKETS,
     HEDGES,
+    CallObservation,
     HedgeCount,
     Names,
-    Observation,
     TelemetryClient,
     connection_waits,
     has_succeeded,
@@ -228,7 +228,7 @@ class MeteredClient(TelemetryClient[ClientT]):
         super().__init__(delegate, metrics)
         self._metrics = metrics
 
-    def begin(self, ctx: ClientRequestContext, request: object) -> Observation:
+    def begin(self, ctx: ClientRequestContext, request: object) -> CallObservation:
         """Begin to measure a call, or an attempt."""
         metrics, subject = self._metrics, self._subject(ctx, request)
         if self.sees_call(ctx):
@@ -247,7 +247,7 @@ class MeteredClient(TelemetryClient[ClientT]):
         """Return the labels of a call."""
 
 
-class _Timed(Observation):
+class _Timed(CallObservation):
     """The common part of a call and an attempt: a start, and labels for the call."""
 
     def __init__(

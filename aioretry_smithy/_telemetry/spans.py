@@ -1,16 +1,25 @@
-"""Make a span and its context, and measure the call at its end."""
+"""Make spans and metrics of calls, once an OpenTelemetry SDK is set up."""
 
 from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from opentelemetry import context as contexts
+from opentelemetry import metrics, trace
 from opentelemetry.context import (
     _SUPPRESS_HTTP_INSTRUMENTATION_KEY,
     _SUPPRESS_INSTRUMENTATION_KEY,
     Context,
+)
+from opentelemetry.metrics import (
+    CallbackOptions,
+    Counter,
+    Histogram,
+    Meter,
+    Observation,
 )
 from opentelemetry.propagate import get_global_textmap
 from opentelemetry.trace import (
@@ -22,19 +31,27 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
+from .. import __version__
+from .._errors import bad_argument
 from .._log.error_text import describe_error
 from .._request.request import HttpRequest
+from .._text.printable import encodable
 from .client import (
     CALL_ID,
+    DURATION_BUCKETS,
+    HEDGES,
     Attributes,
-    Observation,
+    CallObservation,
+    Names,
     Subject,
     TelemetryClient,
     error_type,
     log_error,
 )
+from .series import SERIES, ThingT, WeakRegistry, one_per_registry
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from contextvars import Token
 
     from opentelemetry.metrics import MeterProvider
@@ -44,7 +61,219 @@ if TYPE_CHECKING:
     from .._context.client import ClientT
     from .._context.context import ClientRequestContext
     from .._text.mask import Mask
-    from .instruments import FromProvider, TrafficInstruments
+    from .series import Series, ThingKind
+
+
+_NAMES: Final = {
+    "attempt_duration_seconds": "http.client.request.duration",
+    "connection_wait_seconds": "aioretry_smithy.connection.wait_time",
+}
+"""The names that the conventions for HTTP have."""
+
+
+class TrafficInstruments:
+    """The instruments for attempts and calls, of HTTP or of functions."""
+
+    def __init__(self, meter: Meter, prefix: str, *, is_http: bool) -> None:
+        def histogram(name: str) -> Histogram:
+            series = SERIES[f"{prefix}{name}"]
+            return meter.create_histogram(
+                _NAMES.get(series.name, series.instrument),
+                series.unit,
+                series.text,
+                explicit_bucket_boundaries_advisory=DURATION_BUCKETS,
+            )
+
+        def counter(name: str) -> Counter:
+            return _counter(meter, f"{prefix}{name}")
+
+        self.names = Names()
+        self.attempt_duration = histogram("attempt_duration_seconds")
+        self.call_duration = histogram("call_duration_seconds")
+        self.attempts = counter("attempts")
+        self.retries = counter("retries")
+        self.connection_wait: Histogram | None = None
+        self.hedges: dict[str, Counter] = {}
+        if is_http:
+            self.connection_wait = histogram("connection_wait_seconds")
+            names = {kind: f"hedges_{kind}" for kind in HEDGES} | {"sent": "hedges"}
+            self.hedges = {kind: counter(name) for kind, name in names.items()}
+
+
+def http_instruments(meter: Meter) -> TrafficInstruments:
+    """Make the instruments for HTTP calls."""
+    return TrafficInstruments(meter, "", is_http=True)
+
+
+def rpc_instruments(meter: Meter) -> TrafficInstruments:
+    """Make the instruments for calls of functions."""
+    return TrafficInstruments(meter, "rpc_", is_http=False)
+
+
+def _counter(meter: Meter, name: str) -> Counter:
+    series = SERIES[name]
+    return meter.create_counter(series.instrument, series.unit, series.text)
+
+
+class ThingInstruments(Generic[ThingT]):
+    """The instruments for things of a kind, and those things, which gauges show.
+
+    Those of a meter are the same for all that tell of the kind, in detail or not.
+    """
+
+    def __init__(self, kind: ThingKind[ThingT], meter: Meter) -> None:
+        self._kind = kind
+        self._names = Names()
+        self._things: WeakRegistry[ThingT] = WeakRegistry()
+        self._detailed: WeakRegistry[ThingT] = WeakRegistry()
+        self._counters = {name: _counter(meter, name) for name in kind.counters}
+        create: Callable[..., object] = meter.create_observable_gauge
+        if kind.is_additive:
+            create = meter.create_observable_up_down_counter
+        for name in kind.gauges:
+            series = SERIES[name]
+            observe = [partial(self._observe, series)]
+            create(series.instrument, observe, series.unit, series.text)
+
+    def show(self, thing: ThingT, /, *, detailed: bool) -> None:
+        """Observe the gauges of a thing from now on, with details if *detailed*."""
+        self._things.add(thing)
+        if detailed:
+            self._detailed.add(thing)
+
+    note = show
+
+    def count(self, name: str, thing: ThingT, /, *labels: str) -> None:
+        """Count an event under the labels that follow the name of the thing."""
+        attributes = self._attributes(SERIES[name], thing, labels)
+        self._counters[name].add(1, attributes)
+
+    def _attributes(
+        self, series: Series, thing: ThingT, labels: tuple[str, ...]
+    ) -> dict[str, str]:
+        if len(labels) == len(series.labels):
+            # The first one is an endpoint.
+            labels = self._names[labels[0]], *labels[1:]
+        return series.attributes_of((encodable(thing.name), *labels))
+
+    def _observe(
+        self, series: Series, options: CallbackOptions
+    ) -> Iterator[Observation]:
+        detailed = {id(thing) for thing in self._detailed.all()}
+        read = self._kind.gauges[series.name]
+        for thing in self._things.all():
+            for labels, value in read(thing, id(thing) in detailed):
+                yield Observation(value, self._attributes(series, thing, labels))
+
+
+# Of the scope: its name, its version, and the first stable conventions for HTTP.
+_SCOPE: Final = (
+    "aioretry_smithy",
+    __version__,
+    "https://opentelemetry.io/schemas/1.23.0",
+)
+_API: Final = ("opentelemetry.trace", "opentelemetry.metrics")
+_NO_OP: Final = (trace.NoOpTracerProvider, metrics.NoOpMeterProvider)
+
+P = TypeVar("P")
+V = TypeVar("V")
+
+
+class FromProvider(Generic[P, V]):
+    """Makes a tracer or instruments as soon as a provider is configured.
+
+    A provider has a method called *function*, and *current* returns the global one.
+    What *make* returns is None where it would do nothing.
+    """
+
+    provider: P | None
+    """The provider; None for the global one, or for a proxy of it."""
+
+    def __init__(
+        self,
+        name: str,
+        provider: P | None,
+        function: str,
+        current: Callable[[], P],
+        make: Callable[[P], V | None],
+    ) -> None:
+        check_has(name, provider, function)
+        stands_in = _is_mute(provider) and not isinstance(provider, _NO_OP)
+        self.provider = None if stands_in else provider
+        self._current, self._make = current, make
+        # In one piece, so that no other thread finds half of it.
+        self._found: tuple[P | None, V | None] = None, None
+
+    def get(self) -> V | None:
+        """Return the tracer or the instruments; None without a provider."""
+        provider = self._current() if self.provider is None else self.provider
+        asked, made = self._found
+        if provider is not asked:
+            made = None if _is_mute(provider) else self._make(provider)
+            self._found = provider, made
+        return made
+
+
+def tracer_from(
+    provider: trace.TracerProvider | None,
+) -> FromProvider[trace.TracerProvider, trace.Tracer]:
+    """Return a finder of the tracer of a provider; of the global one for None."""
+
+    def make(provider: trace.TracerProvider) -> trace.Tracer | None:
+        tracer = provider.get_tracer(*_SCOPE)
+        return None if _is_mute(tracer) else tracer
+
+    current = trace.get_tracer_provider
+    return FromProvider("tracer_provider", provider, "get_tracer", current, make)
+
+
+def instruments_from(
+    provider: metrics.MeterProvider | None, kind: Callable[[metrics.Meter], V]
+) -> FromProvider[metrics.MeterProvider, V]:
+    """Return a finder of the instruments of a kind; of the global provider for None."""
+    return _made_from(provider, kind, kind)
+
+
+def things_from(
+    provider: metrics.MeterProvider | None, kind: ThingKind[ThingT]
+) -> FromProvider[metrics.MeterProvider, ThingInstruments[ThingT]]:
+    """Return a finder of the instruments for the things of a kind."""
+    return _made_from(provider, kind, partial(ThingInstruments, kind))
+
+
+def _made_from(
+    provider: metrics.MeterProvider | None,
+    key: object,
+    new: Callable[[metrics.Meter], V],
+) -> FromProvider[metrics.MeterProvider, V]:
+    def make(provider: metrics.MeterProvider) -> V | None:
+        meter = provider.get_meter(*_SCOPE)
+        # An SDK keeps the first instrument of a name, and does not collect from later
+        # ones.
+        if _is_mute(meter):
+            return None
+        return one_per_registry(provider, key, lambda: new(meter))
+
+    current = metrics.get_meter_provider
+    return FromProvider("meter_provider", provider, "get_meter", current, make)
+
+
+def check_has(name: str, value: object, function: str) -> None:
+    """Refuse an argument that is neither None nor an object with a function.
+
+    Raises:
+        ValueError: It is neither; a class is none, though it has the function too.
+    """
+    if value is None:
+        return
+    if isinstance(value, type) or not callable(getattr(value, function, None)):
+        raise bad_argument(name, value, f"None, or an object with {function}()")
+
+
+def _is_mute(found: object) -> bool:
+    # Objects of the API itself do nothing; those that do are of an SDK.
+    return type(found).__module__.startswith(_API)
+
 
 _OURS: Final = "aioretry_smithy"
 _SUPPRESSED_KEYS: Final = (_SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentation")
@@ -74,7 +303,7 @@ def is_suppressed() -> bool:
     return is_hushed or hushed_by not in (None, False, _OURS)
 
 
-class Traced(Observation):
+class Traced(CallObservation):
     """A span, current while the delegate runs, and the measurements at its end.
 
     The server gets its context in headers, if no other span stands further in.

@@ -18,8 +18,8 @@ from .client import (
     ANOTHER_METHOD,
     CALL_ID,
     Attributes,
+    CallObservation,
     HedgeCount,
-    Observation,
     TelemetryClient,
     call_error_type,
     class_name,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .._call.record import Record
     from .._context.context import ClientRequestContext
     from .client import Subject
-    from .instruments import TrafficInstruments
+    from .spans import TrafficInstruments
 
 _SENDS: Final = "aioretry_smithy.opentelemetry.sends"
 _CONNECTION: Final = "aioretry_smithy.connection"
@@ -272,7 +272,7 @@ class TracedClient(TelemetryClient[ClientT]):
             return False
         return not is_suppressed()
 
-    def begin(self, ctx: ClientRequestContext, request: object) -> Observation:
+    def begin(self, ctx: ClientRequestContext, request: object) -> CallObservation:
         """Begin the span of an attempt, or of a call."""
         subject = self._subject(ctx, request, self._telemetry.instruments.get())
         kind = TracedCall if self.sees_call(ctx) else self._attempt
