@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self, TypeAlias
 
 from .._clock import wall_clock_at
-from .._failures.frames import CallBound
-from .._text.mask import DEFAULT_MASK
+from .._failures.frames import CallBound, KeptCause
+from .._text.mask import DEFAULT_MASK, Mask
 from .outcome import NOTHING, PENDING, Outcome, connection_of
 from .record import MOST_KEPT, NONE_DROPPED, CallsInside, Record
 
@@ -25,11 +25,9 @@ if TYPE_CHECKING:
     import aiohttp
     from yarl import URL
 
-    from .._failures.frames import KeptCause
     from .._request.endpoint import Endpoint, Service
     from .._request.keys import OwnHosts
     from .._request.request import HttpRequest
-    from .._text.mask import Mask
     from .outcome import Cut, Holdings, Request, Result, RetryStopReason
     from .record import DelaySource, DroppedRequests, SerializedJson
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypeVar
 
-from .._failures.frames import NeverPickled
+from .._failures.frames import KeptCause, NeverPickled
 from .._request.request import Goal
 
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from aiohttp.payload import Payload
 
-    from .._failures.frames import KeptCause
     from .._request.endpoint import Endpoint
     from .outcome import Outcome, Request
 

@@ -19,7 +19,7 @@ from .._failures.blame import (
     is_of_user_code,
     note_wait_in_pool,
 )
-from .._failures.failure import failure_of, judge
+from .._failures.failure import Failure, failure_of, judge
 from .._failures.frames import (
     LOG_KEY,
     REQUEST,
@@ -28,18 +28,15 @@ from .._failures.frames import (
     drop_frames,
     was_answered,
 )
-from .outcome import Ended
-from .record import Race
+from .outcome import Ended, Outcome, Request
+from .record import Race, Record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from multidict import CIMultiDict
 
-    from .._failures.failure import Failure
     from .call import Call, Context, Exchange
-    from .outcome import Outcome, Request
-    from .record import Record
 
 
 def attach(call: Call, source: object) -> None:

@@ -6,12 +6,11 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from .._errors import UnprocessedRequestError
-from .._failures.failure import failure_of, peel
+from .._failures.failure import Failure, failure_of, peel
 from .._failures.frames import as_headers
 from .._failures.hints import retry_after
 
 if TYPE_CHECKING:
-    from .._failures.failure import Failure
     from .._request.endpoint import Endpoint
     from .call import Call
     from .record import Record, Route

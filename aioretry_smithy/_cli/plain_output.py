@@ -8,13 +8,12 @@ import shutil
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TextIO
 
-from .._report.document import Table, lines
+from .._report.document import Block, Table, lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from .. import RequestLog
-    from .._report.document import Block
 
 _NUMBERS: Final = frozenset({"answered", "attempts", "load", "recovery", "seconds"})
 """The columns of figures in what the other commands show."""

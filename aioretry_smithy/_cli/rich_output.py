@@ -15,7 +15,7 @@ from rich.text import Text
 
 from .._log.rich_tree import RichTree
 from .._log.saved_log import SavedLog
-from .._report.document import Heading, stacked, widths
+from .._report.document import Block, Heading, stacked, widths
 from .._report.document import Table as Columns
 from .plain_output import PlainOutput, columns_of, edge
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from .. import RequestLog
-    from .._report.document import Block
 
 _NARROWEST = 12
 """Columns of a text in a table at least."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import reduce
 from operator import or_
 from typing import (
@@ -25,8 +25,6 @@ from .._text.mask import DEFAULT_MASK, Mask
 from .recording import record_error, record_result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import aiohttp
     from typing_extensions import TypeVar as TypeVarWithDefault
 

@@ -24,14 +24,13 @@ from typing import (
 from .._call.call import Call, Context, Exchange
 from .._call.tries import route_of
 from .._errors import bad_argument, is_finite
-from .._log.request_log import collecting, log_of
+from .._log.request_log import CaptureBlock, RequestLog, collecting, log_of
 from .._text.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping
 
     from .._call.outcome import Cut, Holdings, Request
-    from .._log.request_log import CaptureBlock, RequestLog
     from .._request.endpoint import Endpoint
     from .._request.request import HttpRequest
 

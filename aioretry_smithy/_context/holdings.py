@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from .context import AttemptContext
+from .context import AttemptContext, ClientRequestContext
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
-    from contextvars import Context
 
     from .._call.call import Call
-    from .context import ClientRequestContext
 
 _T = TypeVar("_T")
 

@@ -7,13 +7,13 @@ import math
 import sys
 from collections.abc import Awaitable, Coroutine
 from contextlib import suppress
-from types import CoroutineType
+from types import CoroutineType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 from aiohttp.helpers import BaseTimerContext, TimeoutHandle
 
-from .._call.call import Exchange
+from .._call.call import Call, Exchange
 from .._call.outcome import PENDING, Answered, arrived_of, connection_of, content_of
 from .._call.recorder import (
     attach,
@@ -28,15 +28,11 @@ from .._call.time_limits import IN_BODY, TimeLimits
 from .._errors import is_ours
 from .._failures.frames import NO_HEADERS
 from .._log.request_log import annotate
-from .context import AttemptContext
+from .context import AttemptContext, ClientRequestContext
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
-    from .._call.call import Call
     from .._call.outcome import Outcome, Result
     from .._call.record import Record
-    from .context import ClientRequestContext
 
 
 _FOR_STREAMS = " (attempt_timeout=None for a stream)"

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 from urllib.request import getproxies, proxy_bypass
 
 from .._call.recorder import begin_after_wait
-from .._context.client import DecoratingClient, HttpClient, check_inside
+from .._context.client import DecoratingClient, Decorator, HttpClient, check_inside
 from .._context.recording import close_result, record_error
 from .._errors import bad_argument
 from .._request.endpoint import ServiceBehind, endpoint_of, origin_key
-from .._request.request import RoutedRequest
+from .._request.request import HttpRequest, RoutedRequest
 from .choice import Choice, EndpointGroupError, release_trial, why_out
 from .group import EndpointGroup
 from .visit import Visit
@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from .._call.call import Call
-    from .._context.client import Decorator
     from .._context.context import ClientRequestContext
     from .._request.endpoint import Endpoint, Service
-    from .._request.request import HttpRequest
     from .choice import Chosen
 
 

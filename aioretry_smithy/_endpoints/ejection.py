@@ -15,14 +15,13 @@ from .._breaker.state import SlidingWindow
 from .._call.tries import failed_at
 from .._clock import chance
 from .._retry.strategy import may_be_repeated
-from .state import UNHEALTHY, begin_anew
+from .state import UNHEALTHY, EndpointState, OutlierDetection, Peers, begin_anew
 
 if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.record import Record
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from .state import EndpointState, OutlierDetection, Peers
 
 
 _BUCKETS: Final = 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from asyncio import get_running_loop
+from asyncio import AbstractEventLoop, get_running_loop
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Unpack
@@ -17,7 +17,7 @@ from .._context.context import ClientRequestContext
 from .._errors import bad_argument, check_positive, checked_name
 from .._policies.listeners import Listeners
 from .._policies.queues import WaitQueue
-from .._request.endpoint import Service
+from .._request.endpoint import Endpoint, Service
 from .._values import Shared
 from .choice import (
     Choice,
@@ -27,22 +27,18 @@ from .choice import (
     too_late,
 )
 from .discovery import WarnOnce
-from .roster import Roster
-from .selection import GroupSettings
+from .roster import Roster, Waiting
+from .selection import GroupSettings, Settings
 from .sources import DnsLookup, FoundSource, GivenSource, SrvLookup
 from .state import EndpointGroupListener
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from aiohttp.typedefs import StrOrURL
 
-    from .._request.endpoint import Endpoint
     from .._request.request import HttpRequest
     from .choice import Chosen
-    from .roster import Waiting
-    from .selection import Settings
     from .sources import Family, Resolver, Scheme, Source
     from .state import EndpointState, Event
 

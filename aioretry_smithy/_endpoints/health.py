@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from asyncio import get_running_loop
+from asyncio import AbstractEventLoop, get_running_loop
 from contextlib import suppress
 from contextvars import Context
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 import aiohttp
 from yarl import URL
@@ -19,9 +19,7 @@ from .ejection import note_health
 from .group import EndpointGroup, GroupOfGroups
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
     from types import TracebackType
-    from typing import Self
 
     from .._request.request import HttpRequest
     from .roster import Roster

@@ -9,7 +9,7 @@ from .._call.tries import rests_of, tries_of
 from .._clock import NEAR, chance
 from .._failures.failure import failure_of
 from .ejection import Trial, bring_back, may_try, new_window
-from .selection import shuffled_start
+from .selection import EndpointSelectionStrategy, GroupSettings, shuffled_start
 from .state import NO_CONNECTION, SILENCE, EndpointState, Scale
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from .._request.endpoint import Endpoint, Service
     from .._request.request import HttpRequest
     from .discovery import Discovery, Listed
-    from .selection import EndpointSelectionStrategy, GroupSettings
     from .state import OutlierDetection, Tell
 
 

@@ -6,7 +6,7 @@ import asyncio
 import ipaddress
 import re
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
@@ -15,8 +15,6 @@ from .._request.endpoint import Endpoint, origin_key
 from .discovery import Answer, Discovery, Listed, WarnOnce, checked_refresh
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from aiohttp.typedefs import StrOrURL
     from yarl import URL
 

@@ -18,7 +18,7 @@ from multidict import CIMultiDict
 from .._breaker.strategy import CircuitBreakerStrategy
 from .._call.tries import Rounds, tries_of
 from .._errors import bad_argument, check_int, check_positive, is_finite
-from .._request.endpoint import joined, keep, origin_key
+from .._request.endpoint import Endpoint, joined, keep, origin_key
 from .._values import extensible
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from .._breaker.state import SlidingWindow
     from .._context.context import ClientRequestContext
-    from .._request.endpoint import Endpoint
     from .discovery import Listed
 
     Event = Callable[["EndpointGroupListener", "Group"], None]

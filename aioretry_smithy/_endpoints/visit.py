@@ -14,7 +14,7 @@ from .._call.tries import asked_for, status_judged
 from .._context.recording import record_error
 from .._failures.failure import failure_of, is_unprocessed, judge, peel
 from .._request.endpoint import joined, origin_key, path_after
-from .._request.request import RoutedRequest
+from .._request.request import HttpRequest, RoutedRequest
 from .choice import Choice, release_trial
 from .ejection import (
     CIRCUIT_OPEN,
@@ -26,7 +26,7 @@ from .ejection import (
     set_aside,
 )
 from .roster import kind_of
-from .state import note_answer, note_at_least, note_refusal, seconds_of
+from .state import EndpointState, note_answer, note_at_least, note_refusal, seconds_of
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -34,9 +34,7 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.record import Record
     from .._context.context import ClientRequestContext
-    from .._request.request import HttpRequest
     from .choice import Chosen, Permit
-    from .state import EndpointState
 
 
 _UNAVAILABLE: Final = 503

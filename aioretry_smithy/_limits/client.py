@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import aiohttp
 
 from .._call.closing import unless_closed
-from .._call.outcome import NOTHING, connection_of, end_with
+from .._call.outcome import NOTHING, Result, connection_of, end_with
 from .._clock import loop_time
-from .._context.client import DecoratingClient, HttpClient
-from .._context.holdings import holdings_of, is_held
+from .._context.client import DecoratingClient, Decorator, HttpClient
+from .._context.holdings import Holdings, holdings_of, is_held
 from .._context.recording import close_result, record_error
 from .._errors import bad_argument
 from .._failures.blame import is_cut_body
@@ -21,19 +21,15 @@ from .._failures.failure import failure_of, peel
 from .._policies.listeners import DryRun
 from .._policies.queues import note_queue, unless_held, unsent
 from .._request.keys import OneForAll, PerKey, host_key
-from .concurrency_limit import ConcurrencyLimit
+from .concurrency_limit import ConcurrencyLimit, Permit
 from .errors import ConcurrencyLimitError, check_timeout
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Mapping
 
-    from .._call.outcome import Result
-    from .._context.client import Decorator
     from .._context.context import ClientRequestContext
-    from .._context.holdings import Holdings
     from .._request.request import HttpRequest
-    from .concurrency_limit import Permit
 
     ConcurrencyLimitFactory: TypeAlias = Callable[[str], int | ConcurrencyLimit]
     ConcurrencyLimits: TypeAlias = (

@@ -10,12 +10,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from .._bodies.response_content import whole_body
-from .._call.call import await_body
+from .._call.call import Call, await_body
 from .._call.closing import unless_closed
 from .._call.outcome import NOTHING
 from .._call.recorder import begin_after_wait
 from .._clock import loop_time
-from .._context.client import DecoratingClient, HttpClient
+from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._context.holdings import holdings_of
 from .._context.recording import record_error
 from .._errors import bad_argument, check_not_negative
@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .._call.call import Call
     from .._call.record import Record
-    from .._context.client import Decorator
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .line import RatePermit

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from .._clock import loop_time
 from .._context.holdings import is_held
 from .._errors import bad_argument, is_finite
-from .errors import RateLimitError
+from .errors import RateLimitError, TurnTime
 from .line import take_now, wait_in
 from .rate_limit import Admission, Charge, RateLimit, cost_of
 from .resets import Resets
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from .errors import TurnTime
     from .line import Costs, RatePermit, Reply, Turn
     from .rate_limit import SharedTurn
 

@@ -13,13 +13,12 @@ import aiohttp
 from aiohttp import http
 from aiohttp.http_exceptions import TransferEncodingError
 
-from .._text.mask import beginning
+from .._text.mask import Mask, beginning
 from .._text.printable import ELLIPSIS, one_word, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._text.mask import Mask
     from .facts import LogFacts
 
 

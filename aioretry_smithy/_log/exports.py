@@ -12,7 +12,7 @@ import shlex
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from tempfile import SpooledTemporaryFile
-from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, TextIO, TypeAlias
 from urllib.parse import parse_qsl, quote, unquote
 
 from .._text.printable import one_word
@@ -20,7 +20,6 @@ from .saved_log import TOKEN, SavedLog, moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from typing import TextIO
 
 
 Json: TypeAlias = "dict[str, object]"

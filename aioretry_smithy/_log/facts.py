@@ -7,22 +7,19 @@ import weakref
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from .._call.call import id_of
-from .._call.outcome import RetryStopReason
+from .._call.call import Call, id_of
+from .._call.outcome import Request, RetryStopReason
 from .._call.recorder import cause_of
 from .._call.tries import last_of, route_of
 from .._failures.frames import KeptCause, NeverPickled, as_headers
-from .._request.request import RoutedRequest
+from .._request.request import HttpRequest, RoutedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from yarl import URL
 
-    from .._call.call import Call
-    from .._call.outcome import Request
     from .._call.record import ConnectionTimings, DelaySource, Record
-    from .._request.request import HttpRequest
     from .._text.mask import Mask
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import aiohttp
 
@@ -19,13 +19,10 @@ from .._errors import (
     UnprocessedRequestError,
 )
 from .._failures.blame import IN_POOL, TOO_LATE, note_wait_in_pool
-from .._text.mask import DEFAULT_MASK, HIDDEN
+from .._text.mask import DEFAULT_MASK, HIDDEN, Mask
 from .._text.printable import encodable, printable
 from .facts import LogFacts
 from .tree import tree
-
-if TYPE_CHECKING:
-    from .._text.mask import Mask
 
 
 def moment_of(value: object) -> datetime | None:

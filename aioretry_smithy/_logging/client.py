@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .._call.recorder import cause_of
 from .._call.time_limits import time_left
-from .._context.client import ClientT, DecoratingClient, HttpClient
+from .._context.client import ClientT, DecoratingClient, Decorator, HttpClient
 from .._context.recording import close_result
 from .._errors import raised_from, unqualified
 from .._log.request_log import RequestLog, log_of
 from .._text.mask import Mask
-from .formatter import LogFormatter
+from .formatter import LogFormatter, Sampler, Sampling
 from .settings import (
     CANCELLED_LEVEL,
     FAILURE_LEVEL,
@@ -39,9 +39,7 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.outcome import Request
     from .._call.record import Record
-    from .._context.client import Decorator
     from .._context.context import ClientRequestContext
-    from .formatter import Sampler, Sampling
     from .settings import LogAfter, Logger
 
     Write: TypeAlias = Callable[[Call, Record], None]

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from .._bodies.request_body import bytes_in_memory, form_charset, form_pairs
 from .._bodies.response_content import keep_preview
-from .._context.client import DecoratingClient, find_client
+from .._context.client import DecoratingClient, Decorator, HttpClient, find_client
 from .._errors import bad_argument, check_int
 from .._text.printable import BodyHead, is_text, shortened
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .._context.client import Decorator, HttpClient
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
 

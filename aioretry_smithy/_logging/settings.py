@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypeGuard
 
 from .._errors import bad_argument, is_plain_function
 from .._request.arguments import is_header_name
-from .formatter import Sampler
+from .formatter import LogFormatter, Sampler, Sampling
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, MutableMapping
-
     from .._log.request_log import RequestLog
-    from .formatter import LogFormatter, Sampling
 
 
 # What stands between parameters, and blanks at an end.

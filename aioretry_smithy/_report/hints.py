@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from .answers import Hint, count, seconds, share
-from .seen_call import QUEUE
-from .tally import stop_reason
+from .answers import Hint, Line, count, seconds, share
+from .seen_call import QUEUE, SeenAttempt, SeenCall
+from .tally import Times, Unasked, stop_reason
 from .values import (
     CountTable,
     Sums,
@@ -21,10 +21,6 @@ from .values import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from .answers import Line
-    from .seen_call import SeenAttempt, SeenCall
-    from .tally import Times, Unasked
 
 
 _NEAR: Final = 0.8

@@ -5,7 +5,7 @@ Needs the extra ``cli``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from datetime import datetime
 from functools import cache
@@ -43,8 +43,6 @@ from .answers import (
 from .document import drawn_with_endings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from _typeshed import DataclassInstance
 
     from .answers import Answers, CallsByTime, Line, TimePart

@@ -21,8 +21,8 @@ from .answers import (
 )
 from .hints import Evidence, Findings, hints
 from .seen_call import SeenCall, TooDeepError, spending
-from .selection import By, units
-from .sources import Skipped, decode
+from .selection import By, Selection, units
+from .sources import LineSource, Skipped, decode
 from .tally import EndingTally, FailureTally, GroupTally, Steps, Times, stop_reason, utc
 from .values import (
     CountTable,
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from .answers import Ending, FailureRow, GroupRow, Line
-    from .selection import Selection
-    from .sources import LineSource
 
 
 _MOST_SHOWN: Final = 60

@@ -9,11 +9,10 @@ from .._errors import bad_argument, check_int
 from .._log.request_log import RequestLog
 from .document import blocks, plain_text
 from .reading import Reading
-from .selection import KEYS, Selection
+from .selection import KEYS, By, Selection
 
 if TYPE_CHECKING:
     from .answers import Answers
-    from .selection import By
 
 _TOP: Final = 10
 

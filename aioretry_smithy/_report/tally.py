@@ -14,14 +14,13 @@ from .answers import (
     Moment,
     TimePart,
 )
-from .seen_call import source_of
+from .seen_call import SeenAttempt, SeenCall, source_of
 from .values import Histogram, Sums, is_cancelled, ratio, text, value_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from .answers import Line
-    from .seen_call import SeenAttempt, SeenCall
 
 
 _SLOW: Final = 0.95

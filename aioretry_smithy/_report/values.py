@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Self, TypeVar
 
 from .._log.saved_log import seconds_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from .answers import Line
 
 

@@ -8,8 +8,8 @@ from .._bodies import response_content as _content
 from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import is_spent, may_be_refused
 from .._bodies.response_content import read_within
-from .._call.call import forget_body, tell_of_body
-from .._call.outcome import NOTHING, connection_of, headers_of
+from .._call.call import Call, forget_body, tell_of_body
+from .._call.outcome import NOTHING, Request, Result, connection_of, headers_of
 from .._failures.failure import peel
 from .._failures.hints import retry_after
 from .._request.keys import service_key
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .._call.call import Call
-    from .._call.outcome import Request, Result
     from .._call.record import Record
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest

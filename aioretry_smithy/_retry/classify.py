@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,8 +18,9 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from .._bodies.response_content import read_head_within
 from .._call.outcome import headers_of
 from .._errors import bad_argument, is_finite
+from .._failures.failure import Failure as JudgedFailure
 from .._failures.failure import RetrySafety, failure_of, peel
-from .._failures.hints import retry_after
+from .._failures.hints import Fault, retry_after
 from .._log.error_text import describe_error
 from .._values import extensible
 from ..smithy.interfaces import CallError
@@ -27,11 +28,7 @@ from .given_up import is_given_up
 from .strategy import is_idempotent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from .._context.context import ClientRequestContext
-    from .._failures.failure import Failure as JudgedFailure
-    from .._failures.hints import Fault
 
 
 _MAX_BYTES = 64 * 1024

@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Unpack
 from uuid import uuid4
 
-from .._call.outcome import RetryStopReason
+from .._call.outcome import Request, RetryStopReason
 from .._call.recorder import record_failure
-from .._context.client import ClientT, DecoratingClient, HttpClient
-from .._context.context import UNSET, Unset
+from .._context.client import ClientT, DecoratingClient, Decorator, HttpClient
+from .._context.context import UNSET, ClientRequestContext, Unset
 from .._context.recording import record_error
 from .._errors import bad_argument, call_it, unqualified
-from .call_adapter import HTTP
+from .call_adapter import HTTP, CallAdapter
 from .config import RetryConfig, RetryConfigMapping, in_one_attempt
 from .strategy_retries import StrategyRetries, TokenRetries
 from .wait import AT_ONCE, TOO_LATE
@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .._call.outcome import Request
-    from .._context.client import Decorator
-    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from .call_adapter import CallAdapter
     from .config import FurtherSettings, Strategy
     from .retries import Retries
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ from .._request.keys import host_and_method_key, host_key, method_key
 from .._text.printable import name_of
 from .._values import BoundedMap, extensible
 from ..smithy.interfaces import METHODS, TokenSource, is_smithy_strategy
-from .classify import DEFAULT_CLASSIFIERS
+from .classify import DEFAULT_CLASSIFIERS, Classifier
 from .limiter import (
     PerHostRetryBudget,
     RetryBudget,
@@ -42,12 +42,9 @@ from .strategy import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from .._call.call import Call
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from .classify import Classifier
 
 
 class RetryListener:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -31,8 +31,6 @@ from .._request.keys import PerKey, service_key
 from .._values import Shared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
-
     from .._call.record import Record
     from .._context.context import ClientRequestContext
 

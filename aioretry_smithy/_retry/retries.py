@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._call.call import forget_body, tell_of_body, will_read
 from .._call.closing import pause
-from .._call.outcome import NOTHING, PENDING, RetryStopReason
+from .._call.outcome import NOTHING, PENDING, Request, Result, RetryStopReason
 from .._call.recorder import judge_attempt, record_failure
 from .._call.time_limits import cut_of, is_cut, tick_of, time_left
 from .._clock import NEAR
-from .._context.context import AttemptContext
+from .._context.context import AttemptContext, ClientRequestContext
 from .._failures.failure import failure_of
 from .._failures.frames import drop_frames
 from .._policies.listeners import tell
-from .call_adapter import ReplacedOutcome, is_refused_body
+from .call_adapter import CallAdapter, ReplacedOutcome, is_refused_body
 from .given_up import deadline_passed, record_break, record_stop
-from .limiter import acquired, notify, report, until_it_waits
+from .limiter import RetryLimiter, acquired, notify, report, until_it_waits
 from .wait import (
     AT_ONCE,
     ELSEWHERE,
@@ -35,12 +35,8 @@ from .wait import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from .._call.outcome import Request, Result
     from .._call.record import Record
-    from .._context.context import ClientRequestContext
-    from .call_adapter import CallAdapter
     from .config import RetryConfig
-    from .limiter import RetryLimiter
     from .wait import Decision
 
 _T = TypeVar("_T")

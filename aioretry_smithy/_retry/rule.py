@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from .._errors import bad_argument
-from .._failures.failure import failure_of
+from .._failures.failure import RetrySafety, failure_of
 from .._policies.conditions import Conditions, ContentConditions, RuleConditions
 from .._values import extensible
 from .given_up import safety_in, status_judged_in
@@ -20,7 +20,6 @@ from .strategy import (
 
 if TYPE_CHECKING:
     from .._context.context import ClientRequestContext
-    from .._failures.failure import RetrySafety
     from .._policies.backoff import Backoff
     from .._policies.conditions import Content, ContentRuleConditions
 

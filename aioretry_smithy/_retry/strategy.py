@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
@@ -16,8 +16,6 @@ from .._values import extensible
 from .given_up import safety_in, status_judged_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
     from .._call.call import Call
     from .._context.context import ClientRequestContext, Options
     from .._policies.conditions import Content

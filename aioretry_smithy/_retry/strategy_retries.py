@@ -7,7 +7,7 @@ import logging
 import math
 import warnings
 import weakref
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -29,7 +29,7 @@ from ..smithy.strategies import own_delay_of
 from .classify import Failure, classify, read_error_code
 from .retries import Retries
 from .smithy_strategies import delay_of, scope_of, tokens_of
-from .strategy import RetryDecision, RetryStrategyWithContent, first_answer
+from .strategy import RetryAnswer, RetryDecision, RetryStrategyWithContent, first_answer
 from .wait import (
     AT_ONCE,
     NOT_WANTED,
@@ -42,10 +42,7 @@ from .wait import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator
-
     from ..smithy.limiters import ClientRateLimiter
-    from .strategy import RetryAnswer
 
 
 _EXHAUSTED: Final = Stop(RetryStopReason.BACKOFF_EXHAUSTED)

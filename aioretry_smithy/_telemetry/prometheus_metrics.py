@@ -27,13 +27,12 @@ from .client import (
     has_succeeded,
     status_class,
 )
-from .series import PREFIX, SERIES, ThingT, WeakRegistry, one_per_registry
+from .series import PREFIX, SERIES, ThingKind, ThingT, WeakRegistry, one_per_registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from .._context.context import ClientRequestContext
-    from .series import ThingKind
 
 Labels: TypeAlias = tuple[str, ...]
 

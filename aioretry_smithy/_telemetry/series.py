@@ -20,8 +20,8 @@ from typing import (
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from .._breaker.breaker import CircuitBreaker, CircuitBreakerListener
-from .._breaker.state import CircuitState
-from .._endpoints.state import EndpointGroupListener, Group
+from .._breaker.state import CircuitState, EventCount
+from .._endpoints.state import EndpointGroupListener, EndpointState, Group
 from .._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
 from .._retry.limiter import RetryBudget, RetryBudgetListener
 from .client import HEDGES
@@ -29,9 +29,7 @@ from .client import HEDGES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from .._breaker.state import EventCount
     from .._context.context import ClientRequestContext
-    from .._endpoints.state import EndpointState
     from .._request.endpoint import Endpoint
 
 

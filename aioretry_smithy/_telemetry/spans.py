@@ -48,7 +48,7 @@ from .client import (
     error_type,
     log_error,
 )
-from .series import SERIES, ThingT, WeakRegistry, one_per_registry
+from .series import SERIES, Series, ThingKind, ThingT, WeakRegistry, one_per_registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from .._context.client import ClientT
     from .._context.context import ClientRequestContext
     from .._text.mask import Mask
-    from .series import Series, ThingKind
 
 
 _NAMES: Final = {
