@@ -179,11 +179,7 @@ class TruncatedBody(aiohttp.StreamReader):
 
 
 _DRAIN_BYTES = 64 * 1024
-
-
 _DRAIN_SECONDS = 0.1
-
-
 _SWITCHING_PROTOCOLS = 101
 
 

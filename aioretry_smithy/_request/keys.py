@@ -24,15 +24,11 @@ if TYPE_CHECKING:
 
 
 _AFTER_SCHEME = len("https://")
-
-
 _SCHEMES = frozenset({"http", "https"})
 
 
 # After a slash, these make the rest a host: tabs and line ends are left out of a URL.
 _NO_PATH = frozenset("/\t\r\n")
-
-
 _NO_AUTHORITY = frozenset("/@?#\t\r\n")
 
 

@@ -263,8 +263,6 @@ def _members(kind: type[ClientRequest]) -> dict[str, object]:
 
 
 _taking: Final = RequestClasses(_members)
-
-
 MAX_RESENDS: Final = 3
 """How often a pass through the transport sends again, at most."""
 
