@@ -115,7 +115,8 @@ GRACE: Final = 0.01
 _TURNS: Final = 30
 """Turns of the event loop after the grace, for the error to come up through the tasks.
 
-On a busy machine the process may have stood still for all of the grace.
+On a busy machine the process may have stood still for all of the grace. Counted in
+turns, and not in time that a busy loop never has: its timers are always late.
 """
 
 
@@ -175,20 +176,18 @@ class DeadlineCut:
 
     def _wait(self, when: float) -> None:
         # A timer that was cancelled keeps its context variables until it is due.
+        # What has less grace has fewer turns, too, where all timers are late.
+        turns = round(_TURNS * self._grace / GRACE)
         self._handle = self._call.loop.call_at(
-            when, self._fire, when, context=Variables()
+            when, self._fire, turns, context=Variables()
         )
 
-    def _fire(self, when: float, turns: int = _TURNS) -> None:
+    def _fire(self, turns: int) -> None:
         loop = self._call.loop
-        now = loop.time()
-        if self.held or now > when + self._grace / 2:
-            # If the loop was held up, so may be what keeps the deadline by itself.
-            self._wait(now + self._grace)
+        if self.held:
+            self._wait(loop.time() + self._grace)
         elif turns:
-            self._handle = loop.call_soon(
-                self._fire, math.inf, turns - 1, context=Variables()
-            )
+            self._handle = loop.call_soon(self._fire, turns - 1, context=Variables())
         else:
             self._handle = None
             self._fired = True

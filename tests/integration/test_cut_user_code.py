@@ -61,6 +61,29 @@ async def test_busy_machine_does_not_cut_what_comes_up_from_a_limit(serve):
             await session.get("")
 
 
+async def test_loop_whose_turns_are_all_long_cuts(serve):
+    """Its timers are never on time, and the deadline is kept all the same."""
+
+    async def keep_busy():
+        while True:
+            time.sleep(0.03)  # noqa: ASYNC251
+            await asyncio.sleep(0)
+
+    @client_decorator
+    async def hang(delegate, ctx, request):
+        await asyncio.sleep(60.0)
+
+    url = await serve()
+    async with connected(url, hang, timeout=aiohttp.ClientTimeout(total=0.1)) as client:
+        busy = asyncio.create_task(keep_busy())
+        try:
+            async with asyncio.timeout(5.0):
+                with pytest.raises(ResponseTimeoutError):
+                    await client.get("")
+        finally:
+            busy.cancel()
+
+
 async def test_answer_in_the_hands_of_what_is_cut_is_closed(serve):
     """No connection is left; the next call works."""
     seconds = iter([60.0, 0.0])
