@@ -130,8 +130,9 @@ class Version:
             if match is None or int(match[1]) != asked.start:
                 return None
             start, total = asked.start, None if match[3] == "*" else int(match[3])
-            # That has held, and the answer need not repeat a time.
-            validator = asked.validator or validator
+            if _has_held(asked.validator, headers, now):
+                # Later answers need not repeat it.
+                validator = asked.validator
         else:
             return None
         return None if validator is None else cls(headers, validator, total, start)
@@ -244,6 +245,19 @@ def _validator_of(headers: MultiMapping[str], now: float) -> str | None:
     if changed is None or answered is None or answered - changed < _APART:
         return None
     return times[0]
+
+
+def _has_held(validator: str | None, headers: MultiMapping[str], now: float) -> bool:
+    """Say whether a 206 is of the version that an ``If-Range`` has named.
+
+    A server may look at none. A weak tag may be that of other bytes, too.
+    """
+    if validator is None:
+        return False
+    if _STRONG_TAG.fullmatch(validator):
+        return headers.get("ETag", validator) == validator
+    is_time = timestamp(validator, now) is not None
+    return is_time and headers.get("Last-Modified", validator) == validator
 
 
 def _length_of(headers: MultiMapping[str]) -> int | None:

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.slow
 
 RESUMING = ResumingClient.new_decorator()
 CHANGED = "Sun, 06 Nov 1994 08:49:37 GMT"
+LATER = "Mon, 07 Nov 1994 08:49:37 GMT"
 
 
 def rest_from(start, validator=TAG):
@@ -65,6 +66,38 @@ async def test_time_of_the_caller_is_asked_for_again():
 
     assert FILE[4_000:] == body
     assert [CHANGED, CHANGED] == [each.headers["if-range"] for each in server.asked]
+
+
+WEAK = 'W/"v1"'
+
+
+@pytest.mark.parametrize(
+    ("validator", "changes"),
+    [
+        pytest.param('"v0"', {}, id="another tag"),
+        pytest.param(CHANGED, {"Last-Modified": LATER}, id="another time"),
+        pytest.param(WEAK, {}, id="weak"),
+        pytest.param("v1", {}, id="neither a tag nor a time"),
+    ],
+)
+async def test_rest_is_asked_for_by_the_tag_of_the_answer(validator, changes):
+    """A server that looks at no ``If-Range`` has answered; what it names counts."""
+    async with DownloadServer(*broken_at(9_000, changes=changes)) as server:
+        options = rest_from(4_000, validator)
+        body, _ = await download(server.url, RESUMING, options=options)
+
+    assert FILE[4_000:] == body
+    assert [validator, TAG] == [each.headers["if-range"] for each in server.asked]
+
+
+async def test_weak_tag_of_the_caller_is_no_reason_to_continue():
+    """Bytes of two parts by it may not fit to one another."""
+    answer = Answer(stop=9_000, changes={"ETag": WEAK})
+    async with DownloadServer(answer) as server:
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await download(server.url, RESUMING, options=rest_from(4_000, WEAK))
+
+    assert 1 == len(server.asked)
 
 
 async def test_part_of_another_version_ends_the_stream():
