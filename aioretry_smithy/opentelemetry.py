@@ -20,16 +20,7 @@ except ModuleNotFoundError as _cause:
 
 from ._context.client import Decorator, HttpClient, RpcClient, RpcDecorator
 from ._telemetry.client import Subject, http_subject, rpc_subject
-from ._telemetry.series import (
-    BREAKERS,
-    BUDGETS,
-    GROUPS,
-    LIMITS,
-    BreakerTelling,
-    BudgetTelling,
-    GroupTelling,
-    LimitTelling,
-)
+from ._telemetry.series import BreakerTelling, BudgetTelling, GroupTelling, LimitTelling
 from ._telemetry.spans import (
     Telemetry,
     check_has,
@@ -193,7 +184,7 @@ class CircuitBreakerMetrics(BreakerTelling):
     """
 
     def __init__(self, meter_provider: MeterProvider | None = None) -> None:
-        self._backend = things_from(meter_provider, BREAKERS).get
+        self._backend = things_from(meter_provider, self._kind).get
 
 
 class RetryBudgetMetrics(BudgetTelling):
@@ -213,7 +204,7 @@ class RetryBudgetMetrics(BudgetTelling):
     """
 
     def __init__(self, meter_provider: MeterProvider | None = None) -> None:
-        self._backend = things_from(meter_provider, BUDGETS).get
+        self._backend = things_from(meter_provider, self._kind).get
 
 
 class EndpointGroupMetrics(GroupTelling):
@@ -239,7 +230,7 @@ class EndpointGroupMetrics(GroupTelling):
     def __init__(
         self, meter_provider: MeterProvider | None = None, *, by_endpoint: bool = False
     ) -> None:
-        self._backend = things_from(meter_provider, GROUPS).get
+        self._backend = things_from(meter_provider, self._kind).get
         self._by_endpoint = by_endpoint
 
 
@@ -264,7 +255,7 @@ class ConcurrencyLimitMetrics(LimitTelling):
     """
 
     def __init__(self, meter_provider: MeterProvider | None = None) -> None:
-        self._backend = things_from(meter_provider, LIMITS).get
+        self._backend = things_from(meter_provider, self._kind).get
 
 
 class OpenTelemetryMetrics:

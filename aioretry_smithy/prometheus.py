@@ -26,16 +26,7 @@ from ._telemetry.prometheus_metrics import (
     rpc_metrics,
     things_in,
 )
-from ._telemetry.series import (
-    BREAKERS,
-    BUDGETS,
-    GROUPS,
-    LIMITS,
-    BreakerTelling,
-    BudgetTelling,
-    GroupTelling,
-    LimitTelling,
-)
+from ._telemetry.series import BreakerTelling, BudgetTelling, GroupTelling, LimitTelling
 
 if TYPE_CHECKING:
     from ._context.context import ClientRequestContext
@@ -180,7 +171,7 @@ class CircuitBreakerMetrics(BreakerTelling):
     """
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
-        metrics = things_in(registry, BREAKERS)
+        metrics = things_in(registry, self._kind)
         self._backend = lambda: metrics
 
 
@@ -206,7 +197,7 @@ class RetryBudgetMetrics(BudgetTelling):
     """
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
-        metrics = things_in(registry, BUDGETS)
+        metrics = things_in(registry, self._kind)
         self._backend = lambda: metrics
 
 
@@ -236,7 +227,7 @@ class EndpointGroupMetrics(GroupTelling):
     def __init__(
         self, registry: CollectorRegistry = REGISTRY, *, by_endpoint: bool = False
     ) -> None:
-        metrics = things_in(registry, GROUPS, detailed=by_endpoint)
+        metrics = things_in(registry, self._kind, detailed=by_endpoint)
         self._backend = lambda: metrics
         self._by_endpoint = by_endpoint
 
@@ -266,7 +257,7 @@ class ConcurrencyLimitMetrics(LimitTelling):
     """
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
-        metrics = things_in(registry, LIMITS)
+        metrics = things_in(registry, self._kind)
         self._backend = lambda: metrics
 
 

@@ -317,6 +317,7 @@ class Backend(Protocol[ShownT_contra]):
 class _Telling(Generic[ThingT]):
     """Base of the listeners: what they tell of an event, if anybody listens."""
 
+    _kind: ThingKind[ThingT]
     _backend: Callable[[], Backend[ThingT] | None]
     _by_endpoint = False
 
@@ -332,6 +333,8 @@ class _Telling(Generic[ThingT]):
 
 class BreakerTelling(_Telling[CircuitBreaker], CircuitBreakerListener):
     """Tells of circuit breakers."""
+
+    _kind = BREAKERS
 
     def on_state_changed(
         self, circuit_breaker: CircuitBreaker, state: CircuitState
@@ -356,6 +359,8 @@ class BreakerTelling(_Telling[CircuitBreaker], CircuitBreakerListener):
 class BudgetTelling(_Telling[RetryBudget], RetryBudgetListener):
     """Tells of retry budgets."""
 
+    _kind = BUDGETS
+
     def on_tokens_changed(self, budget: RetryBudget) -> None:
         """Show the tokens."""
         self._show(budget)
@@ -368,6 +373,8 @@ class BudgetTelling(_Telling[RetryBudget], RetryBudgetListener):
 class LimitTelling(_Telling[ConcurrencyLimit], ConcurrencyLimitListener):
     """Tells of concurrency limits."""
 
+    _kind = LIMITS
+
     def on_limit_changed(self, limit: ConcurrencyLimit) -> None:
         """Show the limit."""
         self._show(limit)
@@ -379,6 +386,8 @@ class LimitTelling(_Telling[ConcurrencyLimit], ConcurrencyLimitListener):
 
 class GroupTelling(_Telling[Group], EndpointGroupListener):
     """Tells of groups of endpoints, and perhaps of each endpoint."""
+
+    _kind = GROUPS
 
     def on_endpoints_changed(self, group: Group, endpoints: Sequence[Endpoint]) -> None:
         """Show the group."""
