@@ -8,7 +8,7 @@ import pytest
 from replica_model import BEGIN, LENGTH, refuses, retrying_chain, run, unavailable
 
 from aioretry_smithy import EndpointSelectionStrategy, RetryBudget
-from aioretry_smithy._endpoints import ejection
+from aioretry_smithy._endpoints import ejection, roster
 from aioretry_smithy._endpoints.roster import Roster
 
 pytestmark = [
@@ -45,7 +45,7 @@ def test_ejection_takes_the_place_of_the_penalty(trouble):
     assert run(SEED, {0: trouble}, selection=without).success(BEGIN, END) >= 0.999
 
 
-def everywhere(roster, call, record, well):
+def everywhere(call, record, well):
     """Stand in for what leaves out the endpoints that a call has tried."""
     return well
 
@@ -54,7 +54,7 @@ def everywhere(roster, call, record, well):
 def test_retries_that_may_go_to_the_same_one_are_not_enough(trouble, monkeypatch):
     """By turns and without ejection, a third fails first, and retries are few."""
     turns = EndpointSelectionStrategy.round_robin()
-    monkeypatch.setattr(Roster, "_least_tried", everywhere)
+    monkeypatch.setattr(roster, "least_tried", everywhere)
 
     done = run(SEED, {0: trouble}, selection=turns, **OFF)
 
@@ -69,7 +69,7 @@ def test_retries_elsewhere_are_enough_where_they_cost_nothing(monkeypatch):
     settings["chain"] = partial(retrying_chain, limiter=plenty)
 
     done = run(SEED, {0: unavailable}, **settings)
-    monkeypatch.setattr(Roster, "_least_tried", everywhere)
+    monkeypatch.setattr(roster, "least_tried", everywhere)
     missed = run(SEED, {0: unavailable}, **settings)
 
     assert 1.0 == done.success(BEGIN, END)
@@ -82,10 +82,10 @@ def test_floor_lets_all_serve_at_once_after_they_all_failed(trouble, monkeypatch
     back = BEGIN + 16
     review = Roster.review
 
-    def none_is_left(roster):
-        review(roster)
-        if all(each.ejected_until is not None for each in roster.states):
-            roster.well = ()
+    def none_is_left(group):
+        review(group)
+        if all(each.ejected_until is not None for each in group.states):
+            group.well = ()
 
     monkeypatch.setattr(Roster, "review", none_is_left)
     monkeypatch.setattr(ejection, "_too_many_out", lambda state, detection: False)
