@@ -18,6 +18,7 @@ from .._text.printable import printable
 from ..testing._picture import draw
 from ..testing._simulation import (
     SimulationSettings,
+    backlog,
     conditions,
     legend,
     read_outage,
@@ -88,6 +89,9 @@ def _show(result: SimulationResult, plot: Path | None) -> None:
     output.table(rows(result))
     output.line("")
     output.line(legend(result.settings))
+    why = backlog(result)
+    if why is not None:
+        output.line(printable(why))
     if plot is not None:
         output.line(f"plot: {printable(str(plot))}")
 

@@ -249,6 +249,7 @@ class SimulatedWire:
         timeout = arguments.get("timeout", self.timeout)
         limit = limit_of(getattr(timeout, "total", timeout))
         if limit is not None and ready_at - now > limit:
+            self.counts.late[int(now)] += status != CUT
             await asyncio.sleep(limit)
             raise TimeoutError
         await asyncio.sleep(ready_at - now)
@@ -296,6 +297,7 @@ class PlainLoop(Counts):
         self.note_request(replica, int(now))
         status, ready_at = self._replicas.servers[replica].serve(now)
         if ready_at - now > PATIENCE:
+            self.late[int(now)] += status != CUT
             self._loop.call_at(now + PATIENCE, self._fail, second, number)
         elif REFUSED < status < 400:
             self.answered[second] += 1

@@ -230,9 +230,12 @@ class Counts:
     by_replica: Counter[tuple[int, int]]
     """These by replica, from 0, and second."""
 
+    late: Counter[int]
+    """The requests that were given up before the server came to them, by second."""
+
     def __init__(self) -> None:
         self.calls, self.answered, self.attempts = Counter(), Counter(), Counter()
-        self.by_replica = Counter()
+        self.by_replica, self.late = Counter(), Counter()
 
     def note_request(self, replica: int, second: int) -> None:
         """Count a request to a replica."""
@@ -270,6 +273,9 @@ class SimulatedRun:
     restart: tuple[float, float] | None = None
     """The restart of the settings, which is an outage, too."""
 
+    late: tuple[int, ...] = ()
+    """The number of requests that were given up before the server came to them."""
+
     @classmethod
     def of(
         cls, processes: Sequence[Counts], settings: SimulationSettings
@@ -293,7 +299,21 @@ class SimulatedRun:
             outage=settings.outage,
             by_replica=tuple(map(to, range(settings.replicas))),
             restart=settings.restart,
+            late=by_second([process.late for process in processes]),
         )
+
+    @property
+    def late_after_restart(self) -> int:
+        """Requests after the restart that waited for less than its backlog took.
+
+        0 where the server was too slow for them before the restart, too, or has an
+        outage besides: then that is no backlog of the restart.
+        """
+        if self.restart is None or self.outage is not None:
+            return 0
+        start, length = self.restart
+        before = sum(self.late[: math.floor(start)])
+        return 0 if before else sum(self.late[math.floor(start + length) :])
 
     @property
     def failed(self) -> tuple[int, ...]:
@@ -370,6 +390,7 @@ class SimulatedRun:
             "attempts": list(self.attempts),
             "answered": list(self.answered),
             "failed": list(self.failed),
+            "late": list(self.late),
             "by_replica": [list(requests) for requests in self.by_replica],
             "shares": list(self.shares),
             "success": self.success,
@@ -438,6 +459,18 @@ def legend(settings: SimulationSettings) -> str:
     has_restart, has_replicas = settings.restart is not None, settings.replicas > 1
     parts = [LEGEND, *[_LEGEND_OF_RESTART] * has_restart]
     return "\n".join([*parts, *[_LEGEND_OF_REPLICAS] * has_replicas])
+
+
+def backlog(result: SimulationResult) -> str | None:
+    """Say why calls of the first chain were lost after a restart, if that is known."""
+    name, run = next(iter(result.runs.items()))
+    late = run.late_after_restart
+    if not (late and sum(run.failed)):
+        return None
+    return (
+        f"backlog: {late} requests of {name} timed out in the queue after the restart;"
+        ' try concurrency="aimd"'
+    )
 
 
 def rows(result: SimulationResult) -> list[tuple[str, ...]]:

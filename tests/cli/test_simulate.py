@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 
 import pytest
@@ -322,6 +323,37 @@ def test_restart_takes_the_place_of_the_outage(capsys):
     assert 0 == code
     assert "can answer 50 a second; it is away from second 2 to 5." in out
     assert "failed: calls that were not answered, in the whole time" in out
+
+
+HERD = ["--clients=2", "--rate=35", "--capacity=50", "--duration=15", "--restart=3:3"]
+
+
+def test_backlog_that_outlasts_the_attempts_is_told_of(capsys):
+    """In one line below the table, with what helps."""
+    assert 0 == main(["simulate", *HERD])
+    *_, last = capsys.readouterr().out.splitlines()
+
+    assert re.fullmatch(
+        r"backlog: [1-9]\d* requests of standard chain timed out in the queue after the"
+        r' restart; try concurrency="aimd"',
+        last,
+    )
+
+
+@pytest.mark.parametrize("changed", ["attempt_timeout=10.0", 'concurrency="aimd"'])
+def test_no_backlog_is_told_of_where_attempts_outlast_it(capsys, tmp_path, changed):
+    """Or where a limit keeps them out of the queue."""
+    chains = tmp_path / "chains.py"
+    chains.write_text(
+        "from aioretry_smithy import SessionBuilder\n"
+        "def chain():\n"
+        "    settings = {'attempt_timeout': 1.0, 'logging': None}\n"
+        f"    settings |= dict({changed})\n"
+        "    return SessionBuilder.standard(**settings)\n"
+    )
+    assert 0 == main(["simulate", f"{chains}:chain", *HERD])
+
+    assert "backlog" not in capsys.readouterr().out
 
 
 def test_restart_stands_beside_an_outage_that_is_asked_for(capsys):

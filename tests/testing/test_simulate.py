@@ -64,6 +64,7 @@ def test_result_is_plain_json():
         "attempts": [*run.attempts],
         "answered": [*run.answered],
         "failed": [*run.failed],
+        "late": [*run.late],
         "by_replica": [[*run.attempts]],
         "shares": [1.0],
         "success": run.success,

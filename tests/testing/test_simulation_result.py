@@ -10,6 +10,7 @@ from aioretry_smithy.testing._simulation import (
     SimulatedRun,
     SimulationResult,
     SimulationSettings,
+    backlog,
     conditions,
     legend,
     rows,
@@ -250,3 +251,55 @@ def test_conditions_say_who_restarts(changes, said):
     shown = dataclasses.replace(settings(None), restart=RESTART, **changes)
 
     assert conditions(shown)[1].endswith(f" {said}")
+
+
+class TestBacklog:
+    """What a restart leaves behind, and attempts that wait for less."""
+
+    RESTART = (2.0, 1.0)
+
+    def result(self, late, *, answered=(4, 4, 0, 4, 4), outage=None):
+        """Return a result with a restart in the third second."""
+        counts = (4, 4, 4, 4, 4), (4, 4, 4, 8, 4), answered
+        run = SimulatedRun(*counts, outage, restart=self.RESTART, late=late)
+        settings = SimulationSettings(
+            2, 4.0, 8.0, outage, 5.0, 0.0, 0, restart=self.RESTART
+        )
+        return SimulationResult(settings, {"your chain": run})
+
+    def test_requests_that_time_out_after_it_are_told_of(self):
+        """With what keeps them out of the queue."""
+        said = backlog(self.result((0, 0, 0, 3, 1)))
+
+        assert said == (
+            "backlog: 4 requests of your chain timed out in the queue after the"
+            ' restart; try concurrency="aimd"'
+        )
+
+    @pytest.mark.parametrize(
+        "late",
+        [(0, 0, 0, 0, 0), (1, 0, 0, 3, 1), (0, 0, 2, 0, 0)],
+        ids=["none", "before it, too", "while it is away"],
+    )
+    def test_nothing_is_said_where_it_is_no_backlog_of_the_restart(self, late):
+        """The server was too slow before, or all were answered in time."""
+        assert backlog(self.result(late)) is None
+
+    def test_nothing_is_said_where_all_calls_were_answered(self):
+        """By later attempts."""
+        answered = (4, 4, 4, 4, 4)
+
+        assert backlog(self.result((0, 0, 0, 3, 1), answered=answered)) is None
+
+    def test_nothing_is_said_beside_an_outage(self):
+        """It may have been that."""
+        late = (0, 0, 0, 3, 1)
+
+        assert backlog(self.result(late, outage=(3.0, 1.0, 0.5))) is None
+
+    def test_nothing_is_said_without_a_restart(self):
+        """A server may be too slow all the time."""
+        run = SimulatedRun((4,), (4,), (0,), None, late=(4,))
+        settings = SimulationSettings(2, 4.0, 2.0, None, 1.0, 0.0, 0)
+
+        assert backlog(SimulationResult(settings, {"your chain": run})) is None
