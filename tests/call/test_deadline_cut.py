@@ -21,6 +21,7 @@ from aioretry_smithy import (
     ResponseTimeoutMode,
     RetryingRpcClient,
     RetryLimiter,
+    RetryListener,
     RetryStrategy,
     SessionBuilder,
     capture_logs,
@@ -286,6 +287,23 @@ async def test_function_of_raise_for_status_is_cut():
 
     assert (CUT, 0) == (now(), cancelling())
     assert "the call had 2.000 s" == str(error)
+
+
+async def test_listener_is_heard_to_its_end():
+    """It is only told: a decorator around goes on when that is done."""
+    told = []
+
+    class Slow(RetryListener):
+        async def on_retry(self, ctx, cause, delay):
+            await asyncio.sleep(DEADLINE + 1.0)
+            told.append(now())
+
+    retries = retrying(SAFELY, listeners=[Slow()])
+    await failure_of(session([503, 200], retries, pass_on, timeout=DEADLINE))
+
+    assert [DEADLINE + 1.0] == told
+    assert DEADLINE + 1.0 == now()
+    assert 0 == cancelling()
 
 
 async def test_deadline_that_is_moved_is_followed():
