@@ -387,7 +387,7 @@ class LogFacts(NeverPickled):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the body ended or the call failed: no fact will be added."""
+        """Whether the body ended or the call failed, and no fact will be added."""
         return self._record.outcome.body_ended is not None
 
     @property
