@@ -1,7 +1,7 @@
 import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import aiohttp
 from fastapi import Depends, FastAPI, HTTPException, Request
@@ -28,7 +28,7 @@ async def orders_of(request: Request) -> aiohttp.ClientSession:
     return session
 
 
-Orders = Annotated[aiohttp.ClientSession, Depends(orders_of)]
+Orders: TypeAlias = Annotated[aiohttp.ClientSession, Depends(orders_of)]
 
 
 async def show_order(number: int, orders: Orders) -> Any:
