@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 
 import pytest
-from chains import NOW, URL, now, retrying, session
+from chains import NOW, SAFELY, URL, now, retrying, session
 from restarting_server import RestartingServer
 from waits_at_circuits import breaker_of, end_of, waiting_at
 
@@ -158,3 +158,18 @@ async def test_a_lone_caller_of_the_standard_chain_hears_in_time():
         assert end - began <= 5.0 + 7.5
         assert result in {503, FailFastError}
         began = end
+
+
+@pytest.mark.parametrize(
+    ("asked", "sent", "source"),
+    [(2, 3.0, "circuit_breaker"), (4, 4.0, "retry_after")],
+)
+async def test_what_a_server_asks_for_comes_first(asked, sent, source):
+    """Then the rest of the window is waited for, if there is one."""
+    busy = 503, {"Retry-After": f"{asked}"}, b""
+    chain = waiting_at(breaker_of(3.0), 5.0), retrying(SAFELY)
+    async with session([busy, 200], *chain) as client:
+        response = await client.get(URL)
+
+    first, _ = RequestLog.of(response).children
+    assert (sent, sent, source) == (now(), first.delay, first.delay_source)

@@ -203,6 +203,17 @@ def test_run_that_finagle_was_measured_by():
     assert of_finagle(ROUND_ROBIN, seconds=20.0) <= 0.96
 
 
+def test_nobody_waits_for_a_group_that_is_away():
+    """Its budget is used up at once, and its endpoints have no circuits."""
+    away = dict.fromkeys(range(3), refuses)
+    done = run(
+        7, away, begin=5.0, length=1.0, end=10.0, rate=200.0, chain=standard_chain
+    )
+
+    assert done.success(5.0, 6.0) <= 0.1
+    assert 1 == done.success(6.0)
+
+
 @pytest.mark.parametrize(
     ("processes", "load"),
     [

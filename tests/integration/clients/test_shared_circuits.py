@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 
 import pytest
+from chains import URL, session
+from waits_at_circuits import waiting_at
 
 pytest.importorskip("redis.asyncio")
 
@@ -58,3 +60,45 @@ async def test_news_arrive_again_when_the_server_is_back(serve):
                 one.enter_state(CircuitState.OPEN)
                 await asyncio.sleep(0.1)
                 one.enter_state(CircuitState.HALF_OPEN)
+
+
+@pytest.mark.slow
+async def test_one_trial_serves_those_who_wait_in_all_processes(serve):
+    """Redis tells them that the server is back."""
+    await serve()
+    tried = []
+
+    async def answer(ctx, request):
+        tried.append(request)
+        return 200
+
+    async with contextlib.AsyncExitStack() as stack:
+        breakers, sessions = [], []
+        for _ in range(2):
+            client = Redis(unix_socket_path=serve.path)
+            await stack.enter_async_context(contextlib.aclosing(client))
+            shared = SharedCircuitBreakers(client)
+            await stack.enter_async_context(shared)
+            breaker = CircuitBreaker(
+                "orders",
+                circuit_open_window=1.0,
+                trial_request_interval=1.0,
+                listeners=[shared],
+            )
+            breakers.append(breaker)
+            chain = session([answer] * 20, waiting_at(breaker, 10.0))
+            sessions.append(await stack.enter_async_context(chain))
+        one, other = breakers
+        await asyncio.sleep(0.5)
+        other.on_failure(other.try_request())
+        one.enter_state(CircuitState.OPEN)
+        await asyncio.sleep(0.2)
+        assert CircuitState.OPEN is other.state
+        async with asyncio.timeout(10.0):
+            done = await asyncio.gather(
+                *(each.get(URL) for each in sessions for _ in range(10))
+            )
+
+        assert [200] * 20 == [response.status for response in done]
+        assert [CircuitState.CLOSED] * 2 == [each.state for each in breakers]
+    assert 20 == len(tried)
