@@ -430,7 +430,7 @@ class SessionBuilder:
         return _install(session, transport, client)
 
     if not TYPE_CHECKING:
-        # Type checkers see themselves that it cannot be entered.
+        # Type checkers see what is missing themselves.
 
         async def __aenter__(self) -> NoReturn:
             message = "a builder is no session: async with builder.build() as session"
@@ -438,6 +438,16 @@ class SessionBuilder:
 
         async def __aexit__(self, *raised: object) -> None:
             """Never called: a builder cannot be entered."""
+
+        def __getattr__(self, name: str) -> NoReturn:
+            message = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name in STANDARD:
+                message += f"; SessionBuilder.standard({name}=...) has it"
+            if name == "attempt_timeout":
+                message += (
+                    ", and RetryingClient.new_decorator(..., attempt_timeout=...)"
+                )
+            raise AttributeError(message, name=name, obj=self)
 
     def _placed(self) -> list[Decorator]:
         """Return the decorators, with the one that balances between a group's servers.

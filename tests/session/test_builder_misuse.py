@@ -6,6 +6,11 @@ import pytest
 
 from aioretry_smithy import SessionBuilder
 
+OF_ATTEMPTS = (
+    "; SessionBuilder.standard(attempt_timeout=...) has it, and"
+    " RetryingClient.new_decorator(..., attempt_timeout=...)"
+)
+
 
 async def test_builder_is_entered():
     """The forgotten ``build()`` is named."""
@@ -14,6 +19,23 @@ async def test_builder_is_entered():
         async with SessionBuilder("https://api.example.com"):
             pass
 
+    assert expected == str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "places"),
+    [
+        ("retries", ""),
+        ("rate", "; SessionBuilder.standard(rate=...) has it"),
+        ("attempt_timeout", OF_ATTEMPTS),
+    ],
+)
+def test_setting_of_another_place(name, places):
+    """The place of a setting that a builder has no method for is named."""
+    with pytest.raises(AttributeError) as caught:
+        getattr(SessionBuilder(), name)
+
+    expected = f"'SessionBuilder' object has no attribute '{name}'{places}"
     assert expected == str(caught.value)
 
 
