@@ -40,9 +40,8 @@ async def pause(call: Call, seconds: float) -> float:
         return seconds
     end = call.loop.time() + seconds
     # Tests of users put a function of their own in the place of this one.
-    if await _until_closed(session, asyncio.sleep(seconds)) is CLOSED:
-        return max(0.0, end - call.loop.time())
-    return 0.0
+    was_closed = await _until_closed(session, asyncio.sleep(seconds)) is CLOSED
+    return max(0.0, end - call.loop.time()) if was_closed else 0.0
 
 
 async def until_closed(call: Call, wait: Callable[[], Awaitable[Any]]) -> Any:

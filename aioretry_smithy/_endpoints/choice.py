@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from .._call.closing import refuse_as_closed
 from .._call.tries import tries_of
 from .._errors import LimitedRequestError
 from .._policies.queues import unsent
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .._call.call import Call
     from .._context.context import ClientRequestContext
     from .._request.endpoint import Endpoint
     from .roster import Roster
@@ -143,16 +141,6 @@ def release_trial(chosen: Chosen) -> None:
     if isinstance(permit, Trial):
         permit.stop()
         permit.give_up()
-
-
-def check_open(call: Call) -> None:
-    """Refuse a request whose session was closed during the wait.
-
-    Raises:
-        RuntimeError: It was.
-    """
-    if call.session is not None and call.session.closed:
-        refuse_as_closed()
 
 
 def too_late(

@@ -22,7 +22,6 @@ from .._values import Shared
 from .choice import (
     Choice,
     EndpointSelectionTimeoutError,
-    check_open,
     empty,
     too_late,
 )
@@ -369,7 +368,6 @@ class EndpointGroup(Shared):
         while any(each.may_fill for each in rosters):
             longest = until if loop.time() < until else ends
             await unless_closed(call, partial(self._change, rosters, longest))
-            check_open(call)
             chosen = choose()
             if chosen is not None:
                 return chosen

@@ -372,7 +372,7 @@ class GivenSource:
         self._words = words
         self.may_fill = may_fill
         self.usual_name: str | None = None
-        self.has_addresses = False
+        self.has_addresses: bool = False
         self._listed: list[Listed] = []
 
     def give(self, endpoints: Iterable[StrOrURL | Endpoint]) -> None:
@@ -433,8 +433,9 @@ class FoundSource:
         self._words = words
         self._refresh = checked_refresh(refresh)
         self.usual_name: str | None = lookup.name
-        self.service_key = None if lookup.url is None else Endpoint(lookup.url).key
-        self.has_addresses = lookup.url is not None
+        url = lookup.url
+        self.service_key: str | None = None if url is None else Endpoint(url).key
+        self.has_addresses: bool = url is not None
 
     def url(self) -> URL | None:
         """Return how the URLs of the service begin, where all endpoints share that."""

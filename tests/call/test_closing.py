@@ -23,7 +23,6 @@ from aioretry_smithy import (
     RetryStrategy,
     client_decorator,
 )
-from aioretry_smithy.limits import SharedRateLimit
 from aioretry_smithy.smithy import AdaptiveRetryStrategy
 from aioretry_smithy.testing import ScriptedTransport
 
@@ -47,6 +46,9 @@ def for_a_rate():
 
 
 def for_a_shared_rate():
+    pytest.importorskip("limits.aio")
+    from aioretry_smithy.limits import SharedRateLimit  # noqa: PLC0415
+
     limit = SharedRateLimit("async+memory://", "1/minute", key="orders")
     return RateLimitingClient.new_decorator(limit)
 
