@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from typing import ForwardRef
 
 import aiohttp
 import pytest
@@ -144,8 +143,8 @@ def test_type_checkers_know_the_settings_that_there_are():
     assert {*StandardSettings.__annotations__} == of_builder - others
     assert {*StandardSettings.__annotations__} == STANDARD_SETTINGS
     standard = SessionBuilder.standard.__annotations__
-    assert StandardSettings.__annotations__ == {
-        name: ForwardRef(standard[name], module=StandardSettings.__module__)
-        for name in STANDARD_SETTINGS
+    assert {name: standard[name] for name in STANDARD_SETTINGS} == {
+        name: kind.__forward_arg__
+        for name, kind in StandardSettings.__annotations__.items()
     }
     assert not {*StandardSettings.__annotations__} & {*SessionArguments.__annotations__}
