@@ -1,4 +1,4 @@
-"""Keep the time limits of a call: which one has passed, cuts at it, and pauses."""
+"""The time limits of a call: which one has passed, and the cut of users' code at it."""
 
 from __future__ import annotations
 
@@ -127,13 +127,13 @@ CUT: Final = object()
 class DeadlineCut:
     """Cancels one task after the deadline of a call, while it is in a user's code.
 
-    The cancellation is taken back where the code ends, so that one from outside is
-    told from it. All code of a call that is nested in one task shares one timer.
+    The cancellation is taken back where the code ends, which distinguishes it from one
+    from outside. All code of a call that is nested in one task shares one timer.
 
     Args:
         call: The call.
         task: The task.
-        grace: Seconds that it waits after the deadline.
+        grace: Seconds that it waits after the deadline, before it counts turns.
     """
 
     __slots__ = (

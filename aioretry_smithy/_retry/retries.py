@@ -287,9 +287,9 @@ class Retries:
         return AT_ONCE
 
     def _leave(self, record: Record, seconds: float) -> Awaitable[None] | None:
-        """Release the response of the last attempt, and tell the listeners of a retry.
+        """Release the last response, and notify the listeners of a retry.
 
-        That may go on in what is returned, which is awaited.
+        An awaitable is returned where that takes time.
         """
         releasing = None
         if self.result is not NOTHING:
