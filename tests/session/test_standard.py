@@ -8,7 +8,7 @@ import random
 import re
 
 import pytest
-from chains import URL, bad_argument, now
+from chains import URL, bad_argument, now, standard_session
 
 from aioretry_smithy import (
     Backoff,
@@ -29,12 +29,6 @@ from aioretry_smithy import (
     unwrap,
 )
 from aioretry_smithy.testing import ScriptedTransport
-
-
-def standard(answers, **settings):
-    """Build a session of the standard chain that gets *answers*."""
-    transport = ScriptedTransport(answers)
-    return SessionBuilder.standard(inside=[transport], **settings).build()
 
 
 async def outcome_of(client, method="GET"):
@@ -82,7 +76,7 @@ def test_description_says_it_all():
 
 async def test_it_retries_what_may_be_sent_again():
     """Six attempts of a GET, one of a POST."""
-    async with standard([500, 200, *[503] * 7], limiter=None) as client:
+    async with standard_session([500, 200, *[503] * 7], limiter=None) as client:
         await outcome_of(client)
         _, log = await outcome_of(client)
         _, other = await outcome_of(client, "POST")
@@ -93,7 +87,7 @@ async def test_it_retries_what_may_be_sent_again():
 
 async def test_it_brakes_when_nothing_succeeds():
     """Two retries, then none before the next success; then the circuit opens."""
-    async with standard([500] * 5, wait_for_ready=None) as client:
+    async with standard_session([500] * 5, wait_for_ready=None) as client:
         logs = [(await outcome_of(client))[1] for _ in range(3)]
         with pytest.raises(FailFastError):
             await client.get(URL)
@@ -134,7 +128,7 @@ async def test_random_503s_lose_hardly_a_call():
     """Each success pays for a retry of one."""
     dice = random.Random(3)
     answers = [dice.choices([200, 503], [7, 3])[0] for _ in range(2000)]
-    async with standard(answers, logging=None) as client:
+    async with standard_session(answers, logging=None) as client:
         statuses = [(await outcome_of(client))[0] for _ in range(1000)]
 
     assert statuses.count(200) >= 995
@@ -215,7 +209,7 @@ async def test_attempt_has_ten_seconds_and_the_call_thirty():
 async def test_settings_can_be_replaced():
     """Each by its keyword, the others stay."""
     strategy = RetryStrategy.on_server_error_status(Backoff.without_delay())
-    async with standard(
+    async with standard_session(
         [503] * 5,
         strategy=strategy,
         max_total_attempts=5,
@@ -236,7 +230,9 @@ async def test_settings_can_be_replaced():
 
 async def test_smithy_strategy_fits_in():
     """With its own quota beside the budget."""
-    async with standard([503, 200], strategy=smithy.StandardRetryStrategy()) as client:
+    async with standard_session(
+        [503, 200], strategy=smithy.StandardRetryStrategy()
+    ) as client:
         status, log = await outcome_of(client)
 
     assert (200, 2) == (status, log.total_attempts)
@@ -256,9 +252,9 @@ async def test_parts_can_be_left_out_or_replaced(part, client_class):
     class Other(DecoratingClient):
         pass
 
-    async with standard([], **{part: None}) as without:
+    async with standard_session([], **{part: None}) as without:
         assert unwrap(without, client_class) is None
-    async with standard([], **{part: Other}) as other:
+    async with standard_session([], **{part: Other}) as other:
         assert unwrap(other, client_class) is None
         assert isinstance(unwrap(other, Other), Other)
 
@@ -307,14 +303,14 @@ def test_settings_of_retries_are_refused_where_retries_are_left_out():
 async def test_settings_may_take_the_place_of_the_retrying_part():
     """All of them; those of the standard chain with changes are one call away."""
     config = RetryConfig.standard(buffer_response=True)
-    async with standard([], retrying=config) as client:
+    async with standard_session([], retrying=config) as client:
         assert config is unwrap(client, RetryingClient).config
 
 
 async def test_mapping_may_take_the_place_of_the_retrying_part():
     """So that each host has settings of its own, in the standard chain."""
     mapping = RetryConfigMapping.per_host(lambda host: RetryConfig.standard())
-    async with standard([503] * 6, retrying=mapping) as client:
+    async with standard_session([503] * 6, retrying=mapping) as client:
         _, log = await outcome_of(client)
 
         assert mapping is unwrap(client, RetryingClient).config
@@ -323,7 +319,7 @@ async def test_mapping_may_take_the_place_of_the_retrying_part():
 
 async def test_standard_settings_are_those_of_the_standard_chain():
     """Apart from the limiter, which each has of its own."""
-    async with standard([]) as client:
+    async with standard_session([]) as client:
         config = unwrap(client, RetryingClient).config
     alone = RetryConfig.standard()
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from aiohttp import ClientSession, ClientTimeout
-from chains import URL, now
+from chains import URL, now, standard_session
 
 from aioretry_smithy import (
     AttemptTimeoutError,
@@ -19,12 +19,6 @@ from aioretry_smithy import (
     decorate,
 )
 from aioretry_smithy.testing import ScriptedTransport
-
-
-def standard(answers, **settings):
-    """Build a session of the standard chain that gets *answers*."""
-    transport = ScriptedTransport(answers)
-    return SessionBuilder.standard(inside=[transport], **settings).build()
 
 
 @pytest.mark.parametrize(
@@ -94,7 +88,7 @@ async def test_attempt_may_take_as_long_as_the_call():
         {"attempt_timeout": None},
         {"retrying": None, "response_timeout": 1.0},
     ):
-        async with standard([], **limits) as client:
+        async with standard_session([], **limits) as client:
             assert not client.closed
 
 
@@ -112,7 +106,7 @@ async def test_attempt_may_take_as_long_as_the_call():
 )
 async def test_total_of_the_timeout_counts_unless_said_otherwise(options, total):
     """A limit that was given is not lifted silently."""
-    async with standard([], **options) as client:
+    async with standard_session([], **options) as client:
         assert total == client.timeout.total
 
 

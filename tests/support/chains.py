@@ -66,6 +66,12 @@ def session(
     return chain(answers, *decorators, **settings).build()
 
 
+def standard_session(answers: Iterable[Any], **settings: Any) -> aiohttp.ClientSession:
+    """Build a session of the standard chain that gets *answers*."""
+    transport = ScriptedTransport(answers)
+    return SessionBuilder.standard(inside=[transport], **settings).build()
+
+
 def connected(
     url: Any, *decorators: Decorator, **settings: Any
 ) -> aiohttp.ClientSession:
