@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self, TypeAlias
 
 from .._clock import wall_clock_at
-from .._failures.frames import CallBound, KeptCause
+from .._failures.kept_cause import CallBound, KeptCause
 from .._text.mask import DEFAULT_MASK, Mask
 from .outcome import NOTHING, PENDING, Outcome, connection_of
 from .record import MOST_KEPT, NONE_DROPPED, CallsInside, Record

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from aiohttp.connector import Connection
 from yarl import URL
 
-from .._failures.frames import KeptCause, as_headers
+from .._failures.hints import as_headers
 
 if TYPE_CHECKING:
     import asyncio
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import aiohttp
     from multidict import MultiMapping
 
+    from .._failures.kept_cause import KeptCause
     from .._text.printable import BodyHead
 
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypeVar
 
-from .._failures.frames import KeptCause, NeverPickled
+from .._failures.kept_cause import KeptCause, NeverPickled
 from .._request.request import Goal
 
 if TYPE_CHECKING:

@@ -14,20 +14,15 @@ from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, Literal
 
 from .._errors import ResponseTimeoutError
-from .._failures.blame import (
+from .._failures.failure import Failure, failure_of, judge, note_wait_in_pool
+from .._failures.frames import (
+    REQUEST,
+    Trace,
     broken_connection_is_made,
     is_of_user_code,
-    note_wait_in_pool,
-)
-from .._failures.failure import Failure, failure_of, judge
-from .._failures.frames import (
-    LOG_KEY,
-    REQUEST,
-    KeptCause,
-    Trace,
-    drop_frames,
     was_answered,
 )
+from .._failures.kept_cause import LOG_KEY, KeptCause, drop_frames
 from .outcome import Ended, Outcome, Request
 from .record import Race, Record
 

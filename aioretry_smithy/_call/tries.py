@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from .._errors import UnprocessedRequestError
 from .._failures.failure import Failure, failure_of, peel
-from .._failures.frames import as_headers
-from .._failures.hints import retry_after
+from .._failures.hints import as_headers, retry_after
 
 if TYPE_CHECKING:
     from .._request.endpoint import Endpoint

@@ -26,7 +26,7 @@ from .._call.recorder import (
 )
 from .._call.time_limits import IN_BODY, TimeLimits
 from .._errors import is_ours
-from .._failures.frames import NO_HEADERS
+from .._failures.hints import NO_HEADERS
 from .._log.request_log import annotate
 from .context import AttemptContext, ClientRequestContext
 

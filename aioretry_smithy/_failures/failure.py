@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 import aiohttp
 
 from .._errors import RefusedRequestError, UnprocessedRequestError, bad_argument
-from .frames import RaisedAnswer
-from .hints import NAMES, RetryInfo, may_tell, retry_after
+from .hints import NAMES, RaisedAnswer, RetryInfo, may_tell, retry_after
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -524,3 +523,37 @@ def is_timeout(cause: BaseException | None) -> bool:
     (True, False)
     """
     return failure_of(cause).kind.is_timeout
+
+
+IN_POOL: Final = ", and was in the pool's queue"
+"""Ends the text about a time limit that passed there."""
+
+TOO_LATE: Final = "no free connection in the pool in time"
+"""The message that replaces aiohttp's for a wait in the pool's queue."""
+
+# What aiohttp says when its limit for a connection has passed, which covers the queue.
+_NO_CONNECTION: Final = "Connection timeout to host "
+
+
+def note_wait_in_pool(cause: BaseException) -> None:
+    """Mark a timeout as reached in the queue of the connection pool.
+
+    aiohttp says that the server gave no connection, or nothing; its text is replaced.
+    """
+    judge(cause).queue = "pool"
+    text = str(cause)
+    if isinstance(cause, aiohttp.ConnectionTimeoutError):
+        if text.startswith(_NO_CONNECTION):
+            cause.args = (f"{TOO_LATE}, for {text.removeprefix(_NO_CONNECTION)}",)
+    elif type(cause) is TimeoutError and not text:
+        cause.args = (TOO_LATE,)
+
+
+def was_in_pool(cause: BaseException | None) -> bool:
+    """Say whether time ran out in that queue."""
+    return failure_of(cause).queue == "pool"
+
+
+def where_passed(cause: BaseException | None) -> str:
+    """Return a phrase for a timeout in the pool's queue; empty for other timeouts."""
+    return "in the pool's queue" if was_in_pool(cause) else ""

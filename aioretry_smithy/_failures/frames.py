@@ -1,48 +1,23 @@
-"""Find in the frames of a failure what it tells, and keep exceptions without them.
+"""Find the origin of a failure in the frames of a traceback.
 
 Only failures are looked at: tracing every request would cost all of them.
-
-A middleware, a decorator or a function that is retried may raise in place of returning
-a response. Such an exception is judged as the response would have been.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sys
-import weakref
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import suppress
-from functools import lru_cache
 from traceback import walk_tb
-from types import CoroutineType, FrameType, MemberDescriptorType, TracebackType
-from typing import Any, Final, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import aiohttp
-from aiohttp.http import HttpProcessingError
-from multidict import CIMultiDict, CIMultiDictProxy, MultiMapping
 
 from .._errors import raised_from
+from .failure import peel
+from .hints import RetryInfo
 
-NO_HEADERS: Final[CIMultiDictProxy[str]] = CIMultiDictProxy(CIMultiDict())
-"""The headers of a response that has none."""
-
-
-_CLASSES: Final = (CIMultiDictProxy, CIMultiDict)
-
-
-def as_headers(headers: object) -> MultiMapping[str]:
-    """Return headers of any class as those of aiohttp; none of what has no names.
-
-    >>> as_headers({"retry-after": 1})["Retry-After"]
-    '1'
-    """
-    if isinstance(headers, _CLASSES):
-        return headers
-    if not isinstance(headers, Mapping):
-        return NO_HEADERS
-    return CIMultiDict([(str(name), str(value)) for name, value in headers.items()])
-
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import FrameType
 
 Place: TypeAlias = tuple[str, str]
 """The module and the function of a frame."""
@@ -101,11 +76,6 @@ class Trace:
             or (place == SENDING and was_answered(frame.f_locals.get("req")))
             for place, frame in frames
         )
-
-
-def is_unreadable_answer(error: aiohttp.ClientResponseError) -> bool:
-    """Say whether the status is none: aiohttp made it up for what it cannot parse."""
-    return isinstance(error.__cause__, HttpProcessingError)
 
 
 def was_answered(request: object) -> bool:
@@ -177,201 +147,114 @@ def _nearest_first(callers: list[FrameType]) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-_ERROR: Final = 400
+_BUGS: Final = frozenset({AssertionError, AttributeError, RuntimeError})
+"""The classes, and none below them, of what goes wrong inside a library."""
 
-ABOVE_ANSWERS: Final = frozenset(aiohttp.ClientResponseError.__mro__[1:])
-"""The classes above that of what is raised for an answer: they tell no status."""
-
-
-class RaisedAnswer(NamedTuple):
-    """The status and the headers of an answer that was raised."""
-
-    status: int
-    headers: MultiMapping[str]
-
-    is_of_tunnel: bool
-    """Whether the answer is a proxy's refusal of a tunnel."""
-
-    @classmethod
-    def of(cls, error: BaseException) -> RaisedAnswer | None:
-        """Return the answer of a server or of a proxy in an exception; None without.
-
-        That is a status of 400 or more: an endless redirect, a body of the wrong type
-        and an answer that is not HTTP are failures. Of a proxy that opens no tunnel it
-        is any.
-        """
-        if not isinstance(error, aiohttp.ClientResponseError):
-            return None
-        status = getattr(error, "status", None)
-        is_of_tunnel = isinstance(error, aiohttp.ClientHttpProxyError)
-        lowest = 1 if is_of_tunnel else _ERROR
-        if not isinstance(status, int) or status < lowest:
-            return None
-        if is_unreadable_answer(error):
-            return None
-        headers = as_headers(getattr(error, "headers", None))
-        return cls(int(status), headers, is_of_tunnel)
-
-
-LOG_KEY: Final = "_aioretry_smithy_log"
-"""The attribute of an exception or a response with the log of its call."""
-
-
-class CallBound:
-    """Base of the objects that belong to a call: context, requests and logs."""
-
-    __slots__ = ()
-
-
-class NeverPickled(CallBound):
-    """Base of objects carried by exceptions and log records, never copied.
-
-    These are pickled without them, and a copy has the same ones.
-    """
-
-    __slots__ = ()
-
-    def __reduce__(self) -> tuple[type[None], tuple[()]]:
-        return type(None), ()
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
-
-
-_LEFT_OUT = (
-    aiohttp.ClientResponse,
-    asyncio.Future,
-    CallBound,
-    CoroutineType,
-    FrameType,
-    TracebackType,
+_LIBRARIES: Final = frozenset(
+    {
+        "aiodns",
+        "aiohappyeyeballs",
+        "aiohttp",
+        "asyncio",
+        "concurrent",
+        "pycares",
+        "selectors",
+        "socket",
+        "ssl",
+        "threading",
+        "uvloop",
+        "winloop",
+    }
 )
+"""Packages between a request of aiohttp and the socket."""
+
+_LOOPS: Final = frozenset({"asyncio", "uvloop", "winloop"})
+_SENDERS: Final = frozenset({"aiohttp.base_protocol", "aiohttp.http_writer"})
+_CONNECTING: Final = ("aiohttp.connector", "connect")
+_HOOKS: Final = "aiohttp.tracing"
 
 
-class KeptCause:
-    """Refers to an exception without keeping it or its frames alive.
+def broken_connection_is_made(cause: BaseException) -> bool | None:
+    """Say whether there was a connection that a bug of a library broke.
 
-    The exception of a call refers to the log, so the log must not refer to the
-    exception. While other code keeps the exception, :meth:`get` returns it; later it
-    returns a copy.
+    False if it broke while connecting; None where no such bug did. Afterwards only what
+    event loops raise is one: aiohttp itself meets what the caller has given it.
     """
-
-    __slots__ = ("_copy", "_reference")
-
-    def __init__(self, cause: BaseException) -> None:
-        self._copy = without_frames(cause)
-        self._reference: Callable[[], BaseException | None]
-        try:
-            self._reference = weakref.ref(cause)
-        except TypeError:
-            # Most of Python's own classes allow no weak reference.
-            self._reference = type(None)
-
-    @classmethod
-    def of(cls, cause: BaseException | KeptCause, raised: object = None) -> KeptCause:
-        """Refer to an exception, and drop its frames as :func:`drop_frames` does."""
-        if isinstance(cause, KeptCause):
-            return cause
-        drop_frames(cause, raised)
-        return cls(cause)
-
-    def get(self) -> BaseException:
-        """Return the exception, or a copy of the same class and text."""
-        cause = self._reference()
-        return self._copy if cause is None else cause
+    for link in (cause, cause.__cause__):
+        if link is None or type(link) not in _BUGS:
+            continue
+        frames = frames_of(link)
+        module = frames[-1][0][0].partition(".")[0] if frames else ""
+        if module not in _LIBRARIES or _has_hook(frames):
+            continue
+        connector = next((each for place, each in frames if place == _CONNECTING), None)
+        if connector is not None:
+            return False if _is_of_this_loop(connector) else None
+        if module in _LOOPS and any(place[0] in _SENDERS for place, _ in frames):
+            return True
+    return None
 
 
-def drop_frames(cause: BaseException | None, raised: object = None) -> None:
-    """Remove the tracebacks of an exception, its causes and contexts.
+def is_of_user_code(cause: BaseException, inside: Frames) -> bool:
+    """Say whether a hook or a middleware has failed, and nothing that it waited for.
 
-    An exception that the calling code is handling may be among these, or the one that
-    is to be *raised* next; these stay as they are.
+    What speaks of a server is no such failure: exceptions of aiohttp, of the operating
+    system, timeouts, those that say so by Smithy's retry information, and what a
+    middleware raises in place of one of them.
+
+    Args:
+        cause: The exception.
+        inside: The frames that it came through below the request of aiohttp.
     """
-    handled = sys.exception()
-    spared = {id(link) for each in (handled, raised) for link in raised_from(each)}
-    for link in raised_from(cause):
-        if isinstance(link, BaseException) and id(link) not in spared:
-            # A user's exception may refuse that its attributes are set.
-            BaseException.with_traceback(link, None)
+    if _speaks_of_server(cause):
+        return False
+    places = [place for place, _ in inside]
+    if REQUEST in places:
+        # A middleware has made a request of its own.
+        inside = inside[: places.index(REQUEST)]
+    if _has_hook(inside):
+        return True
+    has_left = any(place == SENDING for place, _ in inside)
+    if has_left or _replaces_another(cause, inside):
+        return False
+    return any(not _is_of_aiohttp(place[0]) for place, _ in inside)
 
 
-def without_frames(
-    error: BaseException, inside: Collection[int] = frozenset()
-) -> BaseException:
-    """Return a copy with the class and the text of an exception, and no traceback.
+def _replaces_another(cause: BaseException, inside: Frames) -> bool:
+    """Say whether it was raised over what speaks of a server, in these very frames.
 
-    Its attributes are copied too, except objects of the call: responses, requests,
-    contexts, logs, tasks, frames. *inside* are the ids of exceptions that contain it.
+    Its context may also be the failure of an earlier call.
     """
-    kind = type(error)
-    inside = {*inside, id(error)}
-    # A user's class may not allow such a copy.
-    with suppress(Exception):
-        copy = kind.__new__(kind, *(_kept(each, inside) for each in error.args))
-        for name, value in vars(error).items():
-            if name != LOG_KEY:
-                vars(copy)[name] = _kept(value, inside)
-        _copy_members(error, copy)
-        cause = error.__cause__
-        if cause is not None and id(cause) not in inside:
-            copy.__cause__ = without_frames(cause, inside)
-        if str(copy) == str(error):
-            return copy
-    return _stand_in(error)
-
-
-def _kept(value: object, inside: Collection[int]) -> object:
-    if isinstance(value, BaseException):
-        return None if id(value) in inside else without_frames(value, inside)
-    if isinstance(value, _LEFT_OUT):
-        return None
-    if type(value) is tuple:
-        return tuple(_kept(each, inside) for each in value)
-    if type(value) is list:
-        return [_kept(each, inside) for each in value]
-    if type(value) is dict:
-        return {key: _kept(each, inside) for key, each in value.items()}
-    return value
-
-
-def _copy_members(error: BaseException, copy: BaseException) -> None:
-    """Copy attributes stored outside of ``__dict__``, for example ``errno``."""
-    kind: type = type(error)
-    for name in _members_of(kind):
-        value = getattr(error, name, None)
-        if value is not None:
-            # An attribute may be read-only.
-            with suppress(AttributeError, TypeError):
-                setattr(copy, name, value)
-
-
-@lru_cache(maxsize=256)
-def _members_of(kind: type) -> tuple[str, ...]:
-    """Return the names of such attributes; looked up once for each class."""
-    return tuple(
-        name
-        for each in kind.__mro__
-        for name, member in vars(each).items()
-        if isinstance(member, MemberDescriptorType)
+    own = {id(frame) for _, frame in inside}
+    return any(
+        isinstance(link, BaseException)
+        and link is not cause
+        and _speaks_of_server(link)
+        and any(id(frame) in own for _, frame in frames_of(link))
+        for link in raised_from(cause)
     )
 
 
-def _stand_in(error: BaseException) -> BaseException:
-    """Make an exception with the same text, of a class with the same name."""
-    kind = type(error)
-    try:
-        text = str(error)
-    except Exception:
-        text = ""
-    base = next(
-        base
-        for base in kind.__mro__
-        if base.__module__ == "builtins" and not issubclass(base, BaseExceptionGroup)
-    )
-    names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
-    members = {**names, "__str__": lambda self: text}
-    stand_in: BaseException = type(kind.__name__, (base,), members)()
-    return stand_in
+def _speaks_of_server(cause: BaseException) -> bool:
+    cause = peel(cause)
+    if isinstance(cause, BaseExceptionGroup):
+        return any(map(_speaks_of_server, cause.exceptions))
+    is_one = isinstance(cause, aiohttp.ClientError | OSError)
+    if is_one or not isinstance(cause, Exception):
+        return True
+    info = RetryInfo.of(cause)
+    return info.fault == "server" or info.is_throttling_error or info.is_timeout_error
+
+
+def _has_hook(frames: Frames) -> bool:
+    return any(place[0] == _HOOKS for place, _ in frames)
+
+
+def _is_of_aiohttp(module: str) -> bool:
+    return module.partition(".")[0] in {"aiohttp", "aioretry_smithy"}
+
+
+def _is_of_this_loop(connector: FrameType) -> bool:
+    """Say whether a session is used in the event loop that it was made in."""
+    loop = asyncio.get_running_loop()
+    return getattr(connector.f_locals.get("self"), "_loop", loop) is loop

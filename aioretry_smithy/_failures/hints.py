@@ -1,19 +1,25 @@
-"""Read how long a response or an error asks to wait, as ``Retry-After`` does."""
+"""Read what a server has said by a response, or by an error that was raised for one.
+
+A middleware, a decorator or a function that is retried may raise in place of returning
+a response. Such an exception is judged as the response would have been.
+"""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from inspect import isfunction
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+import aiohttp
+from aiohttp.http import HttpProcessingError
+from aiohttp.http_exceptions import PayloadEncodingError
+from multidict import CIMultiDict, CIMultiDictProxy, MultiMapping
 
 from .._clock import wall_clock
 from .._errors import is_finite
-
-if TYPE_CHECKING:
-    from multidict import MultiMapping
-
 
 Fault: TypeAlias = Literal["client", "server"] | None
 """The side at fault for an error; None if it is unknown."""
@@ -220,3 +226,71 @@ def _year(digits: str, now: float) -> int:
     # RFC 9110, 5.6.7: two digits never mean a year that is over 50 years ahead.
     latest = datetime.fromtimestamp(now, UTC).year + 50
     return latest - (latest - int(digits)) % 100
+
+
+NO_HEADERS: Final[CIMultiDictProxy[str]] = CIMultiDictProxy(CIMultiDict())
+"""The headers of a response that has none."""
+
+
+_CLASSES: Final = (CIMultiDictProxy, CIMultiDict)
+
+
+def as_headers(headers: object) -> MultiMapping[str]:
+    """Return headers of any class as those of aiohttp; none of what has no names.
+
+    >>> as_headers({"retry-after": 1})["Retry-After"]
+    '1'
+    """
+    if isinstance(headers, _CLASSES):
+        return headers
+    if not isinstance(headers, Mapping):
+        return NO_HEADERS
+    return CIMultiDict([(str(name), str(value)) for name, value in headers.items()])
+
+
+_ERROR: Final = 400
+
+ABOVE_ANSWERS: Final = frozenset(aiohttp.ClientResponseError.__mro__[1:])
+"""The classes above that of what is raised for an answer: they tell no status."""
+
+
+class RaisedAnswer(NamedTuple):
+    """The status and the headers of an answer that was raised."""
+
+    status: int
+    headers: MultiMapping[str]
+
+    is_of_tunnel: bool
+    """Whether the answer is a proxy's refusal of a tunnel."""
+
+    @classmethod
+    def of(cls, error: BaseException) -> RaisedAnswer | None:
+        """Return the answer of a server or of a proxy in an exception; None without.
+
+        That is a status of 400 or more: an endless redirect, a body of the wrong type
+        and an answer that is not HTTP are failures. Of a proxy that opens no tunnel it
+        is any.
+        """
+        if not isinstance(error, aiohttp.ClientResponseError):
+            return None
+        status = getattr(error, "status", None)
+        is_of_tunnel = isinstance(error, aiohttp.ClientHttpProxyError)
+        lowest = 1 if is_of_tunnel else _ERROR
+        if not isinstance(status, int) or status < lowest:
+            return None
+        if is_unreadable_answer(error):
+            return None
+        headers = as_headers(getattr(error, "headers", None))
+        return cls(int(status), headers, is_of_tunnel)
+
+
+def is_unreadable_answer(error: aiohttp.ClientResponseError) -> bool:
+    """Say whether the status is none: aiohttp made it up for what it cannot parse."""
+    return isinstance(error.__cause__, HttpProcessingError)
+
+
+def is_cut_body(cause: BaseException) -> bool:
+    """Say whether a body ended early; a body with a bad encoding did not."""
+    return isinstance(cause, aiohttp.ClientPayloadError) and isinstance(
+        cause.__cause__, PayloadEncodingError
+    )

@@ -13,8 +13,7 @@ from .._context.client import DecoratingClient, Decorator, HttpClient, check_ins
 from .._context.context import AttemptContext, ClientRequestContext
 from .._context.holdings import hand_over
 from .._errors import ResponseTimeoutError, bad_argument, call_it, check_int, is_finite
-from .._failures.blame import IN_POOL, was_in_pool
-from .._failures.failure import copy_marks, failure_of
+from .._failures.failure import IN_POOL, copy_marks, failure_of, was_in_pool
 from .._retry.config import hedges_are_off
 from .._retry.limiter import RetryLimiter
 from .._retry.strategy import may_be_hedged

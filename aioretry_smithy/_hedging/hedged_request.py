@@ -19,7 +19,8 @@ from .._clock import loop_time
 from .._context.context import AttemptContext, ClientRequestContext
 from .._context.holdings import hand_over
 from .._failures.failure import RetrySafety, failure_of, judge
-from .._failures.frames import NO_HEADERS, drop_frames
+from .._failures.hints import NO_HEADERS
+from .._failures.kept_cause import drop_frames
 from .._retry.call_adapter import HTTP
 from .._retry.config import RETRY_COUNT_HEADER
 from .._retry.given_up import is_refusal

@@ -16,8 +16,8 @@ from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._context.holdings import Holdings, holdings_of, is_held
 from .._context.recording import close_result, record_error
 from .._errors import bad_argument
-from .._failures.blame import is_cut_body
 from .._failures.failure import failure_of, peel
+from .._failures.hints import is_cut_body
 from .._policies.listeners import DryRun
 from .._policies.queues import note_queue, unless_held, unsent
 from .._request.keys import OneForAll, PerKey, host_key

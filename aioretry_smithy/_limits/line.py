@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .._failures.frames import RaisedAnswer
+    from .._failures.hints import RaisedAnswer
 
     Reply: TypeAlias = aiohttp.ClientResponse | RaisedAnswer
     """The answer of a server, as a response or as an exception raised for it."""

@@ -11,7 +11,8 @@ from .._call.call import Call, id_of
 from .._call.outcome import Request, RetryStopReason
 from .._call.recorder import cause_of
 from .._call.tries import last_of, route_of
-from .._failures.frames import KeptCause, NeverPickled, as_headers
+from .._failures.hints import as_headers
+from .._failures.kept_cause import KeptCause, NeverPickled
 from .._request.request import HttpRequest, RoutedRequest
 
 if TYPE_CHECKING:

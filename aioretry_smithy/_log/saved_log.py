@@ -18,7 +18,7 @@ from .._errors import (
     ResponseTimeoutError,
     UnprocessedRequestError,
 )
-from .._failures.blame import IN_POOL, TOO_LATE, note_wait_in_pool
+from .._failures.failure import IN_POOL, TOO_LATE, note_wait_in_pool
 from .._text.mask import DEFAULT_MASK, HIDDEN, Mask
 from .._text.printable import encodable, printable
 from .facts import LogFacts

@@ -10,7 +10,7 @@ from unicodedata import east_asian_width
 import aiohttp
 
 from .._errors import ResponseTimeoutError
-from .._failures.blame import was_in_pool, where_passed
+from .._failures.failure import was_in_pool, where_passed
 from .._text.printable import printable
 from .error_text import (
     LONGEST_CAUSE,

@@ -20,7 +20,7 @@ from typing import (
 
 from .._errors import bad_argument, is_finite, is_plain_function
 from .._failures.failure import RetrySafety, failure_of, peel
-from .._failures.frames import ABOVE_ANSWERS
+from .._failures.hints import ABOVE_ANSWERS
 
 if TYPE_CHECKING:
     from .._context.context import ClientRequestContext

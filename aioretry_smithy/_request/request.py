@@ -9,7 +9,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from .._errors import bad_argument, checked_name
-from .._failures.frames import CallBound
+from .._failures.kept_cause import CallBound
 from .._text.mask import DEFAULT_MASK, Mask
 from .._text.printable import one_word, printable
 from .arguments import Arguments, copy_arguments

@@ -20,8 +20,8 @@ from .._call.time_limits import tick_of, time_left
 from .._context.recording import fail_body
 from .._errors import AttemptTimeoutError, ResponseTimeoutError
 from .._failures.failure import RetrySafety, failure_of
-from .._failures.frames import drop_frames
 from .._failures.hints import retry_after
+from .._failures.kept_cause import drop_frames
 from .._policies.backoff import Backoff
 from .._retry.config import RetryConfig
 from .._retry.given_up import is_refusal

@@ -15,8 +15,14 @@ from .._errors import (
     UnprocessedRequestError,
     raised_from,
 )
-from .._failures.blame import where_passed
-from .._failures.failure import RetrySafety, copy_marks, failure_of, layers, peel
+from .._failures.failure import (
+    RetrySafety,
+    copy_marks,
+    failure_of,
+    layers,
+    peel,
+    where_passed,
+)
 from .._log.request_log import call_of
 
 if TYPE_CHECKING:

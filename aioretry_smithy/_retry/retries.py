@@ -13,7 +13,7 @@ from .._call.time_limits import cut_of, is_cut, tick_of, time_left
 from .._clock import NEAR
 from .._context.context import AttemptContext, ClientRequestContext
 from .._failures.failure import failure_of
-from .._failures.frames import drop_frames
+from .._failures.kept_cause import drop_frames
 from .._policies.listeners import tell
 from .call_adapter import CallAdapter, ReplacedOutcome, is_refused_body
 from .given_up import deadline_passed, record_break, record_stop

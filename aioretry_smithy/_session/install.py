@@ -31,7 +31,7 @@ from .._errors import (
     bad_argument,
 )
 from .._failures.failure import failure_of, judge
-from .._failures.frames import KeptCause
+from .._failures.kept_cause import KeptCause
 from .._log.request_log import annotate, collecting
 from .._request.arguments import MUTABLE_ARGUMENTS, Arguments, copy_arguments
 from .._request.request import HttpRequest

@@ -27,8 +27,7 @@ from .._call.time_limits import is_cut, passed_limit, time_left
 from .._clock import loop_time
 from .._context.client import ForOneKind
 from .._context.recording import record_http, watch_body
-from .._failures.blame import IN_POOL, was_in_pool
-from .._failures.failure import copy_marks, failure_of, judge
+from .._failures.failure import IN_POOL, copy_marks, failure_of, judge, was_in_pool
 from .._failures.frames import Trace
 from .._request.endpoint import from_root, joined, url_of
 from .._request.request import HttpRequest, RoutedRequest

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from .._context.holdings import FetchHoldings
 from .._errors import UnprocessedRequestError
 from .._failures.failure import judge
-from .._failures.frames import without_frames
+from .._failures.kept_cause import without_frames
 from .._request.arguments import is_header_value
 from .._text.printable import name_without_arguments
 

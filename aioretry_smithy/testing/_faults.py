@@ -17,7 +17,7 @@ from .._call.time_limits import passed_limit
 from .._context.client import DecoratingClient, Decorator, HttpClient, chain_of
 from .._context.recording import close_result, record_cut, record_error, record_result
 from .._errors import bad_argument, is_finite, is_plain_function
-from .._failures.frames import without_frames
+from .._failures.kept_cause import without_frames
 from .._policies.conditions import check_function, checked_answer
 from .._session.aiohttp_transport import AiohttpTransport
 from .._session.deadline import silence_limit

@@ -31,7 +31,7 @@ from aioretry_smithy import (
     rpc,
 )
 from aioretry_smithy._call.recorder import judge_request
-from aioretry_smithy._failures.blame import was_in_pool
+from aioretry_smithy._failures.failure import was_in_pool
 from aioretry_smithy.testing import ScriptedTransport
 
 BREAKER = CircuitBreaker("orders")

@@ -22,7 +22,7 @@ from aioretry_smithy import (
     retry_safety,
 )
 from aioretry_smithy._failures.failure import Kind, failure_of, judge
-from aioretry_smithy._failures.frames import without_frames
+from aioretry_smithy._failures.kept_cause import without_frames
 from aioretry_smithy.testing import ScriptedTransport
 
 

@@ -12,7 +12,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from aioretry_smithy import CircuitBreaker, FailFastError, HttpRequest, new_response
-from aioretry_smithy._failures.frames import KeptCause, drop_frames, without_frames
+from aioretry_smithy._failures.kept_cause import KeptCause, drop_frames, without_frames
 from aioretry_smithy.smithy import CallError
 
 URL_ = URL("http://example.com/")

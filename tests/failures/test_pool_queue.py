@@ -5,8 +5,14 @@ from __future__ import annotations
 import aiohttp
 
 from aioretry_smithy import ResponseTimeoutError
-from aioretry_smithy._failures.blame import note_wait_in_pool, was_in_pool, where_passed
-from aioretry_smithy._failures.failure import copy_marks, failure_of, judge
+from aioretry_smithy._failures.failure import (
+    copy_marks,
+    failure_of,
+    judge,
+    note_wait_in_pool,
+    was_in_pool,
+    where_passed,
+)
 
 
 def test_text_of_aiohttp_is_replaced_once():

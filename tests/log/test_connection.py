@@ -9,7 +9,7 @@ import pytest
 from calls import attempted, begin, call_of, connect, end, end_call
 
 from aioretry_smithy import AttemptTimeoutError, ConnectionTimings, LogFormatter
-from aioretry_smithy._failures.blame import note_wait_in_pool
+from aioretry_smithy._failures.failure import note_wait_in_pool
 from aioretry_smithy._log.request_log import note
 from aioretry_smithy._log.timeline import Span, timeline
 from aioretry_smithy._log.timeline_svg import draw

@@ -61,7 +61,7 @@ TOUCH_AIOHTTP = {
     "_endpoints.state",
     "_endpoints.health",
     "_endpoints.client",
-    "_failures.blame",
+    "_failures.hints",
     "_failures.frames",
     "_log.error_text",
     "_request.arguments",
