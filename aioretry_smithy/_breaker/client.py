@@ -8,8 +8,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._bodies.response_content import read_head_of
+from .._call.deadline_cut import until_deadline
 from .._call.outcome import NOTHING, Request, Result
-from .._call.time_limits import time_left, until_deadline
+from .._call.time_limits import time_left
 from .._call.tries import has_untried
 from .._context.client import ClientT, DecoratingClient, Decorator, HttpClient
 from .._context.holdings import holdings_of, is_held

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias, Unpack
 
 import aiohttp
 
-from .._call.time_limits import CUT, until_deadline
+from .._call.deadline_cut import CUT, until_deadline
 from .._call.tries import THROTTLING, is_throttled, status_judged
 from .._errors import UnprocessedRequestError, bad_argument
 from .._failures.failure import failure_of, peel

@@ -19,7 +19,7 @@ from typing import (
     runtime_checkable,
 )
 
-from .._call.time_limits import until_deadline
+from .._call.deadline_cut import until_deadline
 from .._errors import bad_argument, is_ours, is_plain_function
 from .._text.mask import DEFAULT_MASK, Mask
 from .recording import record_error, record_result

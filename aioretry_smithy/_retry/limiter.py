@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from .._call.time_limits import CUT, until_deadline
+from .._call.deadline_cut import CUT, until_deadline
 from .._call.tries import (
     Rounds,
     is_of_one_server,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .._call.time_limits import until_deadline
+from .._call.deadline_cut import until_deadline
 from .._errors import bad_argument, is_finite
 from .._policies.backoff import Backoff
 from ..smithy import sync

@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from .._call.closing import pause, until_closed
+from .._call.deadline_cut import CUT, until_deadline
 from .._call.outcome import NOTHING, RetryStopReason
-from .._call.time_limits import CUT, until_deadline
 from .._errors import is_finite, raised_from
 from .._failures.failure import failure_of
 from .._failures.hints import RetryInfo, most_jitter

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias, TypeVar, U
 
 from .._breaker.client import CommonCircuitBreakerClient
 from .._call.call import Call, CallDefaults
+from .._call.deadline_cut import cut_of
 from .._call.recorder import end_call, note_request, record_failure, record_return
-from .._call.time_limits import TimeLimits, cut_of, time_left
+from .._call.time_limits import TimeLimits, time_left
 from .._context.client import (
     DecoratingClient,
     RpcClient,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from .._bodies.response_content import CLOSES_REFUSED
 from .._call.closing import refuse_as_closed
+from .._call.deadline_cut import until_deadline
 from .._call.outcome import PENDING
 from .._call.recorder import (
     attach,
@@ -21,7 +22,7 @@ from .._call.recorder import (
     judge_attempt,
     record_failure,
 )
-from .._call.time_limits import time_left, until_deadline
+from .._call.time_limits import time_left
 from .._context.context import CallContext, begin_call, current_options
 from .._context.recording import close_result
 from .._errors import (

@@ -22,8 +22,9 @@ from aiohttp import ClientRequest, ClientSession
 from .._bodies.replayable_payload import ReplayablePayload, SpentBodyError
 from .._bodies.request_body import is_form_of_files, is_spent, prepare, refusal_behind
 from .._bodies.response_content import read_whole
+from .._call.deadline_cut import is_cut
 from .._call.recorder import judge_request, record_failure
-from .._call.time_limits import is_cut, passed_limit, time_left
+from .._call.time_limits import passed_limit, time_left
 from .._clock import loop_time
 from .._context.client import ForOneKind
 from .._context.recording import record_http, watch_body
