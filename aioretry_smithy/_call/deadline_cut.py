@@ -1,4 +1,4 @@
-"""The cut of users' code at the deadline of a call."""
+"""Cut users' code off at the deadline of a call."""
 
 from __future__ import annotations
 

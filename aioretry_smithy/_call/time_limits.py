@@ -1,4 +1,4 @@
-"""The time limits of a call and its attempt, and which one has passed."""
+"""Time limits of a call and its attempts, and errors for the limit that passed."""
 
 from __future__ import annotations
 
