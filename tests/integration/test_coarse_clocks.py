@@ -9,6 +9,7 @@ import pytest
 from aiohttp import ClientTimeout
 from chains import connected, retrying
 from coarse_loop import TICK, CoarseLoop
+from stream_server import StreamServer
 
 from aioretry_smithy import (
     AttemptTimeoutError,
@@ -31,29 +32,21 @@ each_offset = pytest.mark.parametrize("offset", OFFSETS)
 
 def run(tick, offset, decorator, *, body=b"", read=False, **limits):
     """Call a server that falls silent, *offset* ticks after a tick."""
-    connections = []
 
     async def handle(reader, writer):
-        connections.append(asyncio.current_task())
         await reader.read(65536)
         writer.write(body)
         await reader.read()
-        writer.close()
-        await writer.wait_closed()
 
     async def main():
-        async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:
-            port = server.sockets[0].getsockname()[1]
+        async with StreamServer(handle) as server:
             await asyncio.sleep(offset * tick)
             timeout = ClientTimeout(ceil_threshold=math.inf, **limits)
-            async with connected(
-                f"http://127.0.0.1:{port}", decorator, timeout=timeout
-            ) as session:
+            async with connected(server.url(), decorator, timeout=timeout) as session:
                 with pytest.raises(TimeoutError) as caught:  # noqa: PT012
                     response = await session.get("/")
                     assert read
                     await response.read()
-            await asyncio.gather(*connections)
             return caught.value
 
     with asyncio.Runner(loop_factory=lambda: CoarseLoop(tick)) as runner:

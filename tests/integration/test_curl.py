@@ -8,6 +8,7 @@ import shutil
 import aiohttp
 import pytest
 from chains import connected, retrying
+from stream_server import StreamServer
 from yarl import URL
 
 from aioretry_smithy import RequestLog
@@ -30,11 +31,9 @@ async def heads():
         head = await reader.readuntil(b"\r\n\r\n")
         received.append(head.decode().split("\r\n")[:-2])
         writer.write(ANSWER)
-        writer.close()
-        await writer.wait_closed()
 
-    async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", received
+    async with StreamServer(handle) as server:
+        yield server.url(path=""), received
 
 
 async def run(command, folder):

@@ -13,6 +13,7 @@ import pytest
 import trustme
 from aiohttp import ClientTimeout
 from chains import retrying
+from stream_server import StreamServer
 
 from aioretry_smithy import (
     Backoff,
@@ -164,13 +165,9 @@ async def test_tls_to_a_plain_server():
     async def answer(reader, writer):
         await reader.read(1)
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-        writer.close()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    async with server:
-        cause = await fail(
-            f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/",
-        )
+    async with StreamServer(answer) as server:
+        cause = await fail(server.url("https"))
 
     assert isinstance(cause, aiohttp.ClientConnectorError)
     assert (YES, True, False) == verdict(cause)[1:]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 
 import aiohttp
 import pytest
 from aiohttp import ClientTimeout
 from chains import NOW, connected, retrying
 from races import hedging
+from stream_server import StreamServer
 
 from aioretry_smithy import (
     ConcurrencyLimit,
@@ -32,28 +32,22 @@ class Stalling:
     def __init__(self, bad, first):
         self.bad, self.first = bad, first
         self.asked = 0
+        self._server = StreamServer(self._serve)
 
     async def __aenter__(self):
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        host, port = self._server.sockets[0].getsockname()
-        self.url = f"http://{host}:{port}/"
-        self._tasks = set()
+        await self._server.__aenter__()
+        self.url = self._server.url()
         return self
 
     async def __aexit__(self, *error):
-        self._server.close()
-        for task in self._tasks:
-            task.cancel()
+        await self._server.__aexit__(*error)
 
     async def _serve(self, reader, writer):
-        self._tasks.add(asyncio.current_task())
-        with contextlib.suppress(asyncio.CancelledError, ConnectionError, EOFError):
-            while True:
-                await reader.readuntil(b"\r\n\r\n")
-                self.asked += 1
-                writer.write(self.bad if self.asked <= self.first else GOOD)
-                await writer.drain()
-        writer.close()
+        while True:
+            await reader.readuntil(b"\r\n\r\n")
+            self.asked += 1
+            writer.write(self.bad if self.asked <= self.first else GOOD)
+            await writer.drain()
 
 
 async def fetch():

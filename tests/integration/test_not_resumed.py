@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-
 import aiohttp
 import pytest
 from chains import log_of, response_of, session
+from stream_server import StreamServer
 
 from aioretry_smithy import RequestLog, ResumingClient, client_decorator, decorate
 
@@ -22,24 +20,22 @@ class Dropping:
     def __init__(self, answered=0):
         self.answered = answered
         self.asked = 0
+        self._server = StreamServer(self._serve)
 
     async def __aenter__(self):
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        host, port = self._server.sockets[0].getsockname()
-        self.url = f"http://{host}:{port}/"
+        await self._server.__aenter__()
+        self.url = self._server.url()
         return self
 
     async def __aexit__(self, *error):
-        self._server.close()
+        await self._server.__aexit__(*error)
 
     async def _serve(self, reader, writer):
-        with contextlib.suppress(OSError, EOFError):
-            for number in range(self.answered + 1):
-                await reader.readuntil(b"\r\n\r\n")
-                self.asked += 1
-                if number < self.answered:
-                    writer.write(KEPT)
-        writer.close()
+        for number in range(self.answered + 1):
+            await reader.readuntil(b"\r\n\r\n")
+            self.asked += 1
+            if number < self.answered:
+                writer.write(KEPT)
 
 
 @pytest.mark.parametrize("decorator", [RESUMING, NEVER])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 from http.cookies import CookieError
 
@@ -11,6 +10,7 @@ import chains
 import pytest
 from aiohttp import web
 from chains import connected
+from stream_server import StreamServer
 
 from aioretry_smithy import (
     Backoff,
@@ -161,14 +161,12 @@ async def refusing():
 
     async def handle(reader, writer):
         heard.append(await reader.readuntil(b"\r\n\r\n"))
-        server.close()
+        server.stop_listening()
         writer.write(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n")
         writer.write(b"Connection: close\r\n\r\n")
-        writer.close()
 
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", heard
-    server.close()
+    async with StreamServer(handle) as server:
+        yield server.url(), heard
 
 
 async def twice(request, send):

@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 from chains import connected, retrying
 from left_over import nothing_to_collect
+from stream_server import StreamServer
 
 from aioretry_smithy import (
     Backoff,
@@ -140,11 +141,9 @@ async def serve_lines():
         met.append(writer)
         if len(met) > 2:
             writer.write((await reader.readline()).upper())
-        writer.close()
 
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    yield server.sockets[0].getsockname()
-    server.close()
+    async with StreamServer(handle) as server:
+        yield "127.0.0.1", server.port
 
 
 @pytest.mark.parametrize("status", [200, 503])

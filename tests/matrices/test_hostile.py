@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
 from hostile_answers import answer, assert_is_one_line_per_entry, chain, outcome_of
+from stream_server import StreamServer
 
 from aioretry_smithy import (
     LogFormatter,
@@ -33,28 +34,8 @@ each_formatter = pytest.mark.parametrize("formatter", FORMATTERS, ids=repr)
 @asynccontextmanager
 async def listening(talk: Talk) -> AsyncIterator[str]:
     """Serve each connection with a function; give the URL."""
-    conversations = set()
-
-    async def converse(
-        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        conversations.add(asyncio.current_task())
-        # Cancelled here at the end; Python 3.11 complains about tasks that say so.
-        with suppress(
-            asyncio.CancelledError, asyncio.IncompleteReadError, ConnectionError
-        ):
-            await talk(reader, writer)
-        writer.close()
-
-    server = await asyncio.start_server(converse, "127.0.0.1", 0)
-    try:
-        host, port = server.sockets[0].getsockname()
-        yield f"http://{host}:{port}/"
-    finally:
-        server.close()
-        for conversation in conversations:
-            conversation.cancel()
-        await asyncio.gather(*conversations, return_exceptions=True)
+    async with StreamServer(talk) as server:
+        yield server.url()
 
 
 AT_ONCE = "max_total_attempts"

@@ -6,6 +6,8 @@ import asyncio
 from contextlib import asynccontextmanager, suppress
 
 import pytest
+from stream_server import StreamServer
+from until import until
 
 from aioretry_smithy import (
     AttemptTimeoutError,
@@ -28,27 +30,20 @@ class Database:
         self.rows = {}
         self.faults = []
         self.silent_at = None
-        self.handlers = set()
 
     async def handle(self, reader, writer):
-        self.handlers.add(asyncio.current_task())
         changes = {}
-        try:
-            while line := (await reader.readline()).decode().strip():
-                if await self.fails(line, reader, writer):
-                    return
-                if line == "COMMIT":
-                    self.rows |= changes
-                elif line.startswith("INSERT"):
-                    _, key, value = line.split()
-                    changes[key] = value
-                if line == "COMMIT" and await self.fails(
-                    "after COMMIT", reader, writer
-                ):
-                    return
-                writer.write(b"OK\n")
-        finally:
-            writer.close()
+        while line := (await reader.readline()).decode().strip():
+            if await self.fails(line, reader, writer):
+                return
+            if line == "COMMIT":
+                self.rows |= changes
+            elif line.startswith("INSERT"):
+                _, key, value = line.split()
+                changes[key] = value
+            if line == "COMMIT" and await self.fails("after COMMIT", reader, writer):
+                return
+            writer.write(b"OK\n")
 
     async def fails(self, moment, reader, writer):
         """Say whether the connection has ended at this moment."""
@@ -117,12 +112,11 @@ def database():
 @pytest.fixture
 async def pool(database):
     """Connections to the database, all of which have ended afterwards."""
-    server = await asyncio.start_server(database.handle, "127.0.0.1", 0)
-    pool = Pool(server.sockets[0].getsockname()[1])
-    yield pool
-    await pool.close()
-    server.close()
-    await asyncio.gather(*database.handlers)
+    async with StreamServer(database.handle) as server:
+        pool = Pool(server.port)
+        yield pool
+        await pool.close()
+        await until(lambda: all(task.done() for task in server.served))
 
 
 def inserting(*decorators, **settings):

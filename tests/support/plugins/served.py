@@ -10,6 +10,7 @@ import struct
 import pytest
 from aiohttp import web
 from request_scene import content_to_send, new_tls, opened_scene
+from stream_server import StreamServer
 
 LINGER = struct.pack("ii", 1, 0)
 
@@ -21,31 +22,22 @@ async def serve():
     Of a list, bytes are written, numbers and events are waited for, None hangs up
     and ConnectionResetError resets the connection. Returns the URL of the server.
     """
-    servers, connections = [], set()
+    async with contextlib.AsyncExitStack() as servers:
 
-    async def start(*answers, tls=None):
-        answers = list(answers)
+        async def start(*answers, tls=None):
+            answers = list(answers)
 
-        async def handle(reader, writer):
-            connections.add(asyncio.current_task())
-            with contextlib.suppress(
-                OSError, asyncio.IncompleteReadError, asyncio.CancelledError
-            ):
-                while await reader.readuntil(b"\r\n\r\n"):
-                    await write(writer, answers.pop(0) if answers[1:] else answers[0])
-            writer.close()
+            async def handle(reader, writer):
+                # A body that nobody reads is no request.
+                with contextlib.suppress(asyncio.LimitOverrunError):
+                    while await reader.readuntil(b"\r\n\r\n"):
+                        parts = answers.pop(0) if answers[1:] else answers[0]
+                        await write(writer, parts)
 
-        server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=tls)
-        servers.append(server)
-        scheme = "http" if tls is None else "https"
-        return f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+            server = await servers.enter_async_context(StreamServer(handle, ssl=tls))
+            return server.url("http" if tls is None else "https")
 
-    yield start
-    for server in servers:
-        server.close()
-    for task in connections:
-        task.cancel()
-    await asyncio.gather(*connections, return_exceptions=True)
+        yield start
 
 
 async def write(writer, parts):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
 import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from stream_server import StreamServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -107,39 +108,29 @@ class DownloadServer:
         self.asked: list[Asked] = []
         self.sent = 0
         self._changed = asyncio.Event()
-        self._tasks: set[asyncio.Task[object] | None] = set()
+        self._server = StreamServer(self._serve)
 
     async def __aenter__(self) -> DownloadServer:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        host, port = self._server.sockets[0].getsockname()
-        self.origin = f"http://{host}:{port}"
+        await self._server.__aenter__()
+        self.origin = self._server.url(path="")
         self.url = f"{self.origin}/file"
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        self._server.close()
-        tasks = [each for each in self._tasks if each is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._server.__aexit__(*error)
 
     async def _serve(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        self._tasks.add(asyncio.current_task())
-        with contextlib.suppress(
-            OSError, asyncio.IncompleteReadError, asyncio.CancelledError
-        ):
-            while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                asked = Asked(head.decode())
-                self.asked.append(asked)
-                self._changed.set()
-                made = self.answers.pop(0) if self.answers[1:] else self.answers[0]
-                answer = made if isinstance(made, Answer) else made(asked)
-                if not await self._write(writer, asked, answer):
-                    break
-        writer.close()
+        while True:
+            head = await reader.readuntil(b"\r\n\r\n")
+            asked = Asked(head.decode())
+            self.asked.append(asked)
+            self._changed.set()
+            made = self.answers.pop(0) if self.answers[1:] else self.answers[0]
+            answer = made if isinstance(made, Answer) else made(asked)
+            if not await self._write(writer, asked, answer):
+                break
 
     async def _write(
         self, writer: asyncio.StreamWriter, asked: Asked, answer: Answer
@@ -168,7 +159,7 @@ class DownloadServer:
 
     def stop_listening(self) -> None:
         """Take no further connection."""
-        self._server.close()
+        self._server.stop_listening()
 
     async def until(self, *, sent: int = 0, asked: int = 0) -> None:
         """Wait until so many bytes were sent, and so many requests have come."""

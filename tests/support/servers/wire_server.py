@@ -12,6 +12,7 @@ import zlib
 from typing import Any
 
 from fault_server import response
+from stream_server import StreamServer
 from yarl import URL
 
 LIMIT = 1 << 20
@@ -55,19 +56,17 @@ class WireServer:
 
     def __init__(self, wire: Wire, tls: ssl.SSLContext | None = None) -> None:
         self._wire = wire
-        self._tls = tls
+        self._scheme = "http" if tls is None else "https"
+        self._server = StreamServer(self._serve, ssl=tls, limit=LIMIT)
 
     async def __aenter__(self) -> WireServer:
-        self._server = await asyncio.start_server(
-            self._serve, "127.0.0.1", 0, ssl=self._tls, limit=LIMIT
-        )
-        port = self._server.sockets[0].getsockname()[1]
-        self.url = URL(f"{'http' if self._tls is None else 'https'}://127.0.0.1:{port}")
+        await self._server.__aenter__()
+        self.url = URL(self._server.url(self._scheme, ""))
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
-        self._server.close()
         await self._wire.take()
+        await self._server.__aexit__(*exc_info)
 
     async def _serve(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -210,9 +209,9 @@ async def _relay(
     host, _, port = target.rpartition(":")
     far_reader, far_writer = await asyncio.open_connection(host, int(port))
     writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
-    back = asyncio.create_task(_copy(far_reader, writer))
-    await _copy(reader, far_writer)
-    await back
+    async with asyncio.TaskGroup() as both:
+        both.create_task(_copy(far_reader, writer))
+        both.create_task(_copy(reader, far_writer))
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

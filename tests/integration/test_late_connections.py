@@ -1,0 +1,26 @@
+"""Connections that a server of the tests takes when its client has given them up."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+from stream_server import StreamServer
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_server_leaves_no_task_of_a_connection_that_it_took_late(turns, caplog):
+    """However far it was taken when the server was to end; and no error is logged."""
+
+    async def wait(reader, writer):
+        await reader.read()
+
+    async with StreamServer(wait) as server:
+        client = socket.create_connection(("127.0.0.1", server.port))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+    client.close()
+
+    assert {asyncio.current_task()} == asyncio.all_tasks()
+    assert [] == caplog.messages

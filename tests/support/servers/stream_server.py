@@ -1,0 +1,84 @@
+"""A server of streams that leaves no task and no connection behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[object]]
+
+TURNS = 10
+"""Turns of the event loop in which a connection is taken, and some more."""
+
+
+class StreamServer:
+    """Serves each connection with a function, as an async context manager.
+
+    A client may give up a connection that the kernel has made, which is taken all the
+    same, if late: when the test is over. At its end the server waits for these, and
+    cancels what is still being served.
+
+    Args:
+        serve: Is given a reader and a writer, which is closed afterwards. It may fail
+            because the client went away.
+        host: The address.
+        options: Those of :func:`asyncio.start_server`.
+
+    Attributes:
+        served: The tasks that serve, or have served, a connection each.
+    """
+
+    def __init__(self, serve: Serve, host: str = "127.0.0.1", **options: Any) -> None:
+        self.served: list[asyncio.Task[None]] = []
+        self._function, self._host, self._options = serve, host, options
+
+    async def __aenter__(self) -> StreamServer:
+        self._server = await asyncio.start_server(
+            self._take, self._host, 0, **self._options
+        )
+        self.port: int = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        # To stop listening while a connection is being taken is an error of its own.
+        for _ in range(TURNS):
+            await _turn()
+        self.stop_listening()
+        for task in self.served:
+            task.cancel()
+        for end in await asyncio.gather(*self.served, return_exceptions=True):
+            if isinstance(end, Exception):
+                raise end
+
+    def url(self, scheme: str = "http", path: str = "/") -> str:
+        """Return the URL of a path."""
+        return f"{scheme}://{self._host}:{self.port}{path}"
+
+    def stop_listening(self) -> None:
+        """Take no further connection."""
+        self._server.close()
+
+    def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # As a coroutine function it would have a task that nobody knows until it runs.
+        self.served.append(asyncio.create_task(self._serve(reader, writer)))
+
+    async def _serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        try:
+            with contextlib.suppress(OSError, EOFError):  # the client went away
+                await self._function(reader, writer)
+        finally:
+            writer.close()
+
+
+async def _turn() -> None:
+    # Not asyncio.sleep(), which some tests replace.
+    loop = asyncio.get_running_loop()
+    passed = loop.create_future()
+    loop.call_soon(passed.set_result, None)
+    await passed
