@@ -138,8 +138,13 @@ class TelemetryClient(DecoratingClient[ClientT], ABC):
 def _end(
     observation: CallObservation, ctx: ClientRequestContext, cause: BaseException | None
 ) -> None:
+    log_errors(partial(observation.end, ctx, cause))
+
+
+def log_errors(record: Callable[[], object]) -> None:
+    """Record something; an error of that is logged."""
     try:
-        observation.end(ctx, cause)
+        record()
     except Exception as error:
         log_error(error)
 
@@ -364,10 +369,7 @@ class HedgeCount:
         if whole.body_ended is None:
             call.wait_with(partial(self._tell_later, call, whole, count))
             return
-        try:
-            self.tell(call, count)
-        except Exception as error:
-            log_error(error)
+        log_errors(partial(self.tell, call, count))
 
     def _since(self, call: Call) -> dict[str, int]:
         sent = call.sent_after(self._before)

@@ -47,6 +47,7 @@ from .client import (
     TelemetryClient,
     error_type,
     log_error,
+    log_errors,
 )
 from .series import SERIES, Series, ThingKind, ThingT, WeakRegistry, one_per_registry
 
@@ -424,10 +425,12 @@ class Traced(CallObservation):
             if self._instruments is not None:
                 seconds = (end - self._start) / 1e9
                 attributes = self._subject.measured | last
-                self._measure(self._instruments, seconds, attributes)
+                log_errors(
+                    partial(self._measure, self._instruments, seconds, attributes)
+                )
         finally:
             if self._span is not None:
-                self._close(self._span, ctx, cause, end, last)
+                log_errors(partial(self._close, self._span, ctx, cause, end, last))
 
     def _close(
         self,

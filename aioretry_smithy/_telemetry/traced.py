@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from opentelemetry.trace import Span, SpanKind, Tracer
@@ -24,7 +25,7 @@ from .client import (
     call_error_type,
     class_name,
     connection_waits,
-    log_error,
+    log_errors,
     peer_attributes,
 )
 from .spans import Telemetry, Traced, is_suppressed, nanoseconds, show_failure
@@ -225,10 +226,7 @@ def trace_body(tracer: Tracer, context: Context, call: Call, record: Record) -> 
         if record.outcome.body_ended is None:
             trace_body(tracer, context, call, record)
             return
-        try:
-            _trace_failure(tracer, context, call, record)
-        except Exception as error:
-            log_error(error)
+        log_errors(partial(_trace_failure, tracer, context, call, record))
 
     call.wait_with(look)
 

@@ -28,6 +28,14 @@ def attributes_of(span: ReadableSpan) -> dict[str, Any]:
     return attributes
 
 
+class Broken:
+    """An instrument that has a bug."""
+
+    def record(self, *arguments: Any) -> None:
+        """Raise an error."""
+        raise RuntimeError("a bug")
+
+
 class Heard:
     """Providers of spans and metrics, and what they were told."""
 
@@ -43,6 +51,12 @@ class Heard:
         return TracingClient.new_decorator(
             self.tracer_provider, self.meter_provider, **settings
         )
+
+    def break_durations(self, tracing: Decorator) -> None:
+        """Let the instruments that a decorator measures times with have a bug."""
+        client: Any = tracing(object())  # type: ignore[arg-type]
+        instruments = client._telemetry.instruments.get()
+        instruments.attempt_duration = instruments.call_duration = Broken()
 
     def spans(self, kind: SpanKind | None = None) -> list[ReadableSpan]:
         """Return the spans of a kind, in the order in which they began."""

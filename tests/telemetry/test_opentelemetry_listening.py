@@ -10,6 +10,7 @@ from functools import partial
 import aiohttp
 import pytest
 from calls import begin
+from chains import session
 from heard import Heard
 from opentelemetry import context as contexts
 from opentelemetry import metrics, trace
@@ -20,6 +21,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from traced_calls import URL, chain, get, get_in_vain
 
+from aioretry_smithy import HedgingClient
 from aioretry_smithy._telemetry import traced
 from aioretry_smithy.opentelemetry import TracingClient
 from aioretry_smithy.testing import ScriptedTransport
@@ -242,15 +244,26 @@ async def test_who_listens_cannot_break_a_call(heard, broken, answer, caplog):
 async def test_broken_meter_does_not_cost_the_span(heard, caplog):
     """A span ends, whatever becomes of what is measured."""
     tracing = heard.decorator()
-    async with chain(tracing, [200, 200]).build() as session:
-        async with session.get(URL):
-            pass
-        instruments = tracing(object())._telemetry.instruments.get()
-        instruments.request_duration = instruments.call_duration = None
-        async with session.get(URL):
-            pass
+    heard.break_durations(tracing)
+    await get(chain(tracing, [200]))
 
-    assert 4 == len(heard.spans())
+    assert 2 == len(heard.spans())
+    assert 2 == caplog.text.count("could not record a call")
+
+
+@pytest.mark.parametrize("broken", ["on_end", "durations"])
+async def test_broken_listener_does_not_cost_hedges(heard, broken, caplog):
+    """They are counted, whatever becomes of spans and durations."""
+    tracing = heard.decorator()
+    if broken == "durations":
+        heard.break_durations(tracing)
+    else:
+        heard.tracer_provider.add_span_processor(Broken(broken))
+    chained = tracing, HedgingClient.new_decorator(10.0), tracing
+    async with session([503, 200], *chained) as client, client.get(URL):
+        pass
+
+    assert 1 == heard.total("aioretry_smithy.hedges")
     assert "could not record a call" in caplog.text
 
 
