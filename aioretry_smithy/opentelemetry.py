@@ -221,7 +221,7 @@ class EndpointGroupMetrics(GroupTelling):
             from one another, which are many where addresses come and go.
 
     Raises:
-        ValueError: *meter_provider* is no MeterProvider.
+        ValueError: An argument is not as described.
 
     >>> metrics = EndpointGroupMetrics()
     >>> group = EndpointGroup.dns("http://orders:8080", listener=metrics)
@@ -231,7 +231,7 @@ class EndpointGroupMetrics(GroupTelling):
         self, meter_provider: MeterProvider | None = None, *, by_endpoint: bool = False
     ) -> None:
         self._backend = things_from(meter_provider, self._kind).get
-        self._by_endpoint = by_endpoint
+        self._set_detail(by_endpoint)
 
 
 class ConcurrencyLimitMetrics(LimitTelling):
@@ -272,7 +272,7 @@ class OpenTelemetryMetrics:
         by_endpoint: As for :class:`EndpointGroupMetrics`.
 
     Raises:
-        ValueError: *meter_provider* is no MeterProvider.
+        ValueError: An argument is not as described.
 
     >>> metrics = OpenTelemetryMetrics()
     >>> builder = SessionBuilder.standard("https://api.example.com", metrics=metrics)

@@ -218,7 +218,7 @@ class EndpointGroupMetrics(GroupTelling):
 
     Raises:
         ValueError: *registry* is no CollectorRegistry, or has a metric of that name
-            from elsewhere.
+            from elsewhere; or *by_endpoint* is no bool.
 
     >>> metrics = EndpointGroupMetrics(CollectorRegistry())
     >>> group = EndpointGroup.dns("http://orders:8080", listener=metrics)
@@ -227,9 +227,9 @@ class EndpointGroupMetrics(GroupTelling):
     def __init__(
         self, registry: CollectorRegistry = REGISTRY, *, by_endpoint: bool = False
     ) -> None:
-        metrics = things_in(registry, self._kind, detailed=by_endpoint)
+        detailed = self._set_detail(by_endpoint)
+        metrics = things_in(registry, self._kind, detailed=detailed)
         self._backend = lambda: metrics
-        self._by_endpoint = by_endpoint
 
 
 class ConcurrencyLimitMetrics(LimitTelling):
@@ -275,7 +275,7 @@ class PrometheusMetrics:
 
     Raises:
         ValueError: *registry* is no CollectorRegistry, or has a metric of that name
-            from elsewhere.
+            from elsewhere; or *by_endpoint* is no bool.
 
     >>> metrics = PrometheusMetrics(CollectorRegistry())
     >>> builder = SessionBuilder.standard("https://api.example.com", metrics=metrics)

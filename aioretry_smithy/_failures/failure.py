@@ -504,10 +504,13 @@ def is_unprocessed(cause: BaseException | None) -> bool:
     Args:
         cause: The exception of the attempt, or None.
 
+    Raises:
+        ValueError: *cause* is neither.
+
     >>> is_unprocessed(None)
     False
     """
-    return failure_of(cause).is_unprocessed
+    return _checked(cause).is_unprocessed
 
 
 def is_timeout(cause: BaseException | None) -> bool:
@@ -519,10 +522,19 @@ def is_timeout(cause: BaseException | None) -> bool:
     Args:
         cause: The exception of the attempt, or None.
 
+    Raises:
+        ValueError: *cause* is neither.
+
     >>> is_timeout(aiohttp.SocketTimeoutError()), is_timeout(None)
     (True, False)
     """
-    return failure_of(cause).kind.is_timeout
+    return _checked(cause).kind.is_timeout
+
+
+def _checked(cause: BaseException | None) -> Failure:
+    if cause is None or isinstance(cause, BaseException):
+        return failure_of(cause)
+    raise bad_argument("cause", cause, "an exception, or None")
 
 
 IN_POOL: Final = ", and was in the pool's queue"

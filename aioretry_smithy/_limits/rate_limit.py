@@ -256,6 +256,9 @@ class RateLimit(Shared):
         size = max(1, requests) if burst is None else burst
         if not is_finite(size) or size < 1:
             raise bad_argument("burst", burst, "finite and >= 1, or None")
+        if not is_finite(size * (per / requests)):
+            # By a clock no turn would ever come, or each at once.
+            raise bad_argument("per", per, "burst * per / requests finite")
         check_function("cost", cost, "the context and the request")
         check_function("actual", actual, "the log and the content")
         self._cost, self._actual = cost, actual

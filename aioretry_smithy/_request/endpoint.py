@@ -134,8 +134,10 @@ def check_scheme(name: str, url: StrOrURL) -> None:
     """Refuse the URL of a server that has no scheme, and say what to write.
 
     Raises:
-        ValueError: It has none.
+        ValueError: It has none, or is no URL.
     """
+    if not isinstance(url, str | URL):
+        raise bad_argument(name, url, "a str or a yarl.URL")
     if isinstance(url, str) and not _SCHEME.match(url):
         # With a scheme it can be seen what in it is secret.
         place = url.strip("/")
@@ -146,8 +148,6 @@ def check_scheme(name: str, url: StrOrURL) -> None:
 
 def _checked_url(given: StrOrURL) -> URL:
     """Return the URL of an endpoint, or say what to write in its place."""
-    if not isinstance(given, str | URL):
-        raise bad_argument("url", given, "a str or a yarl.URL")
     check_scheme("url", given)
     try:
         url = URL(given)

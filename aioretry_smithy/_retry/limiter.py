@@ -596,7 +596,7 @@ class RetryBudget(Shared, RetryLimiter):
 
     def _is_braked(self) -> bool:
         most = self._brake_after
-        return most is not None and self._failures >= most - NEGLIGIBLE
+        return most is not None and self._failures + NEGLIGIBLE >= most
 
     def _lacks(self, price: float) -> bool:
         return self._tokens < price - NEGLIGIBLE

@@ -142,7 +142,7 @@ def _end(
 
 
 def log_errors(record: Callable[[], object]) -> None:
-    """Record something; an error of that is logged."""
+    """Call a recording function, and log errors."""
     try:
         record()
     except Exception as error:

@@ -22,6 +22,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from .._breaker.breaker import CircuitBreaker, CircuitBreakerListener
 from .._breaker.state import CircuitState, EventCount
 from .._endpoints.state import EndpointGroupListener, EndpointState, Group
+from .._errors import bad_argument
 from .._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
 from .._retry.limiter import RetryBudget, RetryBudgetListener
 from .client import HEDGES
@@ -388,6 +389,17 @@ class GroupTelling(_Telling[Group], EndpointGroupListener):
     """Tells of groups of endpoints, and perhaps of each endpoint."""
 
     _kind = GROUPS
+
+    def _set_detail(self, by_endpoint: object) -> bool:
+        """Check and set the level of detail: endpoints by name, or their numbers.
+
+        Raises:
+            ValueError: *by_endpoint* is no bool.
+        """
+        if not isinstance(by_endpoint, bool):
+            raise bad_argument("by_endpoint", by_endpoint, "True or False")
+        self._by_endpoint = by_endpoint
+        return by_endpoint
 
     def on_endpoints_changed(self, group: Group, endpoints: Sequence[Endpoint]) -> None:
         """Show the group."""

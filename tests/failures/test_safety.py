@@ -160,6 +160,15 @@ def test_safety_of_what_is_no_exception_is_refused(value, is_shown_as):
     assert f"cause: {is_shown_as} (expected: an exception)" == str(caught.value)
 
 
+@pytest.mark.parametrize("question", [is_timeout, is_unprocessed])
+@pytest.mark.parametrize("value", [503, "timeout", TimeoutError])
+def test_questions_about_no_exception_are_refused(question, value):
+    """Such as one about a status, or about a class."""
+    expected = r"^cause: .* \(expected: an exception, or None\)$"
+    with pytest.raises(ValueError, match=expected):
+        question(value)
+
+
 @pytest.mark.skipif(
     not hasattr(aiohttp, "UploadAbortedError"), reason="new in aiohttp 3.14"
 )

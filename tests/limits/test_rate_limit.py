@@ -128,6 +128,8 @@ def test_it_shows_its_settings():
         ("requests", {"requests": "5"}),
         ("per", {"requests": 1, "per": 0}),
         ("per", {"requests": 1, "per": math.inf}),
+        ("per", {"requests": 1e-300, "per": 1e300}),
+        ("per", {"requests": 1, "per": 1e300, "burst": 1e10}),
         ("burst", {"requests": 1, "burst": 0.5}),
         ("burst", {"requests": 1, "burst": "5"}),
     ],

@@ -182,6 +182,13 @@ class TestBrake:
         assert 1 == budget.failures_in_a_row
         assert not budget.acquire(ctx, CAUSE)
 
+    async def test_a_number_beyond_all_floats_is_one(self, ctx):
+        """It is never reached."""
+        budget = RetryBudget(brake_after=10**400)
+        budget.on_failure(ctx, CAUSE)
+
+        assert budget.acquire(ctx, CAUSE)
+
     async def test_without_brake_only_tokens_count(self, ctx):
         """None takes the brake away."""
         budget = RetryBudget(brake_after=None)

@@ -47,3 +47,12 @@ def test_base_url_without_a_scheme(make):
         make("api.example.com/v1")
 
     assert f"{expected} 'http://api.example.com/v1')" == str(caught.value)
+
+
+@pytest.mark.parametrize("make", [SessionBuilder, SessionBuilder.standard])
+@pytest.mark.parametrize("value", [b"http://example.com", 80, True])
+def test_base_url_that_is_none(make, value):
+    """It is refused at once, not where a session is built."""
+    expected = r"\Abase_url: .* \(expected: a str or a yarl\.URL\)\Z"
+    with pytest.raises(ValueError, match=expected):
+        make(value)

@@ -17,7 +17,7 @@ from aioretry_smithy import (
     HealthCheckedEndpointGroup,
     client_decorator,
 )
-from aioretry_smithy.opentelemetry import EndpointGroupMetrics
+from aioretry_smithy.opentelemetry import EndpointGroupMetrics, OpenTelemetryMetrics
 
 NAME = "aioretry_smithy.endpoint_group.name"
 STATE = "aioretry_smithy.endpoint.state"
@@ -210,6 +210,14 @@ async def test_without_an_sdk_there_is_nothing_to_tell():
     group = of("a", "b", listener=EndpointGroupMetrics())
     async with servers.session(group) as client:
         assert 503 == await servers.get(client)
+
+
+@pytest.mark.parametrize("kind", [EndpointGroupMetrics, OpenTelemetryMetrics])
+@pytest.mark.parametrize("value", [None, "no", []])
+def test_detail_that_is_no_bool(kind, value):
+    """It is refused by its name."""
+    with pytest.raises(ValueError, match=r"^by_endpoint: .*True or False"):
+        kind(by_endpoint=value)
 
 
 def test_bad_provider_is_refused():

@@ -8,7 +8,11 @@ import pytest
 from group_servers import Servers, dns, of, retrying
 
 from aioretry_smithy import DynamicEndpointGroup, Endpoint
-from aioretry_smithy.prometheus import EndpointGroupMetrics, MetricsClient
+from aioretry_smithy.prometheus import (
+    EndpointGroupMetrics,
+    MetricsClient,
+    PrometheusMetrics,
+)
 
 REASONS = {
     "connect_failures",
@@ -80,6 +84,14 @@ def test_one_registry_has_one_kind(registry):
     EndpointGroupMetrics(registry)
     with pytest.raises(ValueError, match="Duplicated"):
         EndpointGroupMetrics(registry, by_endpoint=True)
+
+
+@pytest.mark.parametrize("kind", [EndpointGroupMetrics, PrometheusMetrics])
+@pytest.mark.parametrize("value", [None, "no", []])
+def test_detail_that_is_no_bool(registry, kind, value):
+    """It is refused by its name."""
+    with pytest.raises(ValueError, match=r"^by_endpoint: .*True or False"):
+        kind(registry, by_endpoint=value)
 
 
 async def test_group_that_is_gone_shows_nothing(registry, values):
