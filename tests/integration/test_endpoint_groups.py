@@ -9,7 +9,6 @@ import asyncio
 import gc
 import io
 import random
-import socket
 import weakref
 
 import aiohttp
@@ -43,14 +42,6 @@ def in_flight(group):
     return [each.in_flight for each in group.states.values()]
 
 
-@pytest.fixture
-def closed_port():
-    """The URL of a port where nobody listens."""
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        yield f"http://127.0.0.1:{held.getsockname()[1]}"
-
-
 async def test_dead_one_is_passed_over(serving, closed_port):
     """Cases 21, 63 and 77: at once, and it is left alone then."""
     hosts = []
@@ -61,7 +52,7 @@ async def test_dead_one_is_passed_over(serving, closed_port):
 
     server = await serving(answer)
     url = server.make_url("/")
-    group = group_of(closed_port, url)
+    group = group_of(f"http://127.0.0.1:{closed_port}", url)
     async with connected(group, retrying(SAFELY)) as session:
         logs = []
         for _ in range(3):

@@ -53,11 +53,9 @@ def redirecting(location, status=303):
 
 
 @pytest.fixture
-def dead():
+def dead(closed_port):
     """An origin where nobody listens, for as long as the test runs."""
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        yield f"127.0.0.1:{bound.getsockname()[1]}"
+    return f"127.0.0.1:{closed_port}"
 
 
 @pytest.fixture(scope="module")

@@ -230,12 +230,12 @@ async def test_what_was_answered_once_is_not_unprocessed(
     [([insisting], []), ([], [insisting_middleware])],
 )
 async def test_what_was_refused_twice_is_unprocessed(
-    unused_tcp_port, decorators, middlewares
+    closed_port, decorators, middlewares
 ):
     """No server has seen either; a POST goes out again."""
     async with retrying_post(*decorators, middlewares=middlewares) as session:
         with pytest.raises(aiohttp.ClientConnectorError) as caught:
-            await session.post(f"http://127.0.0.1:{unused_tcp_port}/")
+            await session.post(f"http://127.0.0.1:{closed_port}/")
 
     assert is_unprocessed(caught.value)
     assert 3 == len(RequestLog.of(caught.value).children)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 
 import aiohttp
 import pytest
@@ -76,14 +75,6 @@ async def server(serving):
     return await serving(answer)
 
 
-@pytest.fixture
-def free_port():
-    """A port on which nobody listens."""
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        return unused.getsockname()[1]
-
-
 def new_session(registry, *, brake_after=None):
     """Build the chain that the documents show."""
     metrics = MetricsClient.new_decorator(registry)
@@ -130,14 +121,14 @@ async def test_retries_can_be_scraped(registry, scrape, server):
     ]
 
 
-async def test_refused_connection_can_be_scraped(registry, scrape, free_port):
+async def test_refused_connection_can_be_scraped(registry, scrape, closed_port):
     """A connection that nobody takes is an error each time, until the budget ends."""
     async with new_session(registry, brake_after=3) as session:
         with pytest.raises(aiohttp.ClientConnectorError):
-            await session.get(f"http://127.0.0.1:{free_port}/")
+            await session.get(f"http://127.0.0.1:{closed_port}/")
 
     found = await scrape()
-    host = f"127.0.0.1:{free_port}"
+    host = f"127.0.0.1:{closed_port}"
     assert {(host, "GET", "unsent"): 3} == found["attempts_total"]
     assert {(host, "GET", "unsent"): 2} == found["retries_total"]
     assert {(host, "GET", "limiter"): 1} == found["call_duration_seconds_count"]

@@ -175,10 +175,10 @@ def test_jitter_is_up_to_four_seconds_of_any_wait():
     assert 1.0 < max(waits) <= 4.1
 
 
-async def test_list_of_urls_survives_a_dead_server(either, scripted, unused_tcp_port):
+async def test_list_of_urls_survives_a_dead_server(either, scripted, closed_port):
     """Nobody listens at the first one."""
     server, url = await scripted(200)
-    dead = f"http://127.0.0.1:{unused_tcp_port}"
+    dead = f"http://127.0.0.1:{closed_port}"
 
     assert 200 == await either.fetch_from_any(dead, url)
     assert ["GET"] == server.methods

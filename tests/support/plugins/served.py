@@ -58,6 +58,14 @@ async def write(writer, parts):
 
 
 @pytest.fixture
+def closed_port():
+    """A port of 127.0.0.1 that is held: nobody listens there, and nobody else can."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
+
+
+@pytest.fixture
 def serving(aiohttp_server):
     """A function that starts a server whose one handler answers every request."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import ssl
 from collections.abc import AsyncIterator, Iterable
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ from weakref import WeakKeyDictionary
 import trustme
 from aiohttp import web
 from chains import connected, retrying
-from loopback import need_address
+from loopback import bound, need_address
 from pool_server import PoolServer
 from yarl import URL
 
@@ -197,10 +196,8 @@ class PoolAt(PoolServer):
 
     def _listen(self, port: int) -> None:
         need_address(self._host)
-        where = (self._host, port or self._port)
-        self._listener = socket.create_server(where, backlog=1024)
-        self._listener.setblocking(False)
-        self._accepting = asyncio.create_task(self._accept())
+        self._listener = bound(self._host, port or self._port)
+        self._take_connections()
 
 
 @contextlib.asynccontextmanager

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from loopback import bound
 from yarl import URL
 
 RECEIVE = 1 << 18
@@ -188,9 +189,12 @@ class FaultServer:
         return self
 
     def _listen(self, port: int) -> None:
-        self._listener = socket.create_server(("127.0.0.1", port), backlog=1024)
+        self._listener = bound("127.0.0.1", port)
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
-        self._listener.setblocking(False)
+        self._take_connections()
+
+    def _take_connections(self) -> None:
+        self._listener.listen(1024)
         self._accepting = asyncio.create_task(self._accept())
 
     async def __aexit__(self, *exc_info: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,8 +19,9 @@ class Replica:
         requests: How many it has answered.
     """
 
-    def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
-        self.host, self.port = host, port
+    def __init__(self, host: str = "127.0.0.1", port: int | None = None) -> None:
+        self.host = host
+        self.port = free_port(host) if port is None else port
         self.requests = 0
         self._runner: web.AppRunner | None = None
 
@@ -36,7 +38,6 @@ class Replica:
         await self._runner.setup()
         site = web.TCPSite(self._runner, self.host, self.port, reuse_address=True)
         await site.start()
-        self.port = self._runner.addresses[0][1]
 
     async def kill(self) -> None:
         """Listen no more, and cut all connections."""
@@ -70,17 +71,19 @@ async def running(*replicas: Replica) -> AsyncIterator[None]:
 
 
 def free_port(*hosts: str) -> int:
-    """Return a port at which nobody listens on any of some addresses."""
+    """Return a port at which nobody listens on any of some addresses.
+
+    No system hands it out unasked: neither a server that listens at port 0 can take it
+    meanwhile, nor a connection.
+    """
     for host in hosts:
         need_address(host)
     while True:
-        with socket.socket() as probe:
-            probe.bind((hosts[0], 0))
-            port: int = probe.getsockname()[1]
+        port = random.SystemRandom().randrange(15_000, 30_000)
         try:
-            for host in hosts[1:]:
-                with socket.socket() as other:
-                    other.bind((host, port))
+            for host in hosts:
+                with socket.socket() as probe:
+                    probe.bind((host, port))
         except OSError:
             continue
         return port

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import socket
 
 import pytest
@@ -19,3 +20,18 @@ def need_address(host: str) -> None:
                 raise
             add = f"sudo ifconfig lo0 alias {host}"
             pytest.skip(f"loopback has no address {host}; on macOS: {add}")
+
+
+def bound(host: str, port: int = 0) -> socket.socket:
+    """Make a socket that has a port, and does not listen yet."""
+    made = socket.socket()
+    made.setblocking(False)
+    if os.name == "posix":
+        # Connections that ended a moment ago do not matter.
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+    except OSError:
+        made.close()
+        raise
+    return made

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 
 from fault_server import LINGER, End, Fault, FaultServer, Read, Received, cut, response
+from loopback import bound
 from wire_server import switch
 from yarl import URL
 
@@ -93,15 +94,16 @@ class PoolServer(FaultServer):
     @contextlib.asynccontextmanager
     async def closed_port(self) -> AsyncIterator[None]:
         """Refuse new connections in the block."""
-        port = self.url.port
-        assert port is not None
+        host, port = self._listener.getsockname()
         self._accepting.cancel()
         await asyncio.wait([self._accepting])
         self._listener.close()
+        # Held, or somebody else may have it.
+        self._listener = bound(host, port)
         try:
             yield
         finally:
-            self._listen(port)
+            self._take_connections()
 
     async def _serve(self, connection: socket.socket, number: int) -> None:
         task = asyncio.current_task()
