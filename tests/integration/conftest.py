@@ -27,6 +27,20 @@ async def stranger():
 
 
 @pytest.fixture
+def waits(monkeypatch):
+    """The waits between the parts of a download, which are not waited for."""
+    waited = []
+    sleep = asyncio.sleep
+
+    async def note(seconds, *rest):
+        waited.append(seconds)
+        await sleep(0, *rest)
+
+    monkeypatch.setattr("aioretry_smithy._resuming.download.asyncio.sleep", note)
+    return waited
+
+
+@pytest.fixture
 def lines():
     """The lines of the logger ``shop``."""
     handler, logger = Lines(), logging.getLogger("shop")

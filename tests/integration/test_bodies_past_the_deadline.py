@@ -34,8 +34,8 @@ async def failing_otherwise(delegate, ctx, request):
         raise ResponseTimeoutError("later than it may be") from error
 
 
-async def log_of_call(url, *decorators):
-    builder = SessionBuilder(url).response_timeout(0.3)
+async def log_of_call(url, *decorators, seconds=0.3):
+    builder = SessionBuilder(url).response_timeout(seconds)
     for each in decorators:
         builder.decorator(each)
     with capture_logs() as logs:
@@ -84,8 +84,8 @@ async def test_answer_after_a_retry(serve):
 
 async def test_last_attempt_without_an_answer(serve):
     """The answer of an earlier one is not that of the call."""
-    hasty = retrying(SAFELY, buffer_response=True, attempt_timeout=0.1)
-    log = await log_of_call(await serve(STALLED, SILENT), hasty)
+    hasty = retrying(SAFELY, buffer_response=True, attempt_timeout=0.4)
+    log = await log_of_call(await serve(STALLED, SILENT), hasty, seconds=1.0)
 
     assert [200, None] == [child.response_status for child in log.children[:2]]
     assert log.response_status is None

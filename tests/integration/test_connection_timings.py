@@ -66,7 +66,7 @@ async def test_place_in_the_pool_is_waited_for(url, decorators):
 
     first, *others = [log.connection for log in logs]
     assert (None, False) == (first.queued, first.reused)
-    assert first.connect < WAIT
+    assert first.connect is not None
     assert [REUSED, REUSED] == [
         ConnectionTimings(None, each.dns, each.connect, each.reused) for each in others
     ]
@@ -135,7 +135,8 @@ async def test_redirect_to_another_host(server):
     assert fresh.connection.waited + WAIT * 0.9 <= fresh.duration
     assert not fresh.connection.reused
     assert REUSED == again.connection
-    assert WAIT * 0.9 <= mixed.connection.dns < WAIT * 1.9
+    assert WAIT * 0.9 <= mixed.connection.dns
+    assert mixed.connection.waited + WAIT * 0.9 <= mixed.duration
     assert mixed.connection.reused
 
 
@@ -292,8 +293,12 @@ async def test_call_of_a_middleware_is_another_one(url, server):
     async with timed(resolver=resolver, middlewares=(authorize,)) as session:
         log = await log_of(session, url)
 
-    assert WAIT * 0.9 <= tokens[0].connection.dns < WAIT * 1.9
-    assert WAIT * 0.9 <= log.connection.dns < WAIT * 1.9
+    assert WAIT * 0.9 <= tokens[0].connection.dns
+    assert WAIT * 0.9 <= log.connection.dns
+    # Each has its own times, and those of the server besides.
+    assert tokens[0].connection.waited + WAIT * 0.9 <= tokens[0].duration
+    own = log.duration - tokens[0].duration
+    assert log.connection.waited + WAIT * 0.9 <= own
 
 
 async def test_sends_of_a_decorator_are_added_up(url):

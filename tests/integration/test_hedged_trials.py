@@ -112,8 +112,7 @@ async def test_a_race_that_the_deadline_cuts_says_so(serve, retries):
     first = log.children[0].response_cause
     assert isinstance(caught.value.__cause__, aiohttp.ClientOSError)
     assert str(first) == str(caught.value.__cause__)
-    assert log.duration == pytest.approx(lasted, abs=0.05)
-    assert log.duration >= 0.38
+    assert 0.38 <= log.duration <= lasted + 0.02
 
 
 async def test_a_failed_race_lasts_to_its_end(serve):

@@ -12,6 +12,7 @@ from aiohttp import web
 from chains import connected, retrying
 from left_over import is_ours, nothing_to_collect
 from races import hedging
+from until import until
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -61,9 +62,14 @@ async def stubborn(delegate, ctx, request):
 
 
 async def what_is_held(client, limit):
-    """Wait for the slowest request, and return what is not free again."""
-    await asyncio.sleep(SLOW)
-    return [*client.connector._acquired, *_given_up], limit.in_flight
+    """Wait until all is free again, and return what is not."""
+
+    def held():
+        return [*client.connector._acquired, *_given_up], limit.in_flight
+
+    with suppress(TimeoutError):
+        await until(lambda: held() == ([], 0))
+    return held()
 
 
 @pytest.mark.parametrize(
@@ -114,18 +120,26 @@ async def test_bodies_arrive_whole_and_nothing_is_left(serving, number):
 async def test_a_loser_that_is_busy_holds_nobody_up(serving):
     """Nor does it keep its connection, when it has ended."""
     server = await serving(respond)
-    loop = asyncio.get_running_loop()
+    is_over = asyncio.Event()
     limit = ConcurrencyLimit.fixed(9)
     limiting = ConcurrencyLimitingClient.new_decorator(limit)
-    client = connected(server.make_url("/"), limiting, stubborn, hedging(0.005))
-    async with client:
-        started = loop.time()
-        response = await client.get("first/1")
-        taken = loop.time() - started
-        body = await response.read()
-        log = RequestLog.of(response)
 
-        assert taken < SLOW / 4
+    @client_decorator
+    async def busy(delegate, ctx, request):
+        try:
+            return await delegate.execute(ctx, request)
+        except asyncio.CancelledError:
+            await is_over.wait()
+            raise
+
+    client = connected(server.make_url("/"), limiting, busy, hedging(0.005))
+    async with client:
+        async with asyncio.timeout(5.0):
+            response = await client.get("first/1")
+            body = await response.read()
+        log = RequestLog.of(response)
+        is_over.set()
+
         assert body_of(1) == body
         assert [True, False] == [each.superseded for each in log.children]
         assert ([], 0) == await what_is_held(client, limit)

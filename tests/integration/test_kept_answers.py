@@ -106,4 +106,5 @@ async def test_one_place_is_enough(bad, chain):
             log = RequestLog.of(response)
 
     assert 0 == limit.in_flight
-    assert log.duration < PATIENCE / 2
+    # One that waits for itself ends when the limit does, or the deadline.
+    assert log.duration < PATIENCE * 0.9

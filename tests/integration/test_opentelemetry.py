@@ -172,8 +172,8 @@ async def test_wait_begins_after_a_slow_body(site, heard):
     (event,) = heard.call.events
     assert 0.05 == event.attributes["aioretry_smithy.delay"]
     assert first.end_time + 200_000_000 < event.timestamp
-    waited = second.start_time - event.timestamp
-    assert 50_000_000 == pytest.approx(waited, abs=25_000_000)
+    # As long as that, and not as long as the body took.
+    assert 45_000_000 < second.start_time - event.timestamp < 500_000_000
 
 
 needs_silent_instrumentation = pytest.mark.skipif(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import aiohttp
 import pytest
@@ -69,6 +70,14 @@ class Chain:
         return connected(None, *self.decorators, **arguments)
 
 
+@contextlib.asynccontextmanager
+async def held(session, url):
+    """Hold a connection of a session's pool, whatever limits the session has."""
+    plain = aiohttp.ClientSession(connector=session.connector, connector_owner=False)
+    async with plain, plain.get(url):
+        yield
+
+
 @pytest.mark.parametrize("place", ["limit", "limit_per_host"])
 @each_limit
 async def test_full_pool_says_nothing_about_the_server(
@@ -78,7 +87,7 @@ async def test_full_pool_says_nothing_about_the_server(
     url = await serve([OK, 60.0])
     chain = Chain(RetryStrategy.never(), attempt_timeout=attempt_timeout, attempts=1)
     connector = aiohttp.TCPConnector(**{place: 1})
-    async with chain.build(connector=connector) as session, session.get(url):
+    async with chain.build(connector=connector) as session, held(session, url):
         counted = chain.breaker.event_count
         with pytest.raises(TimeoutError) as caught:
             await session.post(url, timeout=ClientTimeout(**limits))
@@ -142,7 +151,7 @@ async def test_error_says_that_time_ran_out_in_the_queue(
     url = await serve([OK, 60.0])
     chain = Chain(RetryStrategy.never(), attempt_timeout=attempt_timeout, attempts=1)
     connector = aiohttp.TCPConnector(limit=1)
-    async with chain.build(connector=connector) as session, session.get(url):
+    async with chain.build(connector=connector) as session, held(session, url):
         with pytest.raises(TimeoutError) as caught:
             await session.post(url, timeout=ClientTimeout(**limits))
     log = RequestLog.of(caught.value)
@@ -184,10 +193,7 @@ async def test_limit_of_a_decorator_in_the_queue(serve):
     url = await serve([OK, 60.0])
     async with (
         connected(None, hurry, connector=aiohttp.TCPConnector(limit=1)) as session,
-        aiohttp.ClientSession(
-            connector=session.connector, connector_owner=False
-        ) as plain,
-        plain.get(url),
+        held(session, url),
     ):
         with pytest.raises(TimeoutError) as caught:
             await session.get(url)
@@ -205,10 +211,7 @@ async def test_hedged_call_whose_time_ran_out_in_the_queue(serve):
     hedging = HedgingClient.new_decorator(delay=0.02)
     async with (
         connected(None, hedging, connector=aiohttp.TCPConnector(limit=1)) as session,
-        aiohttp.ClientSession(
-            connector=session.connector, connector_owner=False
-        ) as plain,
-        plain.get(url),
+        held(session, url),
     ):
         with pytest.raises(ResponseTimeoutError) as caught:
             await session.get(url, timeout=ClientTimeout(total=0.1))

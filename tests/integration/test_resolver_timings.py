@@ -36,19 +36,26 @@ def url(server):
     return f"http://orders.test:{server.port}/"
 
 
+def assert_counted_once(log):
+    """The waits and the time of the server are parts of the call, one by one."""
+    assert log.connection.connect is not None
+    assert log.connection.waited + WAIT * 0.9 <= log.duration
+
+
 @each_chain
 async def test_resolver_that_takes_its_time(url, decorators):
     """Its time is not that to connect, and a name that is known takes none."""
     resolver = SlowResolver()
     async with timed(*decorators, resolver=resolver) as session:
-        first = (await log_of(session, url)).connection
+        log = await log_of(session, url)
+        first = log.connection
         # With a connection of its own.
         later = (await log_of(session, url, ssl=False)).connection
 
     assert first.dns >= WAIT * 0.9
-    assert first.connect < WAIT
     assert 1 == len(resolver.asked)
     assert REUSED == later or later.dns is None
+    assert_counted_once(log)
 
 
 async def test_second_request_that_waits_for_the_same_query(url):
@@ -61,14 +68,15 @@ async def test_second_request_that_waits_for_the_same_query(url):
 
     assert 1 == len(resolver.asked)
     assert all(log.connection.dns >= WAIT * 0.9 for log in logs)
-    assert all(log.connection.connect < WAIT * 0.9 for log in logs)
+    for log in logs:
+        assert_counted_once(log)
     assert [None] == [each.dns for each in fresh]
 
 
 @pytest.mark.parametrize("closes", [False, True], ids=["open", "closed"])
 async def test_query_of_another_session_with_the_same_connector(url, closes):
     """Sessions that share a connector wait for each other's queries."""
-    connector = TCPConnector(resolver=SlowResolver())
+    connector = TCPConnector(resolver=SlowResolver(WAIT * 5))
     first, second = (
         timed(connector=connector, connector_owner=False) for _ in range(2)
     )
@@ -84,14 +92,15 @@ async def test_query_of_another_session_with_the_same_connector(url, closes):
     for each in first, second, connector:
         await each.close()
 
-    assert log.connection.dns >= WAIT / 2
-    assert log.connection.connect < WAIT / 2
+    assert log.connection.dns >= WAIT
+    assert_counted_once(log)
 
 
 async def test_ports_of_one_host_are_asked_for_apart(url, aiohttp_server):
     """Each query is one of its own, and each request follows its own."""
 
     async def answer(request):
+        await asyncio.sleep(WAIT)
         return web.Response()
 
     application = web.Application()
@@ -101,7 +110,8 @@ async def test_ports_of_one_host_are_asked_for_apart(url, aiohttp_server):
         logs = await asyncio.gather(log_of(session, url), log_of(session, other))
 
     assert all(log.connection.dns >= WAIT * 0.9 for log in logs)
-    assert all(log.connection.connect < WAIT * 0.9 for log in logs)
+    for log in logs:
+        assert_counted_once(log)
 
 
 async def test_resolver_without_a_cache_is_asked_by_each(url):
@@ -116,8 +126,8 @@ async def test_resolver_without_a_cache_is_asked_by_each(url):
 
 async def test_query_that_outlives_the_attempt(url):
     """It reports nothing to an attempt that is over; the next one waits for it."""
-    resolver = SlowResolver(3.5 * WAIT)
-    retries = retrying(SAFELY, attempt_timeout=2.5 * WAIT, max_total_attempts=2)
+    resolver = SlowResolver(7 * WAIT)
+    retries = retrying(SAFELY, attempt_timeout=5 * WAIT, max_total_attempts=2)
     async with timed(retries, resolver=resolver) as session:
         with capture_logs() as logs:
             response = await session.get(url)
@@ -128,8 +138,9 @@ async def test_query_that_outlives_the_attempt(url):
     assert 1 == len(resolver.asked)
     assert AttemptTimeoutError is type(cut.response_cause)
     assert at_once == cut.connection
-    assert WAIT * 2.4 <= cut.connection.dns <= cut.duration
-    assert WAIT * 0.5 <= answered.connection.dns <= WAIT * 1.5
+    assert WAIT * 4.9 <= cut.connection.dns <= cut.duration
+    # The rest, and not the whole query.
+    assert WAIT * 0.5 <= answered.connection.dns < WAIT * 4.9
     assert 200 == answered.response_status
 
 

@@ -106,24 +106,16 @@ async def test_parts_that_bring_nothing_are_few(chain):
     assert 2 == len(server.asked)
 
 
-async def test_a_part_that_brings_nothing_is_followed_after_a_wait(monkeypatch):
+async def test_a_part_that_brings_nothing_is_followed_after_a_wait(waits):
     """By the default backoff; one byte sets the count back."""
-    slept = []
-    sleep = asyncio.sleep
-
-    async def note(seconds, *rest):
-        slept.append(seconds)
-        await sleep(0, *rest)
-
     answers = [Answer(stop=at) for at in (5_000, 5_000, 5_000, 5_001, 5_001)]
     async with DownloadServer(*answers, Answer(end=True)) as server:
-        monkeypatch.setattr("aioretry_smithy._resuming.download.asyncio.sleep", note)
         body, log = await download(server.url, RESUMING)
 
     assert FILE == body
-    waits = [part.delay for part in log.children]
-    assert [False, True, True, False, True, False] == [*map(bool, waits)]
-    assert [wait for wait in waits if wait] == [wait for wait in slept if wait]
+    delays = [part.delay for part in log.children]
+    assert [False, True, True, False, True, False] == [*map(bool, delays)]
+    assert [delay for delay in delays if delay] == [wait for wait in waits if wait]
     assert {"backoff"} == {each.delay_source for each in log.children if each.delay}
 
 
@@ -136,17 +128,19 @@ async def test_a_first_part_that_brings_nothing_is_followed():
     assert [None, "bytes=0-"] == server.ranges
 
 
-async def test_a_wait_beyond_the_deadline_is_not_begun():
+async def test_a_wait_beyond_the_deadline_is_not_begun(waits):
     """The break goes out at once, and the log says why."""
     patient = ResumingClient.new_decorator(max_resumes_without_progress=100)
     async with DownloadServer(Answer(stop=5_000)) as server:
         got, error, log = await failure(
-            server.url, patient, timeout=ClientTimeout(total=1.0)
+            server.url, patient, timeout=ClientTimeout(total=5.0)
         )
 
     assert FILE[:5_000] == got
     assert isinstance(error, aiohttp.ClientPayloadError)
     assert "deadline" == log.stop_reason
+    # Twice as long would have been too long.
+    assert 2.0 < max(waits) < 5.0
 
 
 async def test_zero_continues_nothing():

@@ -81,11 +81,17 @@ async def status(*decorators, answers=(200,)):
         return response.status
 
 
-async def refusal(*decorators, answers=(hang, 200)):
+async def refusal(*decorators):
     """Return the error of a call that comes second, and how long it took."""
-    async with chain(answers, *decorators).build() as session:
+    is_there = asyncio.Event()
+
+    async def arrive(ctx, request):
+        is_there.set()
+        await hang(ctx, request)
+
+    async with chain([arrive, 200], *decorators).build() as session:
         first = asyncio.create_task(session.get(URL))
-        await asyncio.sleep(SOON / 4)
+        await is_there.wait()
         started = time.monotonic()
         with pytest.raises((ConcurrencyLimitError, RateLimitError)) as refused:
             await session.get(URL)

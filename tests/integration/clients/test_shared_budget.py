@@ -92,7 +92,7 @@ async def test_a_server_that_hangs_holds_up_one_retry_for_a_second(client, serve
         assert 0.9 < clock() - started < 5.0
         started = clock()
         assert await budget.acquire(ended(503), None)
-        assert clock() - started < 0.5
+        assert clock() - started < 0.9
     finally:
         serve.processes[-1].send_signal(signal.SIGCONT)
     await asyncio.sleep(4.0)
