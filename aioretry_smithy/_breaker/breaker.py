@@ -165,8 +165,8 @@ _NONE = EventCount(success=0, failure=0)
 class CircuitBreakerListener:
     """Receives the events of a circuit breaker; override the methods you need.
 
-    Methods are called one event after the other, when the circuit breaker has already
-    changed, so they may use it. What they raise is logged.
+    The methods are plain, and called one event after the other, when the circuit
+    breaker has already changed, so they may use it. What they raise is logged.
 
     >>> class Bell(CircuitBreakerListener):
     ...     def on_state_changed(self, circuit_breaker, state):

@@ -16,6 +16,7 @@ from .._errors import (
     is_plain_function,
 )
 from .._failures.failure import judge
+from .._policies.listeners import check_plain
 from .._text.printable import name_of
 from .state import EndpointGroupListener, OutlierDetection, seconds_of
 
@@ -416,6 +417,8 @@ class GroupSettings:
         ):
             expected = "an EndpointGroupListener or None"
             raise bad_argument("listener", self.listener, expected)
+        if self.listener is not None:
+            check_plain("listener", self.listener, EndpointGroupListener)
         check_positive("selection_timeout", self.selection_timeout)
 
     @property

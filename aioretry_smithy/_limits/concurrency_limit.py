@@ -284,8 +284,8 @@ class Gradient(_Adaptive):
 class ConcurrencyLimitListener:
     """Receives the events of a concurrency limit; override the methods you need.
 
-    Methods are called one event after the other, when the limit has already changed, so
-    they may look at it. What they raise is logged.
+    The methods are plain, and called one event after the other, when the limit has
+    already changed, so they may look at it. What they raise is logged.
 
     >>> class Gauge(ConcurrencyLimitListener):
     ...     def on_limit_changed(self, limit):

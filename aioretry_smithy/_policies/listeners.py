@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, Generic, TypeVar
 
 from .._clock import loop_time
-from .._errors import bad_argument
+from .._errors import bad_argument, is_plain_function
 
 _logger = logging.getLogger("aioretry_smithy")
 
@@ -83,8 +83,15 @@ async def tell(
             _logger.warning("%s: %r raised", owner, listener, exc_info=True)
 
 
-def checked(listeners: Iterable[L], kind: type[L]) -> tuple[L, ...]:
+def checked(
+    listeners: Iterable[L], kind: type[L], *, may_wait: bool = False
+) -> tuple[L, ...]:
     """Return the listeners of an argument as a tuple.
+
+    Args:
+        listeners: The argument.
+        kind: What listeners are.
+        may_wait: Whether their methods are awaited, and may be asynchronous.
 
     Raises:
         ValueError: Something among the *listeners* is of another kind.
@@ -92,8 +99,23 @@ def checked(listeners: Iterable[L], kind: type[L]) -> tuple[L, ...]:
     if isinstance(listeners, Iterable):
         found = tuple(listeners)
         if all(isinstance(listener, kind) for listener in found):
+            for listener in () if may_wait else found:
+                check_plain("listeners", listener, kind)
             return found
     raise bad_argument("listeners", listeners, f"{kind.__name__} objects")
+
+
+def check_plain(name: str, listener: object, kind: type[object]) -> None:
+    """Refuse a listener with asynchronous methods, which nobody would await.
+
+    Raises:
+        ValueError: It has one.
+    """
+    for method in vars(kind):
+        if method.startswith("on_") and not is_plain_function(
+            getattr(listener, method)
+        ):
+            raise bad_argument(name, listener, f"with a plain {method}()")
 
 
 _INTERVAL: Final = 60.0

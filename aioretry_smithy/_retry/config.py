@@ -231,7 +231,9 @@ class RetryConfig:
                 raise bad_argument(name, value, f"{expected}{hint}")
         if self.attempt_timeout is not None:
             check_unit("attempt_timeout", self.attempt_timeout)
-        object.__setattr__(self, "listeners", checked(self.listeners, RetryListener))
+        object.__setattr__(
+            self, "listeners", checked(self.listeners, RetryListener, may_wait=True)
+        )
         object.__setattr__(self, "classifiers", _classifiers(self.classifiers))
         object.__setattr__(self, "has_usual_attempt_timeout", False)
         strategies = _strategies(self.strategy)

@@ -412,8 +412,8 @@ class RetryPrices:
 class RetryBudgetListener:
     """Receives the events of a retry budget; override the methods you need.
 
-    Methods are called one event after the other, when the budget has already changed,
-    so they may look at it. What they raise is logged.
+    The methods are plain, and called one event after the other, when the budget has
+    already changed, so they may look at it. What they raise is logged.
 
     >>> class Purse(RetryBudgetListener):
     ...     def on_tokens_changed(self, budget):
