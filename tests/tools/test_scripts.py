@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -34,3 +35,22 @@ def test_modules_that_tools_import_exist():
     }
 
     assert {} == missing
+
+
+def test_paths_that_mutation_tests_name_exist():
+    """One that has moved would end them before the first mutant."""
+    root = Path(__file__).parents[2]
+    settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    mutmut = settings["tool"]["mutmut"]
+    deselected = (
+        argument.removeprefix("--deselect=").partition("::")[0]
+        for argument in mutmut["pytest_add_cli_args"]
+        if argument.startswith("--deselect=")
+    )
+    named = [
+        *mutmut["only_mutate"],
+        *mutmut["pytest_add_cli_args_test_selection"],
+        *deselected,
+    ]
+
+    assert [] == [path for path in named if not any(root.glob(path))]
