@@ -23,6 +23,7 @@ from ._telemetry.client import Subject, http_subject, rpc_subject
 from ._telemetry.series import BreakerTelling, BudgetTelling, GroupTelling, LimitTelling
 from ._telemetry.spans import (
     Telemetry,
+    TrafficInstruments,
     check_has,
     instruments_from,
     things_from,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
     from ._context.context import ClientRequestContext
     from ._request.request import HttpRequest, RpcRequest
-    from ._telemetry.spans import TrafficInstruments
 
 __all__ = [
     "CircuitBreakerMetrics",

@@ -20,6 +20,7 @@ from ._context.client import Decorator, HttpClient, RpcClient, RpcDecorator
 from ._request.keys import service_key
 from ._telemetry.client import known_method
 from ._telemetry.prometheus_metrics import (
+    Labels,
     MeteredClient,
     http_metrics,
     metrics_in,
@@ -31,7 +32,6 @@ from ._telemetry.series import BreakerTelling, BudgetTelling, GroupTelling, Limi
 if TYPE_CHECKING:
     from ._context.context import ClientRequestContext
     from ._request.request import HttpRequest, RpcRequest
-    from ._telemetry.prometheus_metrics import Labels
 
 __all__ = [
     "CircuitBreakerMetrics",

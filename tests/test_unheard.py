@@ -8,12 +8,7 @@ from pathlib import Path
 import pytest
 
 import aioretry_smithy
-from aioretry_smithy import (
-    Backoff,
-    LoggingClient,
-    RetryStrategy,
-    SessionBuilder,
-)
+from aioretry_smithy import Backoff, LoggingClient, RetryStrategy, SessionBuilder
 from aioretry_smithy.testing import ScriptedTransport
 
 ROOT = Path(aioretry_smithy.__file__).parent

@@ -15,6 +15,7 @@ from .._errors import UnprocessedRequestError, bad_argument
 from .._failures.failure import failure_of, peel
 from .._policies.conditions import (
     Conditions,
+    Content,
     ContentConditions,
     ContentRuleConditions,
     RuleConditions,
@@ -24,7 +25,6 @@ from .._values import extensible
 
 if TYPE_CHECKING:
     from .._context.context import ClientRequestContext
-    from .._policies.conditions import Content
 
     Read: TypeAlias = Callable[[int], Awaitable[Content]]
     """Reads the first bytes of a body; or returns what a function has returned."""

@@ -17,6 +17,7 @@ from .._text.mask import DEFAULT_MASK
 from .._text.printable import printable
 from ..testing._picture import draw
 from ..testing._simulation import (
+    SimulationResult,
     SimulationSettings,
     backlog,
     conditions,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from ..testing._fleet import Chain
-    from ..testing._simulation import SimulationResult
 
 
 def simulate(arguments: argparse.Namespace) -> ExitCode:

@@ -15,7 +15,7 @@ from .._context.recording import record_error
 from .._failures.failure import failure_of, is_unprocessed, judge, peel
 from .._request.endpoint import joined, origin_key, path_after
 from .._request.request import HttpRequest, RoutedRequest
-from .choice import Choice, release_trial
+from .choice import Choice, Chosen, Permit, release_trial
 from .ejection import (
     CIRCUIT_OPEN,
     RETRY_AFTER,
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.record import Record
     from .._context.context import ClientRequestContext
-    from .choice import Chosen, Permit
 
 
 _UNAVAILABLE: Final = 503

@@ -11,6 +11,7 @@ from .answers import (
     Ending,
     FailureRow,
     GroupRow,
+    Line,
     Moment,
     TimePart,
 )
@@ -19,8 +20,6 @@ from .values import Histogram, Sums, is_cancelled, ratio, text, value_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from .answers import Line
 
 
 _SLOW: Final = 0.95

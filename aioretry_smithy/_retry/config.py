@@ -27,12 +27,7 @@ from .._text.printable import name_of
 from .._values import BoundedMap, extensible
 from ..smithy.interfaces import METHODS, TokenSource, is_smithy_strategy
 from .classify import DEFAULT_CLASSIFIERS, Classifier
-from .limiter import (
-    PerHostRetryBudget,
-    RetryBudget,
-    RetryBudgetListener,
-    RetryLimiter,
-)
+from .limiter import PerHostRetryBudget, RetryBudget, RetryBudgetListener, RetryLimiter
 from .smithy_strategies import TokenScope, holds_up_the_loop, names_scope
 from .strategy import (
     AnyStrategy,

@@ -26,6 +26,7 @@ from .wait import (
     STOPPED_AFTER_DELAY,
     SUCCEEDED,
     TOO_LATE,
+    Decision,
     Stop,
     Wait,
     overrules,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
     from .._call.record import Record
     from .config import RetryConfig
-    from .wait import Decision
 
 _T = TypeVar("_T")
 

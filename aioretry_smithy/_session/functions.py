@@ -16,6 +16,7 @@ from .._call.time_limits import TimeLimits, time_left
 from .._context.client import (
     DecoratingClient,
     RpcClient,
+    RpcDecorator,
     assemble,
     check_attempt_timeout,
     mask_of,
@@ -24,6 +25,7 @@ from .._context.client import (
 from .._context.context import (
     UNSET,
     CallContext,
+    ClientRequestContext,
     EnclosingAttempt,
     RequestOptions,
     Unset,
@@ -50,8 +52,6 @@ from .._retry.strategy import asks_for_idempotence
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from .._context.client import RpcDecorator
-    from .._context.context import ClientRequestContext
     from .._retry.config import SharedSettings, Strategy
 
 

@@ -39,6 +39,7 @@ from .._request.request import HttpRequest
 from .._retry.config import retries_are_off
 from .deadline import SessionDefaults, response_timeout, version_of
 from .request_classes import (
+    Serializers,
     follow_hops,
     keep_json,
     mark_pool,
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
     from .._request.endpoint import Service
     from .._text.mask import Mask
     from .aiohttp_transport import AiohttpTransport
-    from .request_classes import Serializers
 
 
 class TrackedUpload:

@@ -19,6 +19,7 @@ from opentelemetry.metrics import (
     Counter,
     Histogram,
     Meter,
+    MeterProvider,
     Observation,
 )
 from opentelemetry.propagate import get_global_textmap
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextvars import Token
 
-    from opentelemetry.metrics import MeterProvider
     from opentelemetry.propagators.textmap import TextMapPropagator
 
     from .._call.call import Call

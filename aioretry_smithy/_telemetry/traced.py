@@ -21,6 +21,7 @@ from .client import (
     Attributes,
     CallObservation,
     HedgeCount,
+    Subject,
     TelemetryClient,
     call_error_type,
     class_name,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.record import Record
     from .._context.context import ClientRequestContext
-    from .client import Subject
     from .spans import TrafficInstruments
 
 _SENDS: Final = "aioretry_smithy.opentelemetry.sends"

@@ -20,6 +20,7 @@ from .._errors import bad_argument, is_plain_function
 from .._limits.storage import (
     PATIENCE,
     PAUSE,
+    RedisClient,
     StorageProbe,
     cancellable,
     check_client,
@@ -30,8 +31,6 @@ from .._values import Shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from .._limits.storage import RedisClient
 
 
 _QUIET = 30.0

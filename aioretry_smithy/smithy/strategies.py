@@ -15,6 +15,7 @@ from .interfaces import (
     CapacityNotAvailableError,
     ExponentialBackoffJitterType,
     ExponentialRetryBackoffStrategy,
+    RetryBackoffStrategy,
     RetryError,
     ask_for_delay,
     check_backoff_strategy,
@@ -23,8 +24,6 @@ from .limiters import ClientRateLimiter, RetryProfile, StandardRetryQuota, check
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from .interfaces import RetryBackoffStrategy
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

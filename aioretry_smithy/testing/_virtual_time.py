@@ -18,6 +18,7 @@ from .._errors import bad_argument, is_plain_function
 from .._policies.conditions import check_function
 from ._fleet import COMPARED, Chain, Progress, nobody, run_fleet, standard_chain
 from ._simulation import (
+    Counts,
     SimulatedRun,
     SimulationResult,
     SimulationSettings,
@@ -27,8 +28,6 @@ from ._simulation import (
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
-
-    from ._simulation import Counts
 
     Simulation = Callable[
         [SimulationSettings, Progress], Coroutine[object, object, Sequence[Counts]]

@@ -1,11 +1,6 @@
 import asyncio
 
-from aioretry_smithy import (
-    CircuitBreaker,
-    CircuitBreakerClient,
-    SessionBuilder,
-    unwrap,
-)
+from aioretry_smithy import CircuitBreaker, CircuitBreakerClient, SessionBuilder, unwrap
 from aioretry_smithy.testing import ScriptedTransport
 
 

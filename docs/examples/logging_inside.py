@@ -2,12 +2,7 @@ import asyncio
 import logging
 import sys
 
-from aioretry_smithy import (
-    LoggingClient,
-    RetryingClient,
-    RetryStrategy,
-    SessionBuilder,
-)
+from aioretry_smithy import LoggingClient, RetryingClient, RetryStrategy, SessionBuilder
 from aioretry_smithy.testing import ScriptedTransport
 
 logging.basicConfig(stream=sys.stdout, format="%(message)s")

@@ -7,15 +7,7 @@ from contextlib import suppress
 
 import aiohttp
 import pytest
-from chains import (
-    SAFELY,
-    URL,
-    after,
-    refused,
-    retrying,
-    session,
-    telling,
-)
+from chains import SAFELY, URL, after, refused, retrying, session, telling
 from fake_responses import unending
 
 from aioretry_smithy import (

@@ -9,11 +9,7 @@ import pytest
 from chains import connected
 from fault_server import OK, End, Fault, FaultServer, response
 
-from aioretry_smithy import (
-    CircuitBreaker,
-    CircuitBreakerClient,
-    CircuitBreakerStrategy,
-)
+from aioretry_smithy import CircuitBreaker, CircuitBreakerClient, CircuitBreakerStrategy
 from aioretry_smithy._call.tries import is_slow, is_unserved
 
 

@@ -9,13 +9,7 @@ import math
 
 import aiohttp
 import pytest
-from chains import (
-    NOW,
-    URL,
-    after,
-    retrying,
-    session,
-)
+from chains import NOW, URL, after, retrying, session
 
 from aioretry_smithy import (
     HedgingClient,

@@ -8,11 +8,7 @@ import pytest
 from calls import REQUEST, begin, leave
 from chains import URL, response_of, retrying, session
 
-from aioretry_smithy import (
-    RequestLog,
-    RetryStrategy,
-    new_response,
-)
+from aioretry_smithy import RequestLog, RetryStrategy, new_response
 
 
 async def test_log_of_a_response():

@@ -13,15 +13,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 from balanced import group_of
-from chains import (
-    NOW,
-    after,
-    chain,
-    log_of,
-    pass_on,
-    retrying,
-    session,
-)
+from chains import NOW, after, chain, log_of, pass_on, retrying, session
 from yarl import URL
 
 from aioretry_smithy import (

@@ -7,14 +7,7 @@ import logging.handlers
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from chains import (
-    bad_argument,
-    log_of,
-    log_of_cancelled,
-    retrying,
-    session,
-    silence,
-)
+from chains import bad_argument, log_of, log_of_cancelled, retrying, session, silence
 
 from aioretry_smithy import (
     CircuitBreaker,

@@ -8,13 +8,7 @@ import re
 
 import aiohttp
 import pytest
-from chains import (
-    after,
-    log_of,
-    log_of_cancelled,
-    retrying,
-    session,
-)
+from chains import after, log_of, log_of_cancelled, retrying, session
 from token_strategies import Plain
 
 from aioretry_smithy import (

@@ -6,12 +6,7 @@ import warnings
 
 import pytest
 
-from aioretry_smithy import (
-    Backoff,
-    RetryRule,
-    RetryStrategy,
-    RetryStrategyWithContent,
-)
+from aioretry_smithy import Backoff, RetryRule, RetryStrategy, RetryStrategyWithContent
 from aioretry_smithy.testing import ask
 
 BACKOFF = Backoff.fixed(0.5)

@@ -11,12 +11,7 @@ import aiohttp
 import pytest
 from chains import retrying_session, status_and_log
 
-from aioretry_smithy import (
-    Backoff,
-    RequestLog,
-    RetryStopReason,
-    smithy,
-)
+from aioretry_smithy import Backoff, RequestLog, RetryStopReason, smithy
 
 # It needs Python 3.12.
 exceptions = pytest.importorskip("smithy_core.exceptions")

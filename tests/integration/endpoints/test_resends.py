@@ -5,15 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from addressed import (
-    HOSTS,
-    IN_ORDER,
-    NAME,
-    RETRIES,
-    ROUND_ROBIN,
-    in_flight,
-    pools,
-)
+from addressed import HOSTS, IN_ORDER, NAME, RETRIES, ROUND_ROBIN, in_flight, pools
 from chains import connected, pass_on
 from fault_server import End, answer, cut
 from pool_server import RESET

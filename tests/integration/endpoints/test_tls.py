@@ -12,16 +12,7 @@ import ssl
 import aiohttp
 import pytest
 import trustme
-from addressed import (
-    HOSTS,
-    IN_ORDER,
-    NAME,
-    RETRIES,
-    Servers,
-    issue,
-    served,
-    text_of,
-)
+from addressed import HOSTS, IN_ORDER, NAME, RETRIES, Servers, issue, served, text_of
 from chains import connected, retrying
 
 from aioretry_smithy import (

@@ -6,13 +6,7 @@ import aiohttp
 from story_calls import generated
 from story_chains import breaking, logging_with, one_breaker, plain, retrying
 from story_decorators import ContentStrategy, watching
-from story_groups import (
-    GROUPS,
-    SLOW_GROUPS,
-    looked_at,
-    not_connected,
-    settings_of,
-)
+from story_groups import GROUPS, SLOW_GROUPS, looked_at, not_connected, settings_of
 from story_limits import SOON, places, turns
 from story_log import told_context, told_error
 from story_script import after

@@ -7,11 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from calling import BARE, BY_HAND
-from function_variants import (
-    FUNCTIONS,
-    RPC_RETRY,
-    STAMINA_FUNCTION,
-)
+from function_variants import FUNCTIONS, RPC_RETRY, STAMINA_FUNCTION
 from group_variants import CHOICE, GROUP, JOINED, NO_CHOICE
 from peers import AIOHTTP_RETRY, WRAPPED_AIOHTTP_RETRY
 from report import Results
