@@ -20,15 +20,7 @@ from .._context.context import UNSET
 from .._policies.backoff import parse_spec
 from .._text.mask import DEFAULT_MASK
 from ..testing._simulation import USUAL_OUTAGE
-from .options import (
-    Commands,
-    Parser,
-    PrintVersion,
-    add_json,
-    add_report,
-    file_to_write,
-    refused,
-)
+from . import options
 from .output import PROGRAM, ExitCode
 
 if TYPE_CHECKING:
@@ -72,7 +64,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
             arguments, so the help is on standard error and the code is that of bad
             usage.
     """
-    parser = Parser(
+    parser = options.Parser(
         prog=PROGRAM,
         description="Decorated aiohttp sessions from the command line.",
         allow_abbrev=False,
@@ -80,7 +72,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     version = f"{PROGRAM} {aioretry_smithy.__version__}"
     parser.add_argument(
         "--version",
-        action=PrintVersion,
+        action=options.PrintVersion,
         version=version,
         help="print the version and exit",
     )
@@ -90,24 +82,24 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     _add_demo(commands)
     _add_request(commands)
     _add_simulate(commands)
-    add_report(commands)
+    options.add_report(commands)
     if not (sys.argv[1:] if arguments is None else arguments):
         parser.print_help(sys.stderr)
         raise SystemExit(ExitCode.USAGE)
     return parser.parse_args(arguments)
 
 
-def _add_demo(commands: Commands) -> None:
+def _add_demo(commands: options.Commands) -> None:
     summary = "make calls that meet faults on purpose and show what became of each"
     parser = commands.add_parser(
         "demo", help=summary, description=f"{summary.capitalize()}.", allow_abbrev=False
     )
-    add_json(
+    options.add_json(
         parser, "print one JSON document when all is over (default: text as it happens)"
     )
 
 
-def _add_request(commands: Commands) -> None:
+def _add_request(commands: options.Commands) -> None:
     parser = commands.add_parser(
         "request",
         help="send a request, again where that helps, and show its attempts",
@@ -125,10 +117,10 @@ def _add_request(commands: Commands) -> None:
     parser.add_argument(
         "--timeline",
         metavar="FILE",
-        type=file_to_write,
+        type=options.file_to_write,
         help="draw attempts, waits and deadline into an SVG file (default: do not)",
     )
-    add_json(
+    options.add_json(
         parser,
         "print the log as a JSON document to standard output, and not the body"
         " (default: the body, and the log as text)",
@@ -199,7 +191,7 @@ def _add_retry_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_simulate(commands: Commands) -> None:
+def _add_simulate(commands: options.Commands) -> None:
     parser = commands.add_parser(
         "simulate",
         help="put a chain through an outage or a restart of a simulated server",
@@ -241,7 +233,7 @@ def _add_simulate(commands: Commands) -> None:
         help="the second when the server goes away, the first one of replicas, and the"
         " seconds until it is back; or none (default: none)",
     )
-    add_json(parser, "print one JSON document (default: a table)")
+    options.add_json(parser, "print one JSON document (default: a table)")
     parser.add_argument(
         "--plot",
         metavar="FILE.svg",
@@ -260,13 +252,13 @@ def _url(text: str) -> URL:
         is_host = host != "" and " " not in host
         if is_host and url.scheme in {"http", "https"} and text.isprintable():
             return url
-    raise refused(DEFAULT_MASK.text(text), "http:// or https://, and a host")
+    raise options.refused(DEFAULT_MASK.text(text), "http:// or https://, and a host")
 
 
 def _method(text: str) -> str:
     """Read a method, in capital letters."""
     if not _TOKEN.fullmatch(text):
-        raise refused(text, "a method such as PUT")
+        raise options.refused(text, "a method such as PUT")
     return text.upper()
 
 
@@ -274,22 +266,22 @@ def _header(text: str) -> tuple[str, str]:
     """Read the name and the value of a header."""
     match = _HEADER.fullmatch(text)
     if match is None:
-        raise refused(text, "'Name: value'")
+        raise options.refused(text, "'Name: value'")
     return match[1], match[2]
 
 
 def _picture(text: str) -> Path:
     """Read the name of a picture to draw."""
-    path = file_to_write(text)
+    path = options.file_to_write(text)
     if path.suffix.lower() != ".svg":
-        raise refused(text, "a file whose name ends in .svg")
+        raise options.refused(text, "a file whose name ends in .svg")
     return path
 
 
 def _attempts(text: str) -> int:
     """Read a number of attempts."""
     if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
-        raise refused(text, "an integer >= 1")
+        raise options.refused(text, "an integer >= 1")
     return int(text)
 
 
@@ -300,7 +292,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < math.inf:
-        raise refused(text, "seconds, finite and > 0")
+        raise options.refused(text, "seconds, finite and > 0")
     return seconds
 
 

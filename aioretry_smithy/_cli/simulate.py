@@ -15,17 +15,8 @@ from .._errors import is_plain_function
 from .._log.error_text import describe_error
 from .._text.mask import DEFAULT_MASK
 from .._text.printable import printable
+from ..testing import _simulation as simulation
 from ..testing._picture import draw
-from ..testing._simulation import (
-    SimulationResult,
-    SimulationSettings,
-    backlog,
-    conditions,
-    legend,
-    read_outage,
-    read_restart,
-    rows,
-)
 from .arguments import NUMBERS
 from .options import UsageError
 from .output import ExitCode, complain, new_output
@@ -46,7 +37,7 @@ def simulate(arguments: argparse.Namespace) -> ExitCode:
     numbers = {name: getattr(arguments, name) for name, *_ in NUMBERS}
     try:
         times = _times(arguments)
-        SimulationSettings(**numbers, **times, error_rate=0.0)
+        simulation.SimulationSettings(**numbers, **times, error_rate=0.0)
     except ValueError as error:
         raise UsageError(error) from None
     name: str | None = arguments.chain
@@ -69,11 +60,14 @@ def simulate(arguments: argparse.Namespace) -> ExitCode:
 
 
 def _times(arguments: argparse.Namespace) -> dict[str, Any]:
-    restart = read_restart(arguments.restart)
-    return {"outage": read_outage(arguments.outage, restart), "restart": restart}
+    restart = simulation.read_restart(arguments.restart)
+    return {
+        "outage": simulation.read_outage(arguments.outage, restart),
+        "restart": restart,
+    }
 
 
-def _draw(result: SimulationResult, file: Path | None) -> OSError | None:
+def _draw(result: simulation.SimulationResult, file: Path | None) -> OSError | None:
     if file is not None:
         try:
             file.write_text(draw(result), encoding="utf-8", newline="\n")
@@ -82,14 +76,14 @@ def _draw(result: SimulationResult, file: Path | None) -> OSError | None:
     return None
 
 
-def _show(result: SimulationResult, plot: Path | None) -> None:
+def _show(result: simulation.SimulationResult, plot: Path | None) -> None:
     output = new_output(sys.stdout)
-    output.line(" ".join(conditions(result.settings)))
+    output.line(" ".join(simulation.conditions(result.settings)))
     output.line("")
-    output.table(rows(result))
+    output.table(simulation.rows(result))
     output.line("")
-    output.line(legend(result.settings))
-    why = backlog(result)
+    output.line(simulation.legend(result.settings))
+    why = simulation.backlog(result)
     if why is not None:
         output.line(printable(why))
     if plot is not None:

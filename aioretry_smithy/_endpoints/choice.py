@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from .roster import Roster
     from .state import EndpointState
 
-    Permit: TypeAlias = EndpointState | Trial
-    Chosen: TypeAlias = "EndpointState | Trial | Choice"
+Permit: TypeAlias = "EndpointState | Trial"
+Chosen: TypeAlias = "EndpointState | Trial | Choice"
 
 
 class EndpointGroupError(LimitedRequestError):

@@ -12,7 +12,7 @@ from .._context.recording import close_result, record_error
 from .._errors import bad_argument
 from .._request.endpoint import ServiceBehind, endpoint_of, origin_key
 from .._request.request import HttpRequest, RoutedRequest
-from .choice import Choice, Chosen, EndpointGroupError, release_trial, why_out
+from .choice import Choice, EndpointGroupError, release_trial, why_out
 from .group import EndpointGroup
 from .visit import Visit
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._context.context import ClientRequestContext
     from .._request.endpoint import Endpoint, Service
+    from .choice import Chosen
 
 
 # aiohttp cannot use these.

@@ -19,12 +19,12 @@ from .._policies.listeners import Listeners
 from .._policies.queues import WaitQueue
 from .._request.endpoint import Endpoint, Service
 from .._values import Shared
-from .choice import Choice, Chosen, EndpointSelectionTimeoutError, empty, too_late
+from .choice import Choice, EndpointSelectionTimeoutError, empty, too_late
 from .discovery import WarnOnce
 from .roster import Roster, Waiting
 from .selection import GroupSettings, Settings
 from .sources import DnsLookup, FoundSource, GivenSource, SrvLookup
-from .state import EndpointGroupListener, EndpointState, Event
+from .state import EndpointGroupListener
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import StrOrURL
 
     from .._request.request import HttpRequest
+    from .choice import Chosen
     from .sources import Family, Resolver, Scheme, Source
+    from .state import EndpointState, Event
 
 
 class EndpointGroup(Shared):

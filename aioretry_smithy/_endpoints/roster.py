@@ -10,7 +10,7 @@ from .._clock import NEAR, chance
 from .._failures.failure import failure_of
 from .ejection import Trial, bring_back, may_try, new_window
 from .selection import EndpointSelectionStrategy, GroupSettings, shuffled_start
-from .state import NO_CONNECTION, SILENCE, EndpointState, OutlierDetection, Scale, Tell
+from .state import NO_CONNECTION, SILENCE, EndpointState, Scale
 
 if TYPE_CHECKING:
     import asyncio
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .._request.endpoint import Endpoint, Service
     from .._request.request import HttpRequest
     from .discovery import Discovery, Listed
+    from .state import OutlierDetection, Tell
 
 
 def kind_of(cause: Exception | None) -> str | None:

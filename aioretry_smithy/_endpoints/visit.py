@@ -15,16 +15,8 @@ from .._context.recording import record_error
 from .._failures.failure import failure_of, is_unprocessed, judge, peel
 from .._request.endpoint import joined, origin_key, path_after
 from .._request.request import HttpRequest, RoutedRequest
+from . import ejection
 from .choice import Choice, Chosen, Permit, release_trial
-from .ejection import (
-    CIRCUIT_OPEN,
-    RETRY_AFTER,
-    Trial,
-    bring_back,
-    note_failure,
-    note_success,
-    set_aside,
-)
 from .roster import kind_of
 from .state import EndpointState, note_answer, note_at_least, note_refusal, seconds_of
 
@@ -50,7 +42,7 @@ def learn(
     verdict: bool | None,
 ) -> None:
     """Learn from an outcome, which is a success, a failure, or says nothing."""
-    trial = permit if isinstance(permit, Trial) else None
+    trial = permit if isinstance(permit, ejection.Trial) else None
     if verdict is True:
         took = learn_success(state, call, record, cause, is_trial=trial is not None)
         if trial is not None:
@@ -65,7 +57,7 @@ def learn(
         if trial is not None:
             trial.give_up()
         if isinstance(refusal, FailFastError) and refusal.is_of_endpoint:
-            set_aside(state, refusal.retry_in or 0.0, CIRCUIT_OPEN)
+            ejection.set_aside(state, refusal.retry_in or 0.0, ejection.CIRCUIT_OPEN)
         elif is_answer and record.was_sent:
             note_reached(state, None)
             _leave_alone(state, call, record, cause)
@@ -78,7 +70,7 @@ def learn_from_loser(
     now = call.loop.time()
     note_at_least(state, now - record.sent_at, state.roster.scale.growth(now))
     state.roster.settle()
-    if isinstance(permit, Trial):
+    if isinstance(permit, ejection.Trial):
         permit.end(None)
 
 
@@ -110,12 +102,12 @@ def learn_success(
     else:
         state.is_guess = False
         note_answer(state, took, growth)
-    note_success(state, record.started, ended)
+    ejection.note_success(state, record.started, ended)
     if state.unreached is not None and record.started >= state.changed_at:
         note_reached(state, None)
         if not is_trial and state.ejected_until is not None and not state.is_set_aside:
             # It was asked for want of others.
-            bring_back(state, took)
+            ejection.bring_back(state, took)
     if not was_settled:
         state.penalty = 0.0
         roster.settle()
@@ -151,7 +143,7 @@ def _learn_failure(
         return
     if _leave_alone(state, call, record, cause):
         return
-    note_failure(state, call, record, cause, is_connect=is_unprocessed(cause))
+    ejection.note_failure(state, call, record, cause, is_connect=is_unprocessed(cause))
 
 
 def _leave_alone(
@@ -163,7 +155,11 @@ def _leave_alone(
         return False
     is_busy = status_judged(record, cause) == _UNAVAILABLE
     asked = asked_for(call, record, cause) if is_busy else None
-    return asked is not None and asked > 0 and set_aside(state, asked, RETRY_AFTER)
+    return (
+        asked is not None
+        and asked > 0
+        and ejection.set_aside(state, asked, ejection.RETRY_AFTER)
+    )
 
 
 def _slowest(state: EndpointState, growth: float) -> float:
@@ -245,7 +241,7 @@ class Visit:
             state.in_flight -= 1
         else:
             _end_with_body(state, response)
-        if isinstance(chosen, Trial):
+        if isinstance(chosen, ejection.Trial):
             chosen.stop()
         if not record.was_sent if cause is None else failure_of(cause).kind.is_of_proxy:
             # Something on this side has answered, or a proxy has failed.
@@ -272,7 +268,7 @@ class Visit:
             return
         state, call, chosen = self.state, ctx.call, self.chosen
         state.in_flight -= 1
-        is_cut = isinstance(chosen, Trial) and chosen.stop()
+        is_cut = isinstance(chosen, ejection.Trial) and chosen.stop()
         if record.race is not None and record.race.is_superseded:
             learn_from_loser(state, call, record, chosen)
         elif is_cut:
@@ -302,7 +298,7 @@ class Visit:
 
         What becomes of the request there says nothing of the endpoint.
         """
-        if isinstance(self.chosen, Trial):
+        if isinstance(self.chosen, ejection.Trial):
             self.chosen.stop()
         self.about = None
         self.state.in_flight -= 1

@@ -26,7 +26,7 @@ from .._policies.queues import note_queue, unless_held, unsent
 from .._request.keys import OneForAll, PerKey, service_key
 from .errors import RateLimitError, TurnTime, check_timeout
 from .rate_gate import Permits, RateGate, gate_of
-from .rate_limit import Actual, Charge, RateLimit, keep_charge
+from .rate_limit import keep_charge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .line import RatePermit
+    from .rate_limit import Actual, Charge, RateLimit
 
     RateGates: TypeAlias = OneForAll[RateGate] | PerKey[RateGate]
     RateLimits: TypeAlias = float | RateLimit | Sequence[RateLimit]

@@ -11,8 +11,8 @@ from .._clock import loop_time
 from .._context.holdings import is_held
 from .._errors import bad_argument, is_finite
 from .errors import RateLimitError, TurnTime
-from .line import Costs, RatePermit, Reply, Turn, take_now, wait_in
-from .rate_limit import Admission, Charge, RateLimit, SharedTurn, cost_of
+from .line import take_now, wait_in
+from .rate_limit import Admission, Charge, RateLimit, cost_of
 from .resets import Resets
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
+    from .line import Costs, RatePermit, Reply, Turn
+    from .rate_limit import SharedTurn
 
     LastTurn: TypeAlias = tuple[RateLimit, SharedTurn]
     """The shared limit, which is asked last, and the function that asks."""

@@ -17,7 +17,7 @@ from .._errors import (
 from .._failures.failure import judge
 from .._text.printable import name_of
 from .._values import Shared
-from .line import Line, Reply
+from .line import Line
 from .resets import Resets
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .._context.context import ClientRequestContext
     from .._log.request_log import RequestLog
     from .._request.request import HttpRequest
+    from .line import Reply
 
     Cost: TypeAlias = Callable[[ClientRequestContext, HttpRequest], float]
     Actual: TypeAlias = Callable[[RequestLog, bytes | None], float | None]

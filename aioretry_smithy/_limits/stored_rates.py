@@ -12,16 +12,12 @@ from math import floor
 from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast
 from weakref import WeakKeyDictionary
 
+from limits.aio import strategies
 from limits.aio.storage import (
     MemoryStorage,
     MovingWindowSupport,
     SlidingWindowCounterSupport,
     Storage,
-)
-from limits.aio.strategies import (
-    MovingWindowRateLimiter,
-    RateLimiter,
-    SlidingWindowCounterRateLimiter,
 )
 from limits.errors import ConfigurationError
 from limits.storage import storage_from_string
@@ -207,11 +203,11 @@ class StoredRate:
     def __init__(self, storage: Storage, item: RateLimitItem) -> None:
         self._item = item
         self._memory = storage if _windows.keeps(storage) else None
-        self._limiter: RateLimiter
+        self._limiter: strategies.RateLimiter
         if isinstance(storage, MovingWindowSupport):
-            self._limiter = MovingWindowRateLimiter(storage)
+            self._limiter = strategies.MovingWindowRateLimiter(storage)
         else:
-            self._limiter = SlidingWindowCounterRateLimiter(storage)
+            self._limiter = strategies.SlidingWindowCounterRateLimiter(storage)
 
     async def take(self, key: str, cost: int = 1) -> float:
         """Take a turn; return 0.0, or the seconds until there may be one."""
@@ -263,7 +259,7 @@ class StoredCounter:
             raise bad_argument("storage", type(storage), expected)
         self._item = item
         self._storage = storage
-        self._limiter = SlidingWindowCounterRateLimiter(storage)
+        self._limiter = strategies.SlidingWindowCounterRateLimiter(storage)
         self._memory = storage if _counters.keeps(storage) else None
 
     async def take(self, key: str, cost: int = 1) -> float:

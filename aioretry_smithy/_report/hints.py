@@ -4,20 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from . import fields
 from .answers import Hint, Line, count, seconds, share
 from .seen_call import QUEUE, SeenAttempt, SeenCall
 from .tally import Times, Unasked, stop_reason
-from .values import (
-    CountTable,
-    Sums,
-    cause_type,
-    host_of,
-    is_cancelled,
-    number,
-    ratio,
-    status_of,
-    text,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,11 +43,13 @@ Deadline: TypeAlias = "tuple[str, float, float]"
 
 def is_near(limit: float, attempt: Line) -> bool:
     """Say whether a server nearly took too long, for the body of an attempt too."""
-    took = number(attempt, "total_duration") or number(attempt, "duration")
+    took = fields.number(attempt, "total_duration") or fields.number(
+        attempt, "duration"
+    )
     return took is not None and took - _seconds_queued(attempt) >= _NEAR * limit
 
 
-class Share(Sums):
+class Share(fields.Sums):
     """A number of things, and how many of them have what is looked for."""
 
     __slots__ = ("all", "some")
@@ -66,7 +58,7 @@ class Share(Sums):
     some: float
 
 
-class HostEvidence(Sums):
+class HostEvidence(fields.Sums):
     """The counts of the calls and the attempts to one host."""
 
     __slots__ = (
@@ -94,14 +86,18 @@ class Evidence:
     """The counts of all calls, with those inside, for hints."""
 
     def __init__(self) -> None:
-        self.hosts: CountTable[str, HostEvidence] = CountTable(HostEvidence)
-        self.timeouts: CountTable[Limit, Share] = CountTable(Share)
+        self.hosts: fields.CountTable[str, HostEvidence] = fields.CountTable(
+            HostEvidence
+        )
+        self.timeouts: fields.CountTable[Limit, Share] = fields.CountTable(Share)
         """Attempts that ran into a limit; some answers that nearly did."""
 
-        self.deadlines: CountTable[Deadline, Share] = CountTable(Share)
+        self.deadlines: fields.CountTable[Deadline, Share] = fields.CountTable(Share)
         """Calls whose deadline left no room for a second attempt."""
 
-        self.refused: CountTable[tuple[str, int], Share] = CountTable(Share)
+        self.refused: fields.CountTable[tuple[str, int], Share] = fields.CountTable(
+            Share
+        )
         """Calls retried after a status, and the calls among them that succeeded."""
 
         self.queued = self.too_long = self.spent_bodies = 0.0
@@ -111,7 +107,7 @@ class Evidence:
         for attempt in call.attempts:
             for inside in attempt.calls:
                 self.add(inside, weight)
-        if is_cancelled(call.values):
+        if fields.is_cancelled(call.values):
             return
         for attempt in call.attempts:
             self._add_attempt(attempt, weight)
@@ -122,7 +118,7 @@ class Evidence:
 
     def _add_attempt(self, attempt: SeenAttempt, weight: float) -> None:
         values = attempt.values
-        name = host_of(values)
+        name = fields.host_of(values)
         if name is None:
             return
         host = self.hosts.at(name)
@@ -130,7 +126,7 @@ class Evidence:
         self.queued += weight * _was_queued(values)
         if attempt.is_superseded:
             return
-        limit = number(values, "response_timeout")
+        limit = fields.number(values, "response_timeout")
         if attempt.is_success:
             host.successes += weight
             if limit and is_near(limit, values):
@@ -139,15 +135,15 @@ class Evidence:
         if _is_throttled(values):
             host.throttled += weight
             host.with_retry_after += weight * _has_retry_after(values)
-            if text(values, "delay_source") == "retry_after":
-                host.waited += weight * (number(values, "delay") or 0.0)
+            if fields.text(values, "delay_source") == "retry_after":
+                host.waited += weight * (fields.number(values, "delay") or 0.0)
         elif limit and _is_late(values):
             self.timeouts.at((name, round(limit, 3))).all += weight
 
     def _add_together(self, call: SeenCall, weight: float) -> None:
         """Look at what the attempts of a call say of each other."""
         attempts = call.attempts
-        name = host_of(call.values)
+        name = fields.host_of(call.values)
         if name is None:
             return
         if any(attempt.is_superseded for attempt in attempts):
@@ -168,16 +164,16 @@ class Evidence:
         reason = stop_reason(values)
         self.too_long += weight * (reason == "retry_after_too_long")
         self.spent_bodies += weight * (reason == "body_not_replayable")
-        name = host_of(values)
+        name = fields.host_of(values)
         if name is None:
             return
         if reason in {None, "no_retry"} and _could_be_sent_again(values):
             self.hosts.at(name).unsent += weight
-        deadline = number(values, "response_timeout")
+        deadline = fields.number(values, "response_timeout")
         if reason != "deadline" or not deadline:
             return
         for attempt in call.attempts:
-            limit = number(attempt.values, "response_timeout")
+            limit = fields.number(attempt.values, "response_timeout")
             if limit and deadline < 2 * limit and _is_late(attempt.values):
                 key = name, round(deadline, 3), round(limit, 3)
                 self.deadlines.at(key).all += weight
@@ -187,35 +183,37 @@ class Evidence:
 def _was_queued(values: Line) -> bool:
     """Say whether it waited long for a connection of the client's own pool."""
     queued = _seconds_queued(values)
-    return queued > 0 and queued >= _QUEUED * (number(values, "duration") or 0.0)
+    return queued > 0 and queued >= _QUEUED * (fields.number(values, "duration") or 0.0)
 
 
 def _seconds_queued(values: Line) -> float:
     """Return the seconds in the queue of the client's own pool, 0 if unknown."""
     connection = values.get("connection")
-    queued = number(connection, "queued") if isinstance(connection, dict) else None
+    queued = (
+        fields.number(connection, "queued") if isinstance(connection, dict) else None
+    )
     return queued or 0.0
 
 
 def _is_late(values: Line) -> bool:
     """Say whether the server had a request and did not answer it in time."""
-    return cause_type(values) == _TIMEOUT and values.get("sent") is not False
+    return fields.cause_type(values) == _TIMEOUT and values.get("sent") is not False
 
 
 def _lasting(values: Line) -> int | None:
     """Return the status of a permanent failure, else None."""
-    status = status_of(values)
-    if status is None or cause_type(values) is not None or status in _MAY_PASS:
+    status = fields.status_of(values)
+    if status is None or fields.cause_type(values) is not None or status in _MAY_PASS:
         return None
     return status if 400 <= status < 500 or status in _NEVER_PASS else None
 
 
 def _could_be_sent_again(values: Line) -> bool:
     """Say whether a non-idempotent request never reached a server."""
-    method = text(values, "request_method")
+    method = fields.text(values, "request_method")
     is_safe = method is None or method.upper() in _IDEMPOTENT
     was_sent = bool(values.get("sent"))
-    return not is_safe and not was_sent and cause_type(values) in _NOT_CONNECTED
+    return not is_safe and not was_sent and fields.cause_type(values) in _NOT_CONNECTED
 
 
 def _has_won(hedge: SeenAttempt) -> bool:
@@ -224,7 +222,7 @@ def _has_won(hedge: SeenAttempt) -> bool:
 
 def _is_throttled(values: Line) -> bool:
     """Say whether the server asked for fewer requests."""
-    status = status_of(values)
+    status = fields.status_of(values)
     return status == 429 or (status == 403 and _has_retry_after(values))
 
 
@@ -281,7 +279,7 @@ def _pool_too_small(findings: Findings) -> Iterator[Hint]:
 
 def _throttled(findings: Findings) -> Iterator[Hint]:
     for name, host in findings.evidence.hosts.largest(_MOST_PLACES):
-        throttled, of_all = host.throttled, ratio(host.throttled, host.attempts)
+        throttled, of_all = host.throttled, fields.ratio(host.throttled, host.attempts)
         if throttled < _FEW or of_all < 0.01:
             continue
         waited = f", and {seconds(host.waited)} were waited for that"
@@ -374,7 +372,7 @@ def _unsent_not_retried(findings: Findings) -> Iterator[Hint]:
 
 def _hedges_rarely_win(findings: Findings) -> Iterator[Hint]:
     for name, host in findings.evidence.hosts.largest(_MOST_PLACES):
-        won = ratio(host.hedges_won, host.hedges)
+        won = fields.ratio(host.hedges_won, host.hedges)
         if host.hedges >= _MANY and won < 0.05:
             yield Hint(
                 "hedges_rarely_win",
@@ -401,7 +399,7 @@ def _retry_storm(findings: Findings) -> Iterator[Hint]:
 
 def _retries_in_vain(findings: Findings) -> Iterator[Hint]:
     for (name, status), calls in findings.evidence.refused.largest(_MOST_PLACES):
-        rescued = ratio(calls.some, calls.all)
+        rescued = fields.ratio(calls.some, calls.all)
         if calls.all >= _MANY and rescued < 0.05:
             yield Hint(
                 "retries_in_vain",

@@ -19,12 +19,7 @@ from .answers import (
     seconds,
     shares_in_words,
 )
-from .hints import Evidence, Findings, hints
-from .seen_call import SeenCall, TooDeepError, spending
-from .selection import By, Selection, units
-from .sources import LineSource, Skipped, decode
-from .tally import EndingTally, FailureTally, GroupTally, Steps, Times, stop_reason, utc
-from .values import (
+from .fields import (
     CountTable,
     cause_type,
     is_cancelled,
@@ -38,6 +33,11 @@ from .values import (
     where,
     whole,
 )
+from .hints import Evidence, Findings, hints
+from .seen_call import SeenCall, TooDeepError, spending
+from .selection import By, Selection, units
+from .sources import LineSource, Skipped, decode
+from .tally import EndingTally, FailureTally, GroupTally, Steps, Times, stop_reason, utc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

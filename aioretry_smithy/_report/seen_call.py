@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .._log.saved_log import dictionaries
-from .values import bucket_of, cause_type, is_success, moment, number, status_of, text
+from .fields import bucket_of, cause_type, is_success, moment, number, status_of, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

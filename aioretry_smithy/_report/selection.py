@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
+from .fields import cause_type, outcome_of, place_of, status_of, text
 from .tally import stop_reason
-from .values import cause_type, outcome_of, place_of, status_of, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -5,18 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from .answers import (
-    CallsByTime,
-    Durations,
-    Ending,
-    FailureRow,
-    GroupRow,
-    Line,
-    Moment,
-    TimePart,
-)
+from . import answers
+from .fields import Histogram, Sums, is_cancelled, ratio, text, value_of, whole
 from .seen_call import SeenAttempt, SeenCall, source_of
-from .values import Histogram, Sums, is_cancelled, ratio, text, value_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -59,10 +50,10 @@ class Times:
                 spent[part] = spent.get(part, 0.0) + seconds
         return self
 
-    def quantiles(self) -> Durations:
+    def quantiles(self) -> answers.Durations:
         """Return the quantiles for display."""
         p50, p95, p99 = map(self.durations.quantile, (0.5, 0.95, 0.99))
-        return Durations(p50, p95, p99, self.durations.largest)
+        return answers.Durations(p50, p95, p99, self.durations.largest)
 
     def slowest(self) -> tuple[float, float | None, int | None]:
         """Return how many calls are the slowest 5 %, from which time and bucket on."""
@@ -74,7 +65,7 @@ class Times:
         least = min(value_of(bucket), self.durations.largest or 0.0)
         return calls, least, bucket
 
-    def parts(self) -> tuple[TimePart, ...]:
+    def parts(self) -> tuple[answers.TimePart, ...]:
         """Return the parts, what takes the slowest calls the longest first."""
         _, _, bucket = self.slowest()
         every = _sum(self.spent.values())
@@ -85,7 +76,7 @@ class Times:
         )
         total, slow_total = sum(every.values()), sum(slow.values())
         parts = [
-            TimePart(
+            answers.TimePart(
                 *source_of(name),
                 seconds,
                 ratio(seconds, total),
@@ -98,7 +89,7 @@ class Times:
         return tuple(parts)
 
 
-def _rank(part: TimePart) -> tuple[float, float, str]:
+def _rank(part: answers.TimePart) -> tuple[float, float, str]:
     """Return the sort key of a part, insensitive to rounding errors."""
     slow, every = round(part.slowest_seconds, 6), round(part.seconds, 6)
     return -slow, -every, f"{part.part} {part.source}"
@@ -139,7 +130,7 @@ def most_first(counts: Mapping[str, float]) -> dict[str, float]:
     return dict(sorted(pairs, key=lambda pair: (-pair[1], pair[0])))
 
 
-def stop_reason(values: Line) -> str | None:
+def stop_reason(values: answers.Line) -> str | None:
     """Return why a call stopped, if the line says so."""
     reason = text(values, "stop_reason")
     return None if reason is None else reason[:_LONGEST_REASON]
@@ -178,9 +169,9 @@ class GroupTally(Sums):
             if reason is not None:
                 self.reasons.add(reason, weight)
 
-    def answer(self, key: str, merged: int = 0) -> GroupRow:
+    def answer(self, key: str, merged: int = 0) -> answers.GroupRow:
         """Return the row for the report."""
-        return GroupRow(
+        return answers.GroupRow(
             key,
             merged,
             whole(self.calls),
@@ -221,9 +212,9 @@ class FailureTally(Sums):
         self.refused += weight * is_refused
         self.refused_by_budget += weight * is_refused_by_budget
 
-    def answer(self, where: str, outcome: str) -> FailureRow:
+    def answer(self, where: str, outcome: str) -> answers.FailureRow:
         """Return the row for the report."""
-        return FailureRow(
+        return answers.FailureRow(
             where,
             outcome,
             whole(self.attempts),
@@ -244,9 +235,9 @@ class EndingTally(Sums):
 
     def __init__(self) -> None:
         super().__init__()
-        self.example: Line | None = None
+        self.example: answers.Line | None = None
 
-    def add(self, values: Line, weight: float) -> None:
+    def add(self, values: answers.Line, weight: float) -> None:
         """Count a call."""
         self.calls += weight
         if self.example is None:
@@ -257,9 +248,11 @@ class EndingTally(Sums):
         self.calls += other.calls
         self.example = self.example or other.example
 
-    def answer(self, reason: str | None, outcome: str, example: Line | None) -> Ending:
+    def answer(
+        self, reason: str | None, outcome: str, example: answers.Line | None
+    ) -> answers.Ending:
         """Return the row for the report."""
-        return Ending(reason, outcome, whole(self.calls), example)
+        return answers.Ending(reason, outcome, whole(self.calls), example)
 
 
 _MINUTE: Final = 60
@@ -371,12 +364,12 @@ class Steps:
             merged.merge(counts)
         return grown
 
-    def answer(self) -> CallsByTime:
+    def answer(self) -> answers.CallsByTime:
         """Return the row for the report."""
         span = (self._last - self._first) * self._step
         step = _fitting(self._step, span, _MOST_SHOWN)
         moments = (
-            Moment(
+            answers.Moment(
                 utc(position * step),
                 whole(counts.calls),
                 whole(counts.failures),
@@ -388,7 +381,7 @@ class Steps:
             )
             for position, counts in sorted(self._grown(step).items())
         )
-        return CallsByTime(step, f"by the {_name(step)}", tuple(moments))
+        return answers.CallsByTime(step, f"by the {_name(step)}", tuple(moments))
 
     def unasked(self) -> Unasked:
         """Return the worst minute, without cancelled calls; none where a limiter is."""

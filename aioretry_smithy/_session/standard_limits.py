@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .._errors import bad_argument, is_finite
 from .._facade import publish
-from .._limits.client import ConcurrencyLimitFactory, ConcurrencyLimitingClient
+from .._limits.client import ConcurrencyLimitingClient
 from .._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
-from .._limits.rate_client import RateLimitFactory, RateLimitingClient, RateLimits
+from .._limits.rate_client import RateLimitingClient
 from .._limits.rate_limit import RateLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from .._context.client import Decorator
+    from .._limits.client import ConcurrencyLimitFactory
+    from .._limits.rate_client import RateLimitFactory, RateLimits
 
 Concurrency: TypeAlias = (
     "int | ConcurrencyLimit | ConcurrencyLimitFactory | Literal['aimd']"

@@ -15,18 +15,7 @@ from prometheus_client.registry import Collector
 
 from .._context.client import ClientT
 from .._errors import bad_argument
-from .client import (
-    ANOTHER_NAME,
-    DURATION_BUCKETS,
-    HEDGES,
-    CallObservation,
-    HedgeCount,
-    Names,
-    TelemetryClient,
-    connection_waits,
-    has_succeeded,
-    status_class,
-)
+from . import client
 from .series import PREFIX, SERIES, ThingKind, ThingT, WeakRegistry, one_per_registry
 
 if TYPE_CHECKING:
@@ -46,7 +35,7 @@ class TrafficMetrics:
     """
 
     def __init__(self, prefix: str, *, is_http: bool) -> None:
-        self.names: Names = Names()
+        self.names: client.Names = client.Names()
         self.collectors: list[Collector] = []
 
         def counter(name: str) -> Counter:
@@ -60,7 +49,7 @@ class TrafficMetrics:
                 f"{PREFIX}{series.name}",
                 series.text,
                 series.labels,
-                buckets=DURATION_BUCKETS,
+                buckets=client.DURATION_BUCKETS,
                 registry=None,
             )
             self.collectors.append(made)
@@ -76,7 +65,7 @@ class TrafficMetrics:
         )
         self.hedges: dict[str, Counter] = {
             kind: counter("hedges" if kind == "sent" else f"hedges_{kind}")
-            for kind in (HEDGES if is_http else ())
+            for kind in (client.HEDGES if is_http else ())
         }
 
 
@@ -100,7 +89,7 @@ class ThingMetrics(Collector, Generic[ThingT]):
 
     def __init__(self, kind: ThingKind[ThingT], *, detailed: bool) -> None:
         self._kind, self._detailed = kind, detailed
-        self._names, self._endpoints = Names(), Names()
+        self._names, self._endpoints = client.Names(), client.Names()
         self._things: WeakRegistry[ThingT] = WeakRegistry()
         # Not their names: a new one may have the name of one that is gone.
         self._noted: WeakSet[ThingT] = WeakSet()
@@ -132,7 +121,7 @@ class ThingMetrics(Collector, Generic[ThingT]):
             for counter, begun in self._kind.counters.items():
                 for labels in begun:
                     self._counters[counter].labels(name, *labels)
-        if name == ANOTHER_NAME:
+        if name == client.ANOTHER_NAME:
             return
         self._things.add(thing)
         for key, gauge in self._gauges.items():
@@ -215,7 +204,7 @@ def _registered(registry: CollectorRegistry, metrics: _M) -> _M:
     return metrics
 
 
-class MeteredClient(TelemetryClient[ClientT]):
+class MeteredClient(client.TelemetryClient[ClientT]):
     """Counts and times calls and attempts of any kind.
 
     Args:
@@ -227,12 +216,14 @@ class MeteredClient(TelemetryClient[ClientT]):
         super().__init__(delegate, metrics)
         self._metrics = metrics
 
-    def begin(self, ctx: ClientRequestContext, request: object) -> CallObservation:
+    def begin(
+        self, ctx: ClientRequestContext, request: object
+    ) -> client.CallObservation:
         """Begin to measure a call, or an attempt."""
         metrics, subject = self._metrics, self._subject(ctx, request)
         if self.sees_call(ctx):
             call, is_hedged = _Call(metrics, request, subject), self.surrounds_hedges
-            call.hedges = HedgeCount(ctx.call) if is_hedged else None
+            call.hedges = client.HedgeCount(ctx.call) if is_hedged else None
             return call
         attempt = _Attempt(metrics, request, subject)
         # Not the attempt's number: a decorator may send twice in one attempt.
@@ -246,7 +237,7 @@ class MeteredClient(TelemetryClient[ClientT]):
         """Return the labels of a call."""
 
 
-class _Timed(CallObservation):
+class _Timed(client.CallObservation):
     """The common part of a call and an attempt: a start, and labels for the call."""
 
     def __init__(
@@ -263,7 +254,7 @@ class _Timed(CallObservation):
 
 
 class _Call(_Timed):
-    hedges: HedgeCount | None
+    hedges: client.HedgeCount | None
 
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
         if self.hedges is not None:
@@ -280,13 +271,13 @@ class _Attempt(_Timed):
 
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
         metrics = self._metrics
-        labels = (*self._labels, status_class(ctx, cause))
+        labels = (*self._labels, client.status_class(ctx, cause))
         metrics.attempts.labels(*labels).inc()
         # By 0 too: the series must exist to be divided by that of the attempts.
         metrics.retries.labels(*labels).inc(self.is_retry)
         metrics.attempt_duration.labels(*labels).observe(self._elapsed())
         if metrics.connection_wait is not None:
-            for part, seconds in connection_waits(ctx).items():
+            for part, seconds in client.connection_waits(ctx).items():
                 of_part = metrics.connection_wait.labels(self._labels[0], part)
                 of_part.observe(seconds)
 
@@ -294,7 +285,7 @@ class _Attempt(_Timed):
 def _stop_reason(ctx: ClientRequestContext, cause: BaseException | None) -> str:
     if cause is not None and not isinstance(cause, Exception):
         return "cancelled"
-    if has_succeeded(ctx, cause):
+    if client.has_succeeded(ctx, cause):
         return "none"
     reason = ctx.log.root.stop_reason
     # Without a stop reason, another decorator raised, or retried until a failure.

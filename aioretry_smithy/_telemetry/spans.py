@@ -12,25 +12,8 @@ from opentelemetry import metrics, trace
 from opentelemetry.context import (
     _SUPPRESS_HTTP_INSTRUMENTATION_KEY,
     _SUPPRESS_INSTRUMENTATION_KEY,
-    Context,
-)
-from opentelemetry.metrics import (
-    CallbackOptions,
-    Counter,
-    Histogram,
-    Meter,
-    MeterProvider,
-    Observation,
 )
 from opentelemetry.propagate import get_global_textmap
-from opentelemetry.trace import (
-    Span,
-    SpanKind,
-    StatusCode,
-    Tracer,
-    TracerProvider,
-    set_span_in_context,
-)
 
 from .. import __version__
 from .._errors import bad_argument
@@ -74,8 +57,8 @@ _NAMES: Final = {
 class TrafficInstruments:
     """The instruments for attempts and calls, of HTTP or of functions."""
 
-    def __init__(self, meter: Meter, prefix: str, *, is_http: bool) -> None:
-        def histogram(name: str) -> Histogram:
+    def __init__(self, meter: metrics.Meter, prefix: str, *, is_http: bool) -> None:
+        def histogram(name: str) -> metrics.Histogram:
             series = SERIES[f"{prefix}{name}"]
             return meter.create_histogram(
                 _NAMES.get(series.name, series.instrument),
@@ -84,7 +67,7 @@ class TrafficInstruments:
                 explicit_bucket_boundaries_advisory=DURATION_BUCKETS,
             )
 
-        def counter(name: str) -> Counter:
+        def counter(name: str) -> metrics.Counter:
             return _counter(meter, f"{prefix}{name}")
 
         self.names = Names()
@@ -92,25 +75,25 @@ class TrafficInstruments:
         self.call_duration = histogram("call_duration_seconds")
         self.attempts = counter("attempts")
         self.retries = counter("retries")
-        self.connection_wait: Histogram | None = None
-        self.hedges: dict[str, Counter] = {}
+        self.connection_wait: metrics.Histogram | None = None
+        self.hedges: dict[str, metrics.Counter] = {}
         if is_http:
             self.connection_wait = histogram("connection_wait_seconds")
             names = {kind: f"hedges_{kind}" for kind in HEDGES} | {"sent": "hedges"}
             self.hedges = {kind: counter(name) for kind, name in names.items()}
 
 
-def http_instruments(meter: Meter) -> TrafficInstruments:
+def http_instruments(meter: metrics.Meter) -> TrafficInstruments:
     """Make the instruments for HTTP calls."""
     return TrafficInstruments(meter, "", is_http=True)
 
 
-def rpc_instruments(meter: Meter) -> TrafficInstruments:
+def rpc_instruments(meter: metrics.Meter) -> TrafficInstruments:
     """Make the instruments for calls of functions."""
     return TrafficInstruments(meter, "rpc_", is_http=False)
 
 
-def _counter(meter: Meter, name: str) -> Counter:
+def _counter(meter: metrics.Meter, name: str) -> metrics.Counter:
     series = SERIES[name]
     return meter.create_counter(series.instrument, series.unit, series.text)
 
@@ -121,7 +104,7 @@ class ThingInstruments(Generic[ThingT]):
     Those of a meter are the same for all that tell of the kind, in detail or not.
     """
 
-    def __init__(self, kind: ThingKind[ThingT], meter: Meter) -> None:
+    def __init__(self, kind: ThingKind[ThingT], meter: metrics.Meter) -> None:
         self._kind = kind
         self._names = Names()
         self._things: WeakRegistry[ThingT] = WeakRegistry()
@@ -157,13 +140,15 @@ class ThingInstruments(Generic[ThingT]):
         return series.attributes_of((encodable(thing.name), *labels))
 
     def _observe(
-        self, series: Series, options: CallbackOptions
-    ) -> Iterator[Observation]:
+        self, series: Series, options: metrics.CallbackOptions
+    ) -> Iterator[metrics.Observation]:
         detailed = {id(thing) for thing in self._detailed.all()}
         read = self._kind.gauges[series.name]
         for thing in self._things.all():
             for labels, value in read(thing, id(thing) in detailed):
-                yield Observation(value, self._attributes(series, thing, labels))
+                yield metrics.Observation(
+                    value, self._attributes(series, thing, labels)
+                )
 
 
 # Of the scope: its name, its version, and the first stable conventions for HTTP.
@@ -276,14 +261,17 @@ def _is_mute(found: object) -> bool:
 
 
 _OURS: Final = "aioretry_smithy"
-_SUPPRESSED_KEYS: Final = (_SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentation")
+_SUPPRESSED_KEYS: Final = (
+    _SUPPRESS_INSTRUMENTATION_KEY,
+    "suppress_instrumentation",
+)
 
 
 class Telemetry(NamedTuple):
     """The checked arguments of ``new_decorator()``."""
 
-    tracer: FromProvider[TracerProvider, Tracer]
-    instruments: FromProvider[MeterProvider, TrafficInstruments]
+    tracer: FromProvider[trace.TracerProvider, trace.Tracer]
+    instruments: FromProvider[metrics.MeterProvider, TrafficInstruments]
     propagator: TextMapPropagator | None
 
     @property
@@ -309,9 +297,9 @@ class Traced(CallObservation):
     The server gets its context in headers, if no other span stands further in.
     """
 
-    _kind: SpanKind
+    _kind: trace.SpanKind
     _name: str
-    _token: Token[Context]
+    _token: Token[contexts.Context]
 
     def __init__(
         self,
@@ -327,9 +315,9 @@ class Traced(CallObservation):
         self._instruments = telemetry.instruments.get()
         self._loop = asyncio.get_running_loop()
         self._start = nanoseconds(ctx.call, self._loop.time())
-        self._span: Span | None = None
+        self._span: trace.Span | None = None
         # Measured with it, a long duration leads to the span that took so long.
-        self._context: Context | None = None
+        self._context: contexts.Context | None = None
         self._tracer = tracer = telemetry.tracer.get()
         if tracer is not None:
             self._open(tracer, ctx)
@@ -363,10 +351,10 @@ class Traced(CallObservation):
     ) -> str | None:
         return error_type(ctx, cause)
 
-    def _add_events(self, span: Span, ctx: ClientRequestContext) -> None:
+    def _add_events(self, span: trace.Span, ctx: ClientRequestContext) -> None:
         """Add the attributes of the outcome."""
 
-    def _open(self, tracer: Tracer, ctx: ClientRequestContext) -> None:
+    def _open(self, tracer: trace.Tracer, ctx: ClientRequestContext) -> None:
         try:
             span = tracer.start_span(
                 self._name.format(self._subject.name),
@@ -375,16 +363,19 @@ class Traced(CallObservation):
                 start_time=self._start,
             )
             # The attempts of a call may have spans of other instrumentation.
-            hushed = _OURS if self._kind is SpanKind.CLIENT else False
+            hushed = _OURS if self._kind is trace.SpanKind.CLIENT else False
             context = contexts.set_value(_SUPPRESS_HTTP_INSTRUMENTATION_KEY, hushed)
-            self._context = set_span_in_context(span, context)
+            self._context = trace.set_span_in_context(span, context)
             self._span = span
         except Exception as error:
             # Measurements do not depend on it.
             log_error(error)
 
     def _inject(
-        self, propagator: TextMapPropagator | None, context: Context, call: Call
+        self,
+        propagator: TextMapPropagator | None,
+        context: contexts.Context,
+        call: Call,
     ) -> None:
         try:
             carrier: dict[str, str] = {}
@@ -434,7 +425,7 @@ class Traced(CallObservation):
 
     def _close(
         self,
-        span: Span,
+        span: trace.Span,
         ctx: ClientRequestContext,
         cause: BaseException | None,
         end: int,
@@ -448,20 +439,20 @@ class Traced(CallObservation):
             if failure is not None and cause is not None:
                 show_failure(span, str(failure), cause, ctx.log.mask, end)
             elif failure is not None:
-                span.set_status(StatusCode.ERROR)
+                span.set_status(trace.StatusCode.ERROR)
         finally:
             span.end(end)
 
 
 def show_failure(
-    span: Span, kind: str, cause: BaseException, mask: Mask, time: int
+    span: trace.Span, kind: str, cause: BaseException, mask: Mask, time: int
 ) -> None:
     """Show the failure in a span, credentials hidden."""
     description = describe_error(cause, mask)
     message = description.removeprefix(type(cause).__name__)
     event = {"exception.type": kind, "exception.message": message.removeprefix(": ")}
     span.add_event("exception", event, time)
-    span.set_status(StatusCode.ERROR, description)
+    span.set_status(trace.StatusCode.ERROR, description)
 
 
 def nanoseconds(call: Call, time: float) -> int:

@@ -26,7 +26,7 @@ from .._request.arguments import check_header_name, is_header_name
 from .._request.endpoint import origin_key
 from .._request.keys import OwnHosts, is_for_base
 from .._text.mask import Mask
-from .tokens import Fetch, Token, Tokens
+from .tokens import Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from .._request.request import HttpRequest
+    from .tokens import Fetch, Token
 
 
 _IN_FETCH: Final = ", and waited for a token"

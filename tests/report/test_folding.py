@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aioretry_smithy._report.values import folded, place_of
+from aioretry_smithy._report.fields import folded, place_of
 
 FOLDED = {
     "/": "/",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioretry_smithy._report.values import Histogram, bucket_of, value_of
+from aioretry_smithy._report.fields import Histogram, bucket_of, value_of
 
 
 def histogram_of(values):

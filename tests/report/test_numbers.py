@@ -9,9 +9,9 @@ import counted_again as again
 import pytest
 from made_calls import made_lines
 
+from aioretry_smithy._report.fields import bucket_of
 from aioretry_smithy._report.reading import Reading
 from aioretry_smithy._report.selection import Selection
-from aioretry_smithy._report.values import bucket_of
 
 FEW = 400
 MANY = 20_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from made_lines import failed, sent
 
-from aioretry_smithy._report.values import (
+from aioretry_smithy._report.fields import (
     cause_type,
     host_of,
     is_refused,

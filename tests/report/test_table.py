@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aioretry_smithy._report.values import CountTable
+from aioretry_smithy._report.fields import CountTable
 
 
 class Number:

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from aioretry_smithy._log.saved_log import dictionaries
-from aioretry_smithy._report.values import number, text
+from aioretry_smithy._report.fields import number, text
 
 
 @pytest.mark.parametrize("value", [0, 0.5, 17])
