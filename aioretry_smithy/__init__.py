@@ -51,10 +51,10 @@ if _typing.TYPE_CHECKING:
     )
     from ._hedging.client import HedgingClient
     from ._hedging.delay import HedgingDelay
-    from ._limits.client import ConcurrencyLimitingClient
+    from ._limits.client import ConcurrencyLimitError, ConcurrencyLimitingClient
     from ._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
-    from ._limits.errors import ConcurrencyLimitError, RateLimitError
     from ._limits.rate_client import RateLimitingClient
+    from ._limits.rate_gate import RateLimitError
     from ._limits.rate_limit import RateLimit
     from ._log.request_log import RequestLog, capture_logs
     from ._logging.client import LoggingClient
@@ -65,14 +65,10 @@ if _typing.TYPE_CHECKING:
     from ._request.endpoint import Endpoint
     from ._request.request import HttpRequest, RpcRequest
     from ._resuming.client import ResumingClient
+    from ._retry.budget import PerHostRetryBudget, RetryBudget, RetryBudgetListener
     from ._retry.client import RetryingClient
     from ._retry.config import RetryConfig, RetryConfigMapping, RetryListener
-    from ._retry.limiter import (
-        PerHostRetryBudget,
-        RetryBudget,
-        RetryBudgetListener,
-        RetryLimiter,
-    )
+    from ._retry.limiter import RetryLimiter
     from ._retry.rule import RetryRule, RetryRuleWithContent
     from ._retry.strategy import (
         IDEMPOTENT_METHODS,

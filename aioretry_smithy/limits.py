@@ -18,7 +18,7 @@ try:
 except ModuleNotFoundError as _cause:
     raise missing_extra("limits", _cause) from _cause
 
-from ._limits.errors import RateLimitError
+from ._limits.rate_gate import RateLimitError
 from ._limits.rate_limit import Admission, RateLimit, check_function, cost_of
 from ._limits.storage import StorageProbe, Turns
 from ._limits.stored_rates import StoredCounter, StoredRate, storage_of

@@ -15,14 +15,13 @@ from .._clock import loop_time
 from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._context.holdings import Holdings, holdings_of, is_held
 from .._context.recording import close_result, record_error
-from .._errors import bad_argument
+from .._errors import LimitedRequestError, bad_argument
 from .._failures.failure import failure_of, peel
 from .._failures.hints import is_cut_body
 from .._policies.listeners import DryRun
-from .._policies.queues import note_queue, unless_held, unsent
+from .._policies.queues import check_timeout, note_queue, unless_held, unsent
 from .._request.keys import OneForAll, PerKey, host_key
 from .concurrency_limit import ConcurrencyLimit, Permit
-from .errors import ConcurrencyLimitError, check_timeout
 
 if TYPE_CHECKING:
     import asyncio
@@ -36,6 +35,49 @@ if TYPE_CHECKING:
         OneForAll[ConcurrencyLimit] | PerKey[ConcurrencyLimit]
     )
     Place: TypeAlias = "Permit | Standby | HeldPlace"
+
+
+_KEPT_OF_LIMIT: Final = {"limit": ("name", "limit", "in_flight", "pending")}
+
+
+class ConcurrencyLimitError(LimitedRequestError):
+    """Raised instead of sending a request: the concurrency limit stayed full too long.
+
+    No circuit breaker and no retry limiter counts it. Any method may be sent again.
+
+    It may be pickled; it then has a snapshot of the limit, with its ``name``,
+    ``limit``, ``in_flight`` and ``pending``.
+
+    Args:
+        limit: The limit that left no place.
+        waited: Seconds spent in the queue.
+        pending: Requests in the queue when this one left it.
+    """
+
+    limit: ConcurrencyLimit
+    """The limit that left no place."""
+
+    waited: float
+    """Seconds spent in the queue; 0.0 if the queue was full."""
+
+    pending: int
+    """Length of the queue when the request left it."""
+
+    is_of_endpoint: bool = False
+    """Whether the limit of a single endpoint refused; a different one may serve."""
+
+    _snapshots = _KEPT_OF_LIMIT
+
+    def __init__(self, limit: ConcurrencyLimit, waited: float, pending: int) -> None:
+        super().__init__(limit, waited, pending)
+        self.limit = limit
+        self.waited = waited
+        self.pending = pending
+
+    def __str__(self) -> str:
+        name, pending = self.limit.name, self.pending
+        where = f"no place in {self.waited:.3f} s, pending: {pending}"
+        return f"concurrency limit {name!r}: {where}"
 
 
 _OVERLOADED: Final = frozenset({429, 503})

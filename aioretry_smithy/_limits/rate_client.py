@@ -22,10 +22,9 @@ from .._errors import bad_argument, check_not_negative
 from .._failures.failure import failure_of
 from .._log.request_log import log_of
 from .._policies.listeners import DryRun
-from .._policies.queues import note_queue, unless_held, unsent
+from .._policies.queues import check_timeout, note_queue, unless_held, unsent
 from .._request.keys import OneForAll, PerKey, service_key
-from .errors import RateLimitError, TurnTime, check_timeout
-from .rate_gate import Permits, RateGate, gate_of
+from .rate_gate import Permits, RateGate, RateLimitError, TurnTime, gate_of
 from .rate_limit import keep_charge
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import pytest
 from chains import now
 
 from aioretry_smithy import RateLimit, RateLimitError
-from aioretry_smithy._limits.errors import TurnTime
-from aioretry_smithy._limits.rate_gate import Price, pass_all
+from aioretry_smithy._limits.rate_gate import Price, TurnTime, pass_all
 from aioretry_smithy._limits.rate_limit import Bucket
 
 MANY = 1000

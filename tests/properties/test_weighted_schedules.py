@@ -22,8 +22,7 @@ from aioretry_smithy import (
     client_decorator,
     new_response,
 )
-from aioretry_smithy._limits.errors import TurnTime
-from aioretry_smithy._limits.rate_gate import Price, latest_of, pass_all
+from aioretry_smithy._limits.rate_gate import Price, TurnTime, latest_of, pass_all
 
 pytestmark = pytest.mark.slow
 
