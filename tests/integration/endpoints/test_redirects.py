@@ -9,15 +9,7 @@ import asyncio
 
 import aiohttp
 import pytest
-from addressed import (
-    NAME,
-    RETRIES,
-    ROUND_ROBIN,
-    Servers,
-    in_flight,
-    text_of,
-    texts_of,
-)
+from addressed import NAME, RETRIES, ROUND_ROBIN, Servers, in_flight, text_of, texts_of
 from chains import connected, now
 from yarl import URL
 
