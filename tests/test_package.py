@@ -25,7 +25,6 @@ README = (ROOT / "README.rst").read_text(encoding="utf-8")
 
 EXTRAS = {
     "aioretry_smithy._cli.rich_output": "rich",
-    "aioretry_smithy._endpoints.srv_records": "dns",
     "aioretry_smithy._log.rich_tree": "rich",
     "aioretry_smithy._report.page": "jinja2",
     "aioretry_smithy._limits.stored_rates": "limits.aio",

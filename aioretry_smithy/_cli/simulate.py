@@ -16,7 +16,7 @@ from .._log.error_text import describe_error
 from .._text.mask import DEFAULT_MASK
 from .._text.printable import printable
 from ..testing import _simulation as simulation
-from ..testing._picture import draw
+from ..testing import _views as views
 from .arguments import NUMBERS
 from .options import UsageError
 from .output import ExitCode, complain, new_output
@@ -70,7 +70,7 @@ def _times(arguments: argparse.Namespace) -> dict[str, Any]:
 def _draw(result: simulation.SimulationResult, file: Path | None) -> OSError | None:
     if file is not None:
         try:
-            file.write_text(draw(result), encoding="utf-8", newline="\n")
+            file.write_text(views.draw(result), encoding="utf-8", newline="\n")
         except OSError as error:
             return error
     return None
@@ -78,12 +78,12 @@ def _draw(result: simulation.SimulationResult, file: Path | None) -> OSError | N
 
 def _show(result: simulation.SimulationResult, plot: Path | None) -> None:
     output = new_output(sys.stdout)
-    output.line(" ".join(simulation.conditions(result.settings)))
+    output.line(" ".join(views.conditions(result.settings)))
     output.line("")
-    output.table(simulation.rows(result))
+    output.table(views.rows(result))
     output.line("")
-    output.line(simulation.legend(result.settings))
-    why = simulation.backlog(result)
+    output.line(views.legend(result.settings))
+    why = views.backlog(result)
     if why is not None:
         output.line(printable(why))
     if plot is not None:

@@ -8,18 +8,18 @@ import re
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_args
 
-from .._errors import bad_argument, is_finite
+from .._errors import bad_argument, is_finite, missing_extra
 from .._request.endpoint import Endpoint, origin_key
 from .discovery import Answer, Discovery, Listed, WarnOnce, checked_refresh
 
 if TYPE_CHECKING:
     from aiohttp.typedefs import StrOrURL
+    from dns.name import Name
     from yarl import URL
 
     from .roster import Roster
-    from .srv_records import SrvRecord
 
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -222,6 +222,57 @@ _LEAST_WEIGHT: Final = 0.1
 _HOST: Final = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*", re.ASCII | re.IGNORECASE)
 
 
+class SrvRecord(NamedTuple):
+    """One server of a service."""
+
+    priority: int
+    weight: int
+    port: int
+    target: str
+    """The name of its host, without the dot at the end; empty for none."""
+
+
+class SrvRecords(NamedTuple):
+    """Holds one answer of DNS about a service."""
+
+    name: str
+    """The whole name that it answered to, without the dot at the end."""
+
+    records: Sequence[SrvRecord]
+
+    ttl: float | None
+    """Seconds for which the records are valid; None without records."""
+
+
+async def srv_records(name: str) -> SrvRecords:
+    """Return the servers of a service, none where DNS knows no such name.
+
+    Raises:
+        Exception: There is no answer.
+    """
+    # What may not be installed; SrvLookup has looked.
+    import dns.asyncresolver  # noqa: PLC0415
+    from dns.rdtypes.IN.SRV import SRV  # noqa: PLC0415
+    from dns.resolver import NXDOMAIN, NoAnswer  # noqa: PLC0415
+
+    # The function, and no resolver of ours: a program may have set the default one.
+    try:
+        answer = await dns.asyncresolver.resolve(name, "SRV", search=True)
+    except (NXDOMAIN, NoAnswer):
+        return SrvRecords(name.rstrip("."), (), None)
+    records = [
+        SrvRecord(each.priority, each.weight, each.port, _text(each.target))
+        for each in answer
+        if isinstance(each, SRV)
+    ]
+    ttl = None if answer.rrset is None else answer.rrset.ttl
+    return SrvRecords(_text(answer.qname), records, ttl)
+
+
+def _text(name: Name) -> str:
+    return name.to_text().rstrip(".")
+
+
 class SrvLookup:
     """Asks for the SRV records of a service, each of which is an endpoint.
 
@@ -245,7 +296,7 @@ class SrvLookup:
         ValueError: An argument is not as described.
     """
 
-    __slots__ = ("_allowed", "_records", "_scheme", "_warn", "name")
+    __slots__ = ("_allowed", "_scheme", "_warn", "name")
 
     name: str
     """The name of the service."""
@@ -272,10 +323,10 @@ class SrvLookup:
         if scheme not in get_args(Scheme):
             raise bad_argument("scheme", scheme, "'http' or 'https'")
         self._allowed = frozenset(_checked_domains(allowed_domains))
-        # What it needs may not be installed.
-        from .srv_records import srv_records  # noqa: PLC0415
-
-        self._records = srv_records
+        try:
+            import dns.asyncresolver  # noqa: F401, PLC0415
+        except ModuleNotFoundError as cause:
+            raise missing_extra("dns", cause) from cause
         self.name = name
         self._scheme = scheme
         self._warn = WarnOnce()
@@ -287,7 +338,7 @@ class SrvLookup:
             LookupError: There are only servers that are left out.
             Exception: There is no answer.
         """
-        name, records, ttl = await self._records(self.name)
+        name, records, ttl = await srv_records(self.name)
         offered = [each for each in records if each.target]
         taken = self._with_hosts(offered)
         if self._scheme == "https":

@@ -11,7 +11,7 @@ from .._context.context import UNSET
 from .._errors import bad_argument, is_finite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 Outage: TypeAlias = tuple[float, float, float]
@@ -193,26 +193,6 @@ def _check_count(name: str, number: object, most: int) -> None:
 
 _RECOVERED = 0.99
 """The share of calls that succeed when all is well again."""
-
-_HEAD = "chain", "load", "recovery", "answered", "attempts"
-_FAILED = "failed"
-_SHARES = "shares, %"
-_OVER_TIME = "answered, over time"
-_BLOCKS = "▁▂▃▄▅▆▇█"
-_CELLS = 20
-"""How many characters the whole time takes."""
-
-LEGEND = """\
-load: requests in the outage, for each call that began in it
-recovery: seconds after the outage until 99 % of the calls are answered, for good
-attempts: requests for each call, in the whole time"""
-_LEGEND_OF_RESTART = f"""\
-{_FAILED}: calls that were not answered, in the whole time"""
-_LEGEND_OF_REPLICAS = f"""\
-{_SHARES}: of the requests in the outage, those to each replica; without one of all"""
-
-_MOST_SHOWN = 5
-"""Of so many replicas the share of each is shown, of more the range."""
 
 
 class Counts:
@@ -422,100 +402,3 @@ class SimulationResult:
 
 def _ratio(part: Iterable[int], whole: Iterable[int]) -> float:
     return sum(part) / max(1, sum(whole))
-
-
-def conditions(settings: SimulationSettings) -> tuple[str, str]:
-    """Say in two sentences what was simulated."""
-    calls = (
-        f"{settings.clients} clients make {settings.rate:g} calls a second for"
-        f" {settings.duration:g} s."
-    )
-    who = "The server" if settings.replicas == 1 else f"{settings.replicas} replicas"
-    served = f"{who} can answer {settings.capacity:g} a second"
-    if settings.outage is not None:
-        start, length, _ = settings.outage
-        served += f", from second {start:g} to {start + length:g} "
-        served += f"only {settings.share_left:.0%} of that{_trouble(settings)}"
-    if settings.restart is not None:
-        start, length = settings.restart
-        away = "it" if settings.replicas == 1 else "one of them"
-        served += f"; {away} is away from second {start:g} to {start + length:g}"
-    return calls, f"{served}."
-
-
-def _trouble(settings: SimulationSettings) -> str:
-    """Say what is wrong with some of the replicas."""
-    kinds = {
-        "dead": settings.dead,
-        "failing": settings.failing,
-        f"{settings.slow:g} times slower": int(settings.slow > 1),
-    }
-    them = [f"{number} {kind}" for kind, number in kinds.items() if number]
-    return f", with {' and '.join(them)}" if them else ""
-
-
-def legend(settings: SimulationSettings) -> str:
-    """Say what the columns of the table mean."""
-    has_restart, has_replicas = settings.restart is not None, settings.replicas > 1
-    parts = [LEGEND, *[_LEGEND_OF_RESTART] * has_restart]
-    return "\n".join([*parts, *[_LEGEND_OF_REPLICAS] * has_replicas])
-
-
-def backlog(result: SimulationResult) -> str | None:
-    """Say why calls of the first chain were lost after a restart, if that is known."""
-    name, run = next(iter(result.runs.items()))
-    late = run.late_after_restart
-    if not (late and sum(run.failed)):
-        return None
-    return (
-        f"backlog: {late} requests of {name} timed out in the queue after the restart;"
-        ' try concurrency="aimd"'
-    )
-
-
-def rows(result: SimulationResult) -> list[tuple[str, ...]]:
-    """Return the head of a table, and a row for each chain."""
-    has_replicas = result.settings.replicas > 1
-    has_restart = result.settings.restart is not None
-    more = [*[_FAILED] * has_restart, *[_SHARES] * has_replicas]
-    head = (*_HEAD, *more, _OVER_TIME)
-    return [
-        head,
-        *((name, *_cells(run, has_replicas)) for name, run in result.runs.items()),
-    ]
-
-
-def _cells(run: SimulatedRun, has_replicas: bool) -> Iterator[str]:
-    if run.load_in_outage is None:
-        yield from ("-", "-")
-    else:
-        seconds = run.seconds_to_recover
-        yield f"{run.load_in_outage:.2f}"
-        yield "never" if seconds is None else f"{seconds:g} s"
-    yield f"{run.success:.1%}"
-    yield f"{run.attempts_per_call:.2f}"
-    if run.restart is not None:
-        yield f"{sum(run.failed)}"
-    if has_replicas:
-        yield _shown_shares(run.shares)
-    yield "".join(_blocks(run))
-
-
-def _shown_shares(shares: Sequence[float]) -> str:
-    if len(shares) > _MOST_SHOWN:
-        return f"{100 * min(shares):.0f}-{100 * max(shares):.0f}"
-    return "/".join(f"{100 * share:.0f}" for share in shares)
-
-
-def _blocks(run: SimulatedRun) -> Iterator[str]:
-    """Yield a block for each part of the time, the higher the more were answered.
-
-    Where no call began there is a gap, as in the picture.
-    """
-    seconds = len(run.calls)
-    for cell in range(_CELLS):
-        begin = cell * seconds // _CELLS
-        part = slice(begin, max(begin + 1, (cell + 1) * seconds // _CELLS))
-        calls = sum(run.calls[part])
-        share = sum(run.answered[part]) / max(calls, 1)
-        yield _BLOCKS[round(share * (len(_BLOCKS) - 1))] if calls else " "

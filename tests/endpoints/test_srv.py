@@ -21,9 +21,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioretry_smithy import EndpointGroup
+from aioretry_smithy._endpoints import sources
 from aioretry_smithy._endpoints.discovery import Answer, Discovery
-from aioretry_smithy._endpoints.sources import SrvLookup
-from aioretry_smithy._endpoints.srv_records import SrvRecord, SrvRecords
+from aioretry_smithy._endpoints.sources import SrvLookup, SrvRecord, SrvRecords
 
 SERVICE = "_http._tcp.orders.example.com"
 NO_NAME = "a name in DNS, such as '_http._tcp.orders.example.com'"
@@ -202,9 +202,10 @@ class TestRecords:
         async def found(name):
             return SrvRecords(name, records, 5)
 
-        lookup._records = found
         try:
-            answer = asyncio.run(lookup())
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(sources, "srv_records", found)
+                answer = asyncio.run(lookup())
         except LookupError:
             return
         places = {f"http://{each.target.lower()}:{each.port}" for each in records}

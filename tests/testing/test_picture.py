@@ -8,8 +8,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from simulated import settings
 
-from aioretry_smithy.testing._picture import draw
 from aioretry_smithy.testing._simulation import SimulatedRun, SimulationResult
+from aioretry_smithy.testing._views import draw
 
 SVG = "{http://www.w3.org/2000/svg}"
 OUTAGE = (1.0, 2.0, 0.5)

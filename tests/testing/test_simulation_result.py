@@ -10,11 +10,8 @@ from aioretry_smithy.testing._simulation import (
     SimulatedRun,
     SimulationResult,
     SimulationSettings,
-    backlog,
-    conditions,
-    legend,
-    rows,
 )
+from aioretry_smithy.testing._views import backlog, conditions, legend, rows
 
 OUTAGE = (1.0, 2.0, 0.2)
 
