@@ -30,6 +30,9 @@ PAUSE = 1.0
 
 _WARNING_INTERVAL = 60.0
 
+_AT_ONCE = 32
+"""Questions under way at once: clients have a hundred connections, or fewer."""
+
 
 async def cancellable(answer: Awaitable[T]) -> T:
     """Await an answer; be cancelled even if the library swallows a cancellation.
@@ -57,6 +60,7 @@ class StorageProbe:
     A question is asked in a task of its own, which goes on for its second though the
     call that asked gives up: only silence says that a storage is away. One that fails
     is asked once more, in the same second: storages close connections that were idle.
+    Of many questions some are under way at once, and the others wait in that second.
     Once a question found no answer, no call waits for the storage. As long as there are
     questions, a task looks once a second whether it is back.
 
@@ -78,6 +82,7 @@ class StorageProbe:
         # Calls wait for the answers to the questions, and for nothing else.
         self._questions: set[asyncio.Task[object]] = set()
         self._tasks: set[asyncio.Task[object]] = set()
+        self._turns = asyncio.Semaphore(_AT_ONCE)
 
     def ask(self, question: Callable[[], Awaitable[T]]) -> asyncio.Task[T | None]:
         """Ask in a task, which ends at the latest when the storage is found away."""
@@ -136,7 +141,7 @@ class StorageProbe:
         self, question: Callable[[], Awaitable[T]], *, is_probe: bool = False
     ) -> T | None:
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(PATIENCE), self._turns:
                 try:
                     answer = await cancellable(question())
                 except Exception:
@@ -172,6 +177,7 @@ class StorageProbe:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop, self._probe_at = loop, -math.inf
+            self._turns = asyncio.Semaphore(_AT_ONCE)
             # Its clock may be behind.
             self._warn_at = min(self._warn_at, loop.time() + _WARNING_INTERVAL)
             for tasks in (self._questions, self._tasks):

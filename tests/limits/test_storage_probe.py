@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 from contextvars import ContextVar
+from functools import partial
 
 import pytest
 from chains import now
@@ -278,3 +279,48 @@ def test_a_new_loop_looks_at_once(probe):
         runner.run(lose())
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         assert not runner.run(look())
+
+
+class TestManyQuestions:
+    """So many that the storage has no connection for each."""
+
+    async def test_few_are_under_way_at_once(self, probe):
+        """The others wait, in order, and each has its answer."""
+
+        async def ask(number):
+            nonlocal under_way
+            under_way += 1
+            most.append(under_way)
+            await asyncio.sleep(0.001)
+            under_way -= 1
+            return number
+
+        under_way, most = 0, []
+        asked = [probe.ask(partial(ask, number)) for number in range(1, 1001)]
+
+        assert [*range(1, 1001)] == await asyncio.gather(*map(probe.answer, asked))
+        assert 32 == max(most)
+
+    async def test_they_have_a_second_together(self, probe):
+        """Of a storage that is silent, all hear at the same time."""
+        asked = [probe.ask(Storage("late", seconds=5.0)) for _ in range(100)]
+
+        assert [None] * 100 == await asyncio.gather(*map(probe.answer, asked))
+        assert 1.0 == now()
+
+    def test_a_loop_that_was_closed_holds_none_of_the_next_one_up(self, probe):
+        """Its questions never end."""
+
+        async def begin():
+            for _ in range(100):
+                probe.ask(Storage("late", seconds=0.5))
+            await asyncio.sleep(0.1)
+
+        async def ask():
+            return await probe.ask(Storage("yes"))
+
+        loop = VirtualTimeLoop()
+        loop.run_until_complete(begin())
+        loop.close()
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            assert "yes" == runner.run(ask())

@@ -288,6 +288,19 @@ class TestAway:
         await all_told()
 
 
+async def test_many_retries_at_once_need_few_connections(caplog):
+    """Each is asked for in Redis, where a client has no more than a hundred."""
+    redis = FakeRedis(latency=0.001)
+    one, other = budgets(redis, capacity=150)
+
+    paid = await asyncio.gather(
+        *(acquired(budget) for _ in range(200) for budget in (one, other))
+    )
+
+    assert 150 == sum(map(len, paid))
+    assert [] == caplog.messages
+
+
 async def test_a_retrying_client_asks_it(redis):
     """And reports the outcomes of attempts to it."""
     one, other = budgets(redis, brake_after=3)

@@ -16,8 +16,10 @@ class FakeRedis:
     All clients of one server are one object.
     """
 
-    def __init__(self, latency: float = 0.0) -> None:
+    def __init__(self, latency: float = 0.0, connections: int = 100) -> None:
         self.latency = latency
+        # As redis-py has from 8.0 on, besides those that have subscribed.
+        self.connections = connections
         self.failure: Exception | None = None
         self.pong: dict[str, Any] | None = {"type": "pong", "data": b""}
         self.questions = 0
@@ -28,7 +30,13 @@ class FakeRedis:
 
     async def respond(self) -> None:
         self.questions += 1
-        await asyncio.sleep(self.latency)
+        if not self.connections:
+            raise ConnectionError("too many connections")
+        self.connections -= 1
+        try:
+            await asyncio.sleep(self.latency)
+        finally:
+            self.connections += 1
         if self.failure is not None:
             raise self.failure
 
