@@ -165,20 +165,41 @@ def test_long_tests_have_all_extras():
     assert {*metadata["project"]["optional-dependencies"]} == {*extras.split(", ")}
 
 
-def test_readme_links_to_pages_that_exist():
-    """In a checkout by their files, on the package index where they are published."""
-    linked = re.findall(r"<(docs/\S+\.rst)>`__", README)
+def readme_on_the_index():
+    """Return the README as the package index shows it."""
     hook = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
         "hatch"
     ]["metadata"]["hooks"]["fancy-pypi-readme"]
-    on_the_index = README
+    text = README
     for each in hook["substitutions"]:
-        on_the_index = re.sub(each["pattern"], each["replacement"], on_the_index)
-    pages = re.findall(r"<https://\S+?/en/latest/(\S+?)\.html>", on_the_index)
+        text = re.sub(each["pattern"], each["replacement"], text)
+    return text
+
+
+def test_readme_links_to_pages_that_exist():
+    """In a checkout by their files, on the package index where they are published."""
+    linked = re.findall(r"<(docs/\S+\.rst)>`__", README)
+    pages = re.findall(r"<https://\S+?/en/latest/(\S+?)\.html>", readme_on_the_index())
 
     assert linked
     assert [] == [each for each in linked if not (ROOT / each).is_file()]
     assert linked == [f"docs/{page}.rst" for page in pages]
+
+
+def test_demo_is_played_by_the_checkout_where_there_is_one():
+    """Then nothing is built, only what it imports installed; else the distribution."""
+    command = re.compile(
+        r"^ +python3 -m venv \.venv && \.venv/bin/pip install --quiet "
+        r"(?:--no-compile )?(.+) && \.venv/bin/python -m aioretry_smithy demo$",
+        re.MULTILINE,
+    )
+    metadata = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project = metadata["project"]
+    known = [*project["dependencies"], *project["optional-dependencies"]["cli"]]
+    (installed,) = command.findall(README)
+
+    assert {*installed.split()} <= {re.split(r"\W", each)[0] for each in known}
+    assert ['"aioretry-smithy[cli]"'] == command.findall(readme_on_the_index())
 
 
 def test_pages_are_published_from_what_tox_builds_them_with():

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 
 from yarl import URL
 
-import aioretry_smithy
-
 from .. import Backoff, RetryStrategy
 from .._context.context import UNSET
 from .._policies.backoff import parse_spec
@@ -69,12 +67,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         description="Decorated aiohttp sessions from the command line.",
         allow_abbrev=False,
     )
-    version = f"{PROGRAM} {aioretry_smithy.__version__}"
     parser.add_argument(
-        "--version",
-        action=options.PrintVersion,
-        version=version,
-        help="print the version and exit",
+        "--version", action=options.PrintVersion, help="print the version and exit"
     )
     commands = parser.add_subparsers(
         title="commands", dest="command", metavar="COMMAND", required=True

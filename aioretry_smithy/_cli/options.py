@@ -9,7 +9,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
+import aioretry_smithy
+
 from .._report.selection import KEYS, MATCHED
+from .output import PROGRAM
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,15 +42,13 @@ class Parser(argparse.ArgumentParser):
 class PrintVersion(argparse.Action):
     """Prints the version; fails if the output cannot be written."""
 
-    def __init__(
-        self, option_strings: Sequence[str], dest: str, version: str, **about: str
-    ) -> None:
+    def __init__(self, option_strings: Sequence[str], dest: str, **about: str) -> None:
         super().__init__(option_strings, dest, nargs=0, help=about["help"])
-        self._version = version
 
     def __call__(self, parser: argparse.ArgumentParser, *about: object) -> None:
         """Print the version, and exit."""
-        print(self._version)
+        # Asked for here only: a checkout that nobody has installed has none.
+        print(f"{PROGRAM} {aioretry_smithy.__version__}")
         parser.exit()
 
 

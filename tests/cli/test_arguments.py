@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import runpy
 import sys
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
@@ -222,6 +222,20 @@ def test_version_is_the_distribution_s(capsys):
 
     assert 0 == code
     assert f"aioretry-smithy {version('aioretry-smithy')}\n" == capsys.readouterr().out
+
+
+def test_checkout_that_is_not_installed_runs(capsys, monkeypatch):
+    """Only who asks for the version needs the metadata of an installation."""
+
+    def not_installed(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.version", not_installed)
+    code = main(["demo", "--help"])
+
+    assert 0 == code
+    with pytest.raises(PackageNotFoundError):
+        main(["--version"])
 
 
 @pytest.mark.parametrize("arguments", [[], ["demo"], ["request"]])
