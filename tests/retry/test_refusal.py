@@ -177,6 +177,7 @@ async def test_reasons_that_a_refusal_does_not_replace(reason, settings, seconds
     async def chunks():
         yield b"one"
 
+    settings = dict(settings)
     strategy = settings.pop("strategy", NOW)
     wants = Raises() if strategy == "raises" else Always(strategy)
     is_spent = reason == "body_not_replayable"

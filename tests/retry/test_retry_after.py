@@ -146,9 +146,11 @@ class TestJitter:
     ):
         """The wait is max(delay, hint + random() * delay), where that has room."""
         draw(drawn)
-        client = {"timeout": settings.pop("timeout", None)}
+        limits = dict(settings)
+        timeout = limits.pop("timeout", None)
         answers = [answered_with(503, Retry_After=hint), 200]
-        log = await log_of(session(answers, retrying(delay, **settings), **client))
+        retries = retrying(delay, **limits)
+        log = await log_of(session(answers, retries, timeout=timeout))
 
         first = log.children[0]
         assert wait == (pytest.approx(first.delay, abs=1e-5), first.delay_source)
