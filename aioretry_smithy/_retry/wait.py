@@ -80,26 +80,38 @@ def plan_wait(
         tick: Seconds by which a timer may fire early.
         random: Returns numbers in [0, 1).
     """
-    delay, longest = wait.delay, config.max_retry_after
+    delay = wait.delay
     is_usual = type(delay) is float and 0.0 <= delay < math.inf
     if not is_usual and not (is_finite(delay) and delay >= 0):
         raise bad_argument("next_delay", delay, "seconds, finite and >= 0, or None")
-    if not retry_after:
-        return TOO_LATE if delay >= remaining else wait
-    most = math.inf if longest is None else longest
+    if retry_after:
+        longest = config.max_retry_after
+        most = math.inf if longest is None else longest
+        return _with_hint(wait, retry_after, remaining, most, tick, random)
+    return TOO_LATE if delay >= remaining else wait
+
+
+def _with_hint(
+    wait: Wait,
+    retry_after: float,
+    remaining: float,
+    most: float,
+    tick: float,
+    random: Callable[[], float],
+) -> Decision:
     if retry_after > most or retry_after == math.inf:
         return _TOO_LONG
-    if delay >= remaining:
+    if wait.delay >= remaining:
         return TOO_LATE
     if retry_after >= remaining:
         return _TOO_LONG
-    jitter = delay if wait.jitter is None else wait.jitter
+    jitter = wait.delay if wait.jitter is None else wait.jitter
     added = random() * min(jitter, remaining - retry_after, most - retry_after)
     seconds = max(up_to_tick(retry_after, tick), retry_after + added)
     if seconds >= remaining:
         seconds = retry_after
     # ">=": a Smithy strategy may have used the hint as its delay.
-    return Wait(seconds, "retry_after") if seconds >= delay else wait
+    return Wait(seconds, "retry_after") if seconds >= wait.delay else wait
 
 
 _MOST_SWITCHES: Final = 2
