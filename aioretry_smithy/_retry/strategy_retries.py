@@ -23,9 +23,9 @@ from ..smithy.interfaces import (
     BackoffExhaustedError,
     CallError,
     CapacityNotAvailableError,
+    own_delay_of,
     refusals,
 )
-from ..smithy.strategies import own_delay_of
 from .classify import Failure, classify, read_error_code
 from .retries import Retries
 from .smithy_strategies import delay_of, scope_of, tokens_of

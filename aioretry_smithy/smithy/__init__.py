@@ -35,6 +35,8 @@ if _typing.TYPE_CHECKING:
         RetryError,
         RetryStrategy,
         RetryToken,
+        SimpleRetryToken,
+        StandardRetryToken,
     )
     from .limiters import ClientRateLimiter, RetryProfile, StandardRetryQuota
     from .mode import (
@@ -48,9 +50,7 @@ if _typing.TYPE_CHECKING:
     from .strategies import (
         AdaptiveRetryStrategy,
         SimpleRetryStrategy,
-        SimpleRetryToken,
         StandardRetryStrategy,
-        StandardRetryToken,
     )
 else:
     from .._facade import facade_of as _facade_of

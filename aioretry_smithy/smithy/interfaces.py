@@ -1,4 +1,4 @@
-"""Define the protocols of Smithy's retries, their errors, and delays that double."""
+"""Define the protocols, tokens, errors and delays of Smithy's retries."""
 
 from __future__ import annotations
 
@@ -7,20 +7,25 @@ import sys
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Protocol,
+    TypeGuard,
+    TypeVar,
+    cast,
+    runtime_checkable,
+)
 
 from .._clock import chance, to_be_pickled
-from .._errors import UnprocessedRequestError, bad_argument, is_finite
+from .._errors import UnprocessedRequestError, bad_argument, is_finite, shown
 
 # Who derives a dataclass from these may ask for the types of its fields.
 from .._failures.hints import Fault  # noqa: TC001
-from .._values import extensible
+from .._values import Shared, extensible
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-
-
-# Who derives a dataclass from these may ask for the types of its fields.
 
 
 METHODS = (
@@ -58,6 +63,75 @@ class RetryToken(Protocol):
 
 # Not as a decorator: type checkers would want the generated methods of every token.
 dataclass(kw_only=True)(cast("Any", RetryToken))
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class SimpleRetryToken(Shared):
+    """The permission to make one attempt, given by a strategy.
+
+    It is good for one refresh or one success, at the strategy that issued it. A copy
+    of it is the token itself, and what :func:`dataclasses.replace` makes of it has the
+    same one use. Do not make tokens yourself: no strategy would take them.
+    """
+
+    retry_count: int
+    """The attempts made before this one, 0 in an initial token."""
+
+    retry_delay: float
+    """Seconds to wait before the attempt."""
+
+    # Without what the server asked for; None where that is the same.
+    _own_delay: float | None = field(default=None, repr=False)
+
+    _issuer: object = field(default=None, repr=False)
+
+    # Taking the one item, in any thread, uses the token. It is an argument, so that
+    # dataclasses.replace() hands it on.
+    _uses_left: list[str] = field(default_factory=lambda: ["use"], repr=False)
+
+    @property
+    def attempt_count(self) -> int:
+        """The number of the attempt that the token is for, from 1."""
+        return self.retry_count + 1
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class StandardRetryToken(SimpleRetryToken):
+    """The permission to make one attempt, from a strategy that pays for retries."""
+
+    quota_acquired: int = 0
+    """Tokens of the quota that this attempt cost, 0 in an initial token."""
+
+    token_scope: str | None = None
+    """The scope whose quota was asked."""
+
+
+def own_delay_of(token: object) -> float | None:
+    """Return the delay in a token without what a server asked for; None if unknown."""
+    if not isinstance(token, SimpleRetryToken):
+        return None
+    return token.retry_delay if token._own_delay is None else token._own_delay
+
+
+_T = TypeVar("_T", bound=SimpleRetryToken)
+
+
+def use_token(name: str, token: object, kind: type[_T], issuer: object) -> _T:
+    """Take a token back, once.
+
+    Raises:
+        TypeError: It is no such token.
+        ValueError: Another strategy has issued it, or it was used before.
+    """
+    if not isinstance(token, kind):
+        raise TypeError(f"{name}: {shown(token)} (expected: a {kind.__name__})")
+    if token._issuer is not issuer:
+        raise bad_argument(name, token, "issued by this strategy")
+    try:
+        token._uses_left.pop()
+    except IndexError:
+        raise bad_argument(name, token, "not used before") from None
+    return token
 
 
 class RetryBackoffStrategy(Protocol):

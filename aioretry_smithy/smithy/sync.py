@@ -34,7 +34,7 @@ from .strategies import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from .strategies import SimpleRetryToken, StandardRetryToken
+    from .interfaces import SimpleRetryToken, StandardRetryToken
 
 _T = TypeVar("_T")
 

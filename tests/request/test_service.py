@@ -45,6 +45,14 @@ class TestFind:
         assert URL(asked, encoded=True) == found
         assert not found.absolute
 
+    def test_any_number_of_paths_is_kept_in_bounds(self):
+        """Case 142: what was found of each is found anew."""
+        service = service_of("http://a.example/")
+        for number in range(2500):
+            service.find(f"/{number}")
+
+        assert len(service._found) <= 1024
+
     @pytest.mark.parametrize(
         "target",
         [
