@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 
 import pytest
+from fault_server import FaultServer
 from stream_server import StreamServer
 
 
@@ -24,3 +26,17 @@ async def test_server_leaves_no_task_of_a_connection_that_it_took_late(turns, ca
 
     assert {asyncio.current_task()} == asyncio.all_tasks()
     assert [] == caplog.messages
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_server_of_faults_loses_no_connection_that_it_took_late(turns):
+    """Python would warn of a socket that nobody has closed."""
+    async with FaultServer() as server:
+        # By then it waits for connections.
+        await asyncio.sleep(0.01)
+        with socket.create_connection((server.url.host, server.url.port)):
+            for _ in range(turns):
+                await asyncio.sleep(0)
+    gc.collect()
+
+    assert 1 == server.connected

@@ -15,7 +15,6 @@ import aiofiles
 import aiohttp
 import anyio
 import hypothesis
-import pytest
 from body_kinds import KINDS, Content
 from chains import connected, pass_on, retrying, twice
 from fault_server import End, Fault, FaultServer, Read, answer, cut, response
@@ -256,8 +255,6 @@ async def bodies_of(
         return [bytes(each.body) for each in whole if each.method == "PUT"]
 
 
-# Of a connection that the server was about to accept when the call had ended.
-@pytest.mark.filterwarnings("ignore:.*<socket:pytest.PytestUnraisableExceptionWarning")
 @hypothesis.settings(max_examples=4 * hypothesis.settings.default.max_examples)
 @hypothesis.given(
     kind=st.sampled_from(sorted([*KINDS, *MORE])),

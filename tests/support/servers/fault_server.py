@@ -185,6 +185,7 @@ class FaultServer:
         self._closing = asyncio.Event()
         self._news = asyncio.Event()
         self._served: set[asyncio.Task[None]] = set()
+        self._last: object = None
         self._listen(0)
         return self
 
@@ -200,23 +201,36 @@ class FaultServer:
     async def __aexit__(self, *exc_info: object) -> None:
         self._closing.set()
         self._announce()
-        self._accepting.cancel()
+        await self._stop_accepting()
         if self._served:
             await asyncio.wait(self._served, timeout=PATIENCE)
         for task in self._served:
             task.cancel()
-        ended = await asyncio.gather(
-            self._accepting, *self._served, return_exceptions=True
-        )
-        self._listener.close()
+        ended = await asyncio.gather(*self._served, return_exceptions=True)
         for error in ended:
             if isinstance(error, Exception):
                 raise error
 
+    async def _stop_accepting(self) -> None:
+        """Stop listening, when all connections that clients have made are here.
+
+        A task that is cancelled may lose the one that it has just accepted. One of our
+        own comes after all others.
+        """
+        with socket.socket() as last:
+            last.setblocking(False)
+            last.connect_ex(self._listener.getsockname())
+            self._last = last.getsockname()
+            await self._accepting
+        self._listener.close()
+
     async def _accept(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            connection, _ = await loop.sock_accept(self._listener)
+            connection, client = await loop.sock_accept(self._listener)
+            if client == self._last:
+                connection.close()
+                return
             connection.setblocking(False)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.connected += 1

@@ -95,9 +95,7 @@ class PoolServer(FaultServer):
     async def closed_port(self) -> AsyncIterator[None]:
         """Refuse new connections in the block."""
         host, port = self._listener.getsockname()
-        self._accepting.cancel()
-        await asyncio.wait([self._accepting])
-        self._listener.close()
+        await self._stop_accepting()
         # Held, or somebody else may have it.
         self._listener = bound(host, port)
         try:
