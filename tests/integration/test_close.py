@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from chains import connected, retrying
 from fault_server import FaultServer, answer
+from until import until
 
 from aioretry_smithy import (
     Backoff,
@@ -15,6 +16,7 @@ from aioretry_smithy import (
     CircuitState,
     RequestLog,
     RetryStrategy,
+    capture_logs,
 )
 
 STRATEGY = RetryStrategy.failsafe(Backoff.fixed(60.0))
@@ -26,9 +28,10 @@ async def test_backoff_ends_at_once(headers):
     async with asyncio.timeout(20.0), FaultServer() as server:
         server.then = answer(503, b"", *headers)
         client = connected(server.url, retrying(STRATEGY))
-        task = asyncio.create_task(client.get("/orders"))
-        await server.asked()
-        await asyncio.sleep(0.05)
+        with capture_logs() as logs:
+            task = asyncio.create_task(client.get("/orders"))
+            # The delay is known when the wait begins.
+            await until(lambda: logs and logs[0].children and logs[0].children[0].delay)
         await client.close()
         with pytest.raises(RuntimeError, match="Session is closed") as caught:
             await task

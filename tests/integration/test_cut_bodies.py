@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import aiohttp
 import pytest
 from chains import connected
+from until import until
 
 from aioretry_smithy import RequestLog, capture_logs
 from aioretry_smithy.testing import FaultInjectingClient, InjectedFault
@@ -64,7 +63,7 @@ async def test_body_that_was_here_before_it_was_read_is_cut_all_the_same(serve):
     with capture_logs() as logs:
         url = await serve([small, 0.01, b"orders"])
         async with cutting(url, 2) as session, session.get("/") as response:
-            await asyncio.sleep(0.1)
+            await until(lambda: logs[0].response_cause is not None)
             cause = logs[0].response_cause
             with pytest.raises(aiohttp.ClientPayloadError):
                 await response.read()

@@ -54,7 +54,7 @@ async def test_a_circuit_closes_after_an_outage(serving, retries):
     behind = Server()
     server = await serving(behind.respond)
     breaker = CircuitBreaker(
-        minimum_request_threshold=1, circuit_open_window=0.1, trial_request_interval=60
+        minimum_request_threshold=1, circuit_open_window=0.5, trial_request_interval=60
     )
     inside = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
     chain = inside, hedging(DELAY), *retries
@@ -67,7 +67,7 @@ async def test_a_circuit_closes_after_an_outage(serving, retries):
         await get()
         opened, behind.is_up = breaker.state, True
         during = await get()
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.6)
         after = await asyncio.gather(*(get() for _ in range(20)))
 
         assert (CircuitState.OPEN, (FALLBACK, "cached")) == (opened, during)

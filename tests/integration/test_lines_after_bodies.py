@@ -83,7 +83,7 @@ async def test_body_that_broke_is_a_failure(serve, lines):
 async def test_body_that_runs_out_of_time_is_told_when_it_does(serve, lines):
     """Not only when the response is released, and then not once more."""
     url = await serve([HALF, 3600.0])
-    in_time = retrying(SOON, attempt_timeout=0.2)
+    in_time = retrying(SOON, attempt_timeout=0.5)
     async with (
         build(url, logged(), in_time, logged()) as session,
         session.get("/") as response,
@@ -92,7 +92,7 @@ async def test_body_that_runs_out_of_time_is_told_when_it_does(serve, lines):
             await response.read()
         told = lines.told("type", "response_cause")
 
-    said = "AttemptTimeoutError: attempt 1 had 0.200 s, which passed while its body was"
+    said = "AttemptTimeoutError: attempt 1 had 0.500 s, which passed while its body was"
     said += " read (attempt_timeout=None for a stream)"
     assert [("attempt", said), ("call", said)] == told
     assert told == lines.told("type", "response_cause")

@@ -60,14 +60,14 @@ async def test_a_session_that_is_closed_gives_the_places_of_its_responses_back(
     async with connected(url, *limiting) as client, connected(url, *limiting) as other:
         response = await client.get("/")
         waiting = asyncio.create_task(other.get("/"))
-        await asyncio.sleep(0.05)
+        await until(lambda: limit.pending)
         held = limit.in_flight, limit.pending
         await client.close()
         async with asyncio.timeout(5.0):
             later = await waiting
         held_later = limit.in_flight, limit.pending
 
-    await asyncio.sleep(0.05)
+    await until(lambda: limit.in_flight == 0)
     # aiohttp warns of connections whose responses are not closed.
     response.close()
     later.close()
@@ -120,7 +120,7 @@ async def test_a_close_that_is_given_up_gives_the_place_back(
     async with connected(url, *limiting) as client:
         response = await client.get("/")
         response.connection.protocol.closed.cancel()
-        await asyncio.sleep(0.05)
+        await until(lambda: limit.in_flight == 0)
         held = limit.in_flight
         response.close()
 

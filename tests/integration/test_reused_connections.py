@@ -202,7 +202,7 @@ async def test_timeout_names_the_seconds_of_the_whole_attempt(server):
         strategy = RetryRule(on_timeout=True, backoff=Backoff.fixed(0.0))
         decorate(
             session,
-            retrying(strategy, max_total_attempts=2, attempt_timeout=0.2),
+            retrying(strategy, max_total_attempts=2, attempt_timeout=0.5),
         )
         await get(session)
         server.leave_stale()
@@ -210,8 +210,8 @@ async def test_timeout_names_the_seconds_of_the_whole_attempt(server):
             await session.get("/orders")
         log = RequestLog.of(caught.value)
 
-    assert "attempt 2 had 0.200 s" == str(caught.value)
+    assert "attempt 2 had 0.500 s" == str(caught.value)
 
     assert [1, 2, 3] == [attempt.attempt for attempt in log.children]
 
-    assert "attempt 1 had 0.200 s" == str(log.children[1].response_cause)
+    assert "attempt 1 had 0.500 s" == str(log.children[1].response_cause)

@@ -33,7 +33,7 @@ def ours(example):
 def with_purgatory(example):
     """The function with a circuit that opens for a moment."""
     functions = example("with_purgatory")
-    functions.circuits.default_ttl = 0.05
+    functions.circuits.default_ttl = 0.5
     return functions
 
 
@@ -41,7 +41,7 @@ def with_purgatory(example):
 def with_aiobreaker(example):
     """The function with a circuit that opens for a moment."""
     functions = example("with_aiobreaker")
-    functions.breaker.timeout_duration = timedelta(seconds=0.05)
+    functions.breaker.timeout_duration = timedelta(seconds=0.5)
     return functions
 
 
@@ -148,7 +148,7 @@ async def test_trial_is_one_request(theirs, ours, scripted):
     async with theirs.new_session(url) as session:
         for _ in range(5):
             await outcome_of(theirs, session)
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.6)
         refused_there = await all_at_once(theirs, session)
     _, url = await scripted(*[503] * 5, slowly)
     async with ours.new_session(url) as session:

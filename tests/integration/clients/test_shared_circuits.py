@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 
 import pytest
 from chains import URL, session
+from until import until
 from waits_at_circuits import waiting_at
 
 pytest.importorskip("redis.asyncio")
@@ -73,7 +75,7 @@ async def test_one_trial_serves_those_who_wait_in_all_processes(serve):
         return 200
 
     async with contextlib.AsyncExitStack() as stack:
-        breakers, sessions = [], []
+        breakers, listeners, sessions = [], [], []
         for _ in range(2):
             client = Redis(unix_socket_path=serve.path)
             await stack.enter_async_context(contextlib.aclosing(client))
@@ -86,14 +88,14 @@ async def test_one_trial_serves_those_who_wait_in_all_processes(serve):
                 listeners=[shared],
             )
             breakers.append(breaker)
+            listeners.append(shared)
             chain = session([answer] * 20, waiting_at(breaker, 10.0))
             sessions.append(await stack.enter_async_context(chain))
         one, other = breakers
-        await asyncio.sleep(0.5)
+        await until(lambda: all(each._subscribed_at < math.inf for each in listeners))
         other.on_failure(other.try_request())
         one.enter_state(CircuitState.OPEN)
-        await asyncio.sleep(0.2)
-        assert CircuitState.OPEN is other.state
+        await until(lambda: CircuitState.OPEN is other.state)
         async with asyncio.timeout(10.0):
             done = await asyncio.gather(
                 *(each.get(URL) for each in sessions for _ in range(10))
