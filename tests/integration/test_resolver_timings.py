@@ -138,9 +138,9 @@ async def test_query_that_outlives_the_attempt(url):
     assert 1 == len(resolver.asked)
     assert AttemptTimeoutError is type(cut.response_cause)
     assert at_once == cut.connection
-    assert WAIT * 4.9 <= cut.connection.dns <= cut.duration
+    assert WAIT * 4 <= cut.connection.dns <= cut.duration
     # The rest, and not the whole query.
-    assert WAIT * 0.5 <= answered.connection.dns < WAIT * 4.9
+    assert WAIT * 0.5 <= answered.connection.dns < WAIT * 4
     assert 200 == answered.response_status
 
 
