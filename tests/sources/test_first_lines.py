@@ -6,6 +6,8 @@ import ast
 import re
 from pathlib import Path
 
+from parsed import nodes_in, nodes_of
+
 import aioretry_smithy
 
 PACKAGE = Path(aioretry_smithy.__file__).parent
@@ -31,9 +33,9 @@ REFERENCE = re.compile(r"``[^`]*``|:\w+:`[^`]*`")
 WORD = re.compile(r"[A-Za-z']+")
 
 
-def first_lines(text):
+def first_lines(nodes):
     """Yield the number and the first paragraph of each docstring in a module."""
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes:
         body = getattr(node, "body", None)
         # That of a lambda is no list.
         for statement in body if isinstance(body, list) else ():
@@ -53,9 +55,9 @@ def share_of_fillers(line):
     return sum(word in FILLERS for word in words) / len(words)
 
 
-def names_in(text):
+def names_in(nodes):
     """Yield the number and the name of all that a module defines."""
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 yield node.lineno, node.name
@@ -77,7 +79,7 @@ def found(judge, things_in):
     return [
         f"{path.relative_to(PACKAGE)}:{number}: {thing}"
         for path in sorted(PACKAGE.rglob("*.py"))
-        for number, thing in things_in(path.read_text(encoding="utf-8"))
+        for number, thing in things_in(nodes_of(path))
         if judge(thing)
     ]
 
@@ -108,7 +110,7 @@ def test_attributes_are_documented_too():
         'class A:\n    """Some\n    thing.\n\n    It."""\n    b: int\n    """Its."""\n'
     )
 
-    assert [(2, "Some thing."), (7, "Its.")] == list(first_lines(text))
+    assert [(2, "Some thing."), (7, "Its.")] == list(first_lines(nodes_in(text)))
 
 
 def test_words_of_a_name_are_seen():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from parsed import text_of
+
 TESTS = Path(__file__).parents[1]
 MAX_LINES = 500
 
@@ -11,9 +13,7 @@ MAX_LINES = 500
 def test_no_test_file_has_more_than_500_lines():
     """A longer one is about several behaviours: it is cut, and each part named."""
     lengths = {
-        path.relative_to(TESTS).as_posix(): len(
-            path.read_text(encoding="utf-8").splitlines()
-        )
+        path.relative_to(TESTS).as_posix(): len(text_of(path).splitlines())
         for path in TESTS.rglob("*.py")
     }
 

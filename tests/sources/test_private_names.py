@@ -12,6 +12,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from named_attributes import attribute_of_another
+from parsed import nodes_in, nodes_of, text_of
 
 TESTS = Path(__file__).parents[1]
 PACKAGE = TESTS.parent / "aioretry_smithy"
@@ -63,7 +64,7 @@ def rooms_by_name() -> dict[str, set[str]]:
     """Return where in the package each private attribute or function is made."""
     rooms: dict[str, set[str]] = {}
     for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path):
             match node:
                 case (
                     ast.Attribute(attr=name, ctx=ast.Store())
@@ -97,7 +98,7 @@ def known_in(source: str, room: str) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     if private_words().isdisjoint(re.findall(r"\b_[a-z]\w*", source)):
         return found
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_in(source):
         for module in imported(node):
             parts = [each.removeprefix("_") for each in module.split(".")[1:]]
             if len(parts) == 1 and (PACKAGE / f"_{parts[0]}.py").is_file():
@@ -120,7 +121,7 @@ def test_what_is_private_is_known_to_the_tests_of_its_room():
     """
     found = {
         path.relative_to(TESTS): known_in(
-            path.read_text(encoding="utf-8"), room_of(path.relative_to(TESTS))
+            text_of(path), room_of(path.relative_to(TESTS))
         )
         for path in TESTS.rglob("*.py")
     }

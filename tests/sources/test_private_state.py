@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from named_attributes import attribute_of_another
+from parsed import nodes_in, text_of
 
 from aioretry_smithy import ClientRequestContext, RequestLog
 
@@ -63,7 +64,7 @@ def known(source: str) -> set[str]:
     found: set[str] = set()
     if not MAY_KNOW.search(source):
         return found
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_in(source):
         named = attribute_of_another(node)
         if named in PRIVATE:
             found.add(named)
@@ -93,8 +94,7 @@ def mirrored(path: Path) -> set[str]:
 def test_one_module_knows_the_inside_of_contexts_and_logs():
     """No other makes one, reads or calls what is private, or sets what is public."""
     found = {
-        path.relative_to(TESTS).as_posix(): known(path.read_text(encoding="utf-8"))
-        - mirrored(path)
+        path.relative_to(TESTS).as_posix(): known(text_of(path)) - mirrored(path)
         for path in TESTS.rglob("*.py")
         if path != KNOWING
     }

@@ -6,6 +6,7 @@ import gc
 import os
 import random
 from collections.abc import Generator
+from typing import Any
 
 import pytest
 
@@ -65,6 +66,32 @@ def pytest_collection_modifyitems(
     if WORKER:
         items.sort(key=lambda item: item.path)
     yield
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Let a worker tell what is printed, and no more.
+
+    That a test begins, is set up, taken down and over makes four messages of six, each
+    of which costs both processes time. They are sent where something reads them.
+    """
+    options = session.config.option
+    if not WORKER or options.durations or options.xmlpath:
+        return
+    plugins = session.config.pluginmanager.get_plugins()
+    (worker,) = (plugin for plugin in plugins if hasattr(plugin, "sendevent"))
+    send = worker.sendevent
+
+    def send_what_is_read(name: str, **about: Any) -> None:
+        if name in {"logstart", "logfinish"}:
+            return
+        if name == "testreport":
+            report = about["data"]
+            if report["outcome"] == "passed" and report["when"] != "call":
+                return
+        send(name, **about)
+
+    worker.sendevent = send_what_is_read
 
 
 @pytest.hookimpl(wrapper=True)

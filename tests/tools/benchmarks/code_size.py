@@ -15,7 +15,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,7 +52,7 @@ def size_of(source: str) -> Size:
         if token.type not in NO_CODE
         for line in range(token.start[0], token.end[0] + 1)
     }
-    code_lines = len(lines.difference(_docstring_lines(tree)))
+    code_lines = len(lines.difference(docstring_lines(ast.walk(tree))))
     return Size(
         modules=int(code_lines > 0),
         code_lines=code_lines,
@@ -72,9 +72,9 @@ def size_of_folder(folder: Path) -> Size:
     return Size(*map(sum, zip(*sizes, strict=True)))
 
 
-def _docstring_lines(tree: ast.AST) -> Iterator[int]:
+def docstring_lines(nodes: Iterable[ast.AST]) -> Iterator[int]:
     """Find the strings that are statements: those below an attribute are docs, too."""
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Expr(value=ast.Constant(value=str())):
                 yield from range(node.lineno, node.end_lineno + 1)

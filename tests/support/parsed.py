@@ -1,0 +1,41 @@
+"""Source code, parsed and walked through; that of a file once in each process."""
+
+from __future__ import annotations
+
+import ast
+import gc
+from functools import cache
+from pathlib import Path
+
+
+def nodes_in(text: str) -> list[ast.AST]:
+    """Return the nodes of a module, in the order of ``ast.walk``.
+
+    The collector of garbage waits meanwhile: of thousands of nodes none is any.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        nodes: list[ast.AST] = [ast.parse(text)]
+        for node in nodes:
+            for value in vars(node).values():
+                if isinstance(value, ast.AST):
+                    nodes.append(value)
+                elif type(value) is list:
+                    nodes += [each for each in value if isinstance(each, ast.AST)]
+    finally:
+        if was_enabled:
+            gc.enable()
+    return nodes
+
+
+@cache
+def text_of(path: Path) -> str:
+    """Return the text of a file."""
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """Return the nodes of a file; kept, so for the package and not for its tests."""
+    return nodes_in(text_of(path))
