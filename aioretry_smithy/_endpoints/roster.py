@@ -248,20 +248,7 @@ class Roster:
     def set_listed(self, listed: Iterable[Listed]) -> None:
         """Replace the list, without duplicates; kept endpoints keep their states."""
         now, before = self.now(), self.states
-        known = {each.endpoint: each for each in before}
-        for endpoint, (since, state) in [*self._left.items()]:
-            if now - since > _KEPT:
-                del self._left[endpoint]
-            else:
-                known[endpoint] = state
-        states: dict[Endpoint, EndpointState] = {}
-        for each in listed:
-            endpoint = each.endpoint
-            state = known.get(endpoint) or self._new(endpoint)
-            state.list_as(each, len(states))
-            states[endpoint] = state
-            if self._left.pop(endpoint, None) is not None:
-                state.health = None
+        states = self._states_of(listed, self._known_at(now))
         self.states = (*states.values(),)
         self._left.update(
             (each.endpoint, (now, each))
@@ -284,6 +271,30 @@ class Roster:
             self.tell(
                 lambda listener, group: listener.on_endpoints_changed(group, found)
             )
+
+    def _known_at(self, now: float) -> dict[Endpoint, EndpointState]:
+        """Return the states of the listed endpoints, and of those that left of late."""
+        self._left = {
+            endpoint: (since, state)
+            for endpoint, (since, state) in self._left.items()
+            if now - since <= _KEPT
+        }
+        left = {endpoint: state for endpoint, (_, state) in self._left.items()}
+        return {each.endpoint: each for each in self.states} | left
+
+    def _states_of(
+        self, listed: Iterable[Listed], known: Mapping[Endpoint, EndpointState]
+    ) -> dict[Endpoint, EndpointState]:
+        """Return the states of a new list; the health of a returned one is unknown."""
+        states: dict[Endpoint, EndpointState] = {}
+        for each in listed:
+            endpoint = each.endpoint
+            state = known.get(endpoint) or self._new(endpoint)
+            state.list_as(each, len(states))
+            states[endpoint] = state
+            if self._left.pop(endpoint, None) is not None:
+                state.health = None
+        return states
 
     def _new(self, endpoint: Endpoint) -> EndpointState:
         state = EndpointState(self, endpoint)
@@ -380,11 +391,9 @@ class Roster:
         if self.due_at < math.inf and call.loop.time() >= self.due_at:
             self.catch_up()
         if self.due and request is not None:
-            for state in self.due:
-                if may_try(state, ctx, request) and (
-                    self.selection._may_try(state, ctx)
-                ):
-                    return Trial(state, ctx, request)
+            trial = self._trial(ctx, request)
+            if trial is not None:
+                return trial
         if not self.well and self._is_expired and self.awaited_until is None:
             # No newer list has come in time.
             self._serves_expired = True
@@ -396,6 +405,13 @@ class Roster:
         if len(call.sent) > (ctx.attempt is not None):
             well = least_tried(call, ctx.record, well)
         return self.selection._choose(ctx, well)
+
+    def _trial(self, ctx: ClientRequestContext, request: HttpRequest) -> Trial | None:
+        """Begin the trial of an endpoint that is due, if one may be tried."""
+        for state in self.due:
+            if may_try(state, ctx, request) and self.selection._may_try(state, ctx):
+                return Trial(state, ctx, request)
+        return None
 
     def choose(
         self, ctx: ClientRequestContext, among: Sequence[EndpointState]
