@@ -159,26 +159,27 @@ class SeenCall:
     def _count_inside(self) -> None:
         """Add up the calls inside the attempts."""
         attempts = self.attempts
-        self.requests = 0
+        inside = [call for attempt in attempts for call in attempt.calls]
         is_own = self.is_success and any(attempt.is_success for attempt in attempts)
-        self.is_success_at_once = is_own and not self.retries
-        for number_of_attempt, attempt in enumerate(attempts):
-            calls, own = attempt.calls, 1
-            if calls:
-                own = int(number(attempt.values, "dropped_calls") or 0)
-                own += sum(call.requests for call in calls)
-                self.retries += sum(call.retries for call in calls)
-                self.hedges += sum(call.hedges for call in calls)
-                self.resends += sum(call.resends for call in calls)
-                self.resumes += sum(call.resumes for call in calls)
-                if not all(map(_needed_no_retry, calls)):
-                    self.is_success_at_once = False
-            self.requests += own
-            if number_of_attempt:
-                self.extra += own
-            else:
-                self.extra += sum(call.extra for call in calls)
-        self.is_rescued = is_own and not self.is_success_at_once
+        no_retry = not self.retries and all(map(_needed_no_retry, inside))
+        self.is_success_at_once = is_own and no_retry
+        self.is_rescued = is_own and not no_retry
+        self.retries += sum(call.retries for call in inside)
+        self.hedges += sum(call.hedges for call in inside)
+        self.resends += sum(call.resends for call in inside)
+        self.resumes += sum(call.resumes for call in inside)
+        requests = [_requests_of(attempt) for attempt in attempts]
+        self.requests = sum(requests)
+        first = attempts[0].calls if attempts else ()
+        self.extra += sum(requests[1:]) + sum(call.extra for call in first)
+
+
+def _requests_of(attempt: SeenAttempt) -> int:
+    """Return the requests of an attempt: its own, or those of the calls inside."""
+    if not attempt.calls:
+        return 1
+    dropped = int(number(attempt.values, "dropped_calls") or 0)
+    return dropped + sum(call.requests for call in attempt.calls)
 
 
 def _calls(values: Line, level: int) -> tuple[SeenCall, ...]:
