@@ -409,7 +409,7 @@ def _target(log: RequestLog) -> dict[str, object]:
         "host": url.host_port_subcomponent,
         "method": log.request_method,
         # Without a host, the text before it belongs to the path.
-        "path": log.mask.text(url.raw_path_qs if url.host else str(url)),
+        "path": log.mask.text(url.raw_path_qs if url.raw_host else str(url)),
     }
 
 

@@ -226,10 +226,11 @@ async def test_preview_cannot_pretend_to_be_fields():
         ("http://user:hush@example.com:8080/", "example.com:8080"),
         ("http://[::1]:8080/", "[::1]:8080"),
         ("https://example.com:443/", "example.com"),
+        ("http://xn--.example.com/", "xn--.example.com"),
     ],
 )
 async def test_text_host(url, host):
-    """The host has its port where that is not the usual one, and no credentials."""
+    """As it is sent: with a port that is not the usual one, without credentials."""
     line = TEXT.format_request(await call(200, url=url))
 
     assert f", host={host}, " in line
