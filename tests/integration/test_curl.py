@@ -41,7 +41,7 @@ async def run(command, folder):
     process = await asyncio.create_subprocess_exec(
         "bash", "-c", command, env={"HOME": str(folder), "PATH": "/usr/bin:/bin"}
     )
-    assert 0 == await asyncio.wait_for(process.wait(), 30.0)
+    assert 0 == await asyncio.wait_for(process.wait(), 120.0)
 
 
 def read(head):

@@ -41,7 +41,7 @@ def test_full_disk(arguments, unbuffered, tmp_path):
     with Path("/dev/full").open("wb") as full:
         process = subprocess.run(
             [sys.executable, "-m", "aioretry_smithy", *arguments],
-            check=False, stdout=full, stderr=subprocess.PIPE, timeout=60,
+            check=False, stdout=full, stderr=subprocess.PIPE, timeout=120,
             cwd=tmp_path, env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
         )  # fmt: skip
 

@@ -28,7 +28,7 @@ def run_process(arguments, stdout, stderr):
     with os.fdopen(stdout, "w") as out, os.fdopen(stderr, "w") as err:
         command = [*MODULE, *arguments]
         process = subprocess.run(
-            command, check=False, stdout=out, stderr=err, timeout=30
+            command, check=False, stdout=out, stderr=err, timeout=120
         )
     return process.returncode
 
@@ -46,7 +46,7 @@ def test_shell_sees_code_and_body(arguments, code, out, server):
     """A real process ends with the code, and its standard output is the body."""
     path, *options = arguments
     command = [*MODULE, "request", server.url + path, *options]
-    process = subprocess.run(command, capture_output=True, check=False, timeout=30)
+    process = subprocess.run(command, capture_output=True, check=False, timeout=120)
 
     assert code == process.returncode
     assert out == process.stdout
@@ -56,7 +56,7 @@ def test_shell_sees_code_and_body(arguments, code, out, server):
 def test_shell_without_rich_sees_the_same(server):
     """The extra is optional: without it the tree is as good."""
     command = [*PLAIN, "request", f"{server.url}/fine"]
-    process = subprocess.run(command, capture_output=True, check=False, timeout=30)
+    process = subprocess.run(command, capture_output=True, check=False, timeout=120)
 
     assert 0 == process.returncode
     assert b"fine\n" == process.stdout
@@ -128,9 +128,9 @@ def test_ctrl_c_leaves_no_traceback(server):
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
-        assert server.asked.wait(30)
+        assert server.asked.wait(120)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=120)
 
     assert 130 == process.returncode
     assert b"" == out

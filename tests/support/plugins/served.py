@@ -10,7 +10,7 @@ import struct
 import pytest
 from aiohttp import web
 from request_scene import content_to_send, new_tls, opened_scene
-from stream_server import StreamServer
+from stream_server import StreamServer, take_connections
 
 LINGER = struct.pack("ii", 1, 0)
 
@@ -66,7 +66,7 @@ def closed_port():
 
 
 @pytest.fixture
-def serving(aiohttp_server):
+async def serving(aiohttp_server):
     """A function that starts a server whose one handler answers every request."""
 
     async def start(handler):
@@ -74,7 +74,8 @@ def serving(aiohttp_server):
         application.router.add_route("*", "/{path:.*}", handler)
         return await aiohttp_server(application)
 
-    return start
+    yield start
+    await take_connections()
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from aiohttp import web
 from chains import connected, retrying
 from loopback import bound, need_address
 from pool_server import PoolServer
+from stream_server import take_connections
 from yarl import URL
 
 from aioretry_smithy import (
@@ -100,6 +101,7 @@ class Servers:
 
     async def __aexit__(self, *error: object) -> None:
         self.gate.set()
+        await take_connections()
         await self._runner.cleanup()
 
     @property

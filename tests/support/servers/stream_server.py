@@ -44,9 +44,7 @@ class StreamServer:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        # To stop listening while a connection is being taken is an error of its own.
-        for _ in range(TURNS):
-            await _turn()
+        await take_connections()
         self.stop_listening()
         for task in self.served:
             task.cancel()
@@ -76,9 +74,14 @@ class StreamServer:
             writer.close()
 
 
-async def _turn() -> None:
-    # Not asyncio.sleep(), which some tests replace.
+async def take_connections() -> None:
+    """Let servers of the loop take the connections that clients have made by now.
+
+    To stop listening while a connection is being taken is an error of its own.
+    """
     loop = asyncio.get_running_loop()
-    passed = loop.create_future()
-    loop.call_soon(passed.set_result, None)
-    await passed
+    for _ in range(TURNS):
+        # Not asyncio.sleep(), which some tests replace.
+        passed = loop.create_future()
+        loop.call_soon(passed.set_result, None)
+        await passed
