@@ -314,10 +314,8 @@ class CommonLoggingClient(DecoratingClient[ClientT]):
             success_sampling_rate=success_sampling_rate,
             failure_sampling_rate=failure_sampling_rate,
             formatter=LogFormatter.text() if formatter is None else formatter,
-            sensitive_headers=header_names("sensitive_headers", sensitive_headers),
-            sensitive_query_parameters=parameter_names(
-                "sensitive_query_parameters", sensitive_query_parameters
-            ),
+            sensitive_headers=header_names(sensitive_headers),
+            sensitive_query_parameters=parameter_names(sensitive_query_parameters),
             random=random,
         )
 
@@ -444,10 +442,8 @@ function of the log)
             success_sampling_rate=success_sampling_rate,
             failure_sampling_rate=failure_sampling_rate,
             formatter=LogFormatter.text() if formatter is None else formatter,
-            sensitive_headers=header_names("sensitive_headers", sensitive_headers),
-            sensitive_query_parameters=parameter_names(
-                "sensitive_query_parameters", sensitive_query_parameters
-            ),
+            sensitive_headers=header_names(sensitive_headers),
+            sensitive_query_parameters=parameter_names(sensitive_query_parameters),
             random=random,
             log_after=log_after,
         )

@@ -145,22 +145,23 @@ class LoggingSettings:
         return ", ".join(f"{name}={value}" for name, value in shown.items())
 
 
-def header_names(setting: str, names: object) -> tuple[str, ...]:
-    """Return the names of headers of a setting; refuse what can be none."""
-    given = _names(setting, names)
+def header_names(names: object) -> tuple[str, ...]:
+    """Return ``sensitive_headers`` as a tuple; refuse impossible names of headers."""
+    given = _names("sensitive_headers", names)
     for name in given:
         if not is_header_name(name):
-            raise bad_argument(setting, name, "names of headers, without a colon")
+            expected = "names of headers, without a colon"
+            raise bad_argument("sensitive_headers", name, expected)
     return given
 
 
-def parameter_names(setting: str, names: object) -> tuple[str, ...]:
-    """Return the names of query parameters of a setting; refuse what can be none."""
-    given = _names(setting, names)
+def parameter_names(names: object) -> tuple[str, ...]:
+    """Return ``sensitive_query_parameters`` as a tuple; refuse impossible names."""
+    given = _names("sensitive_query_parameters", names)
     for name in given:
         if _NO_PARAMETER.search(name):
             expected = "names of query parameters, without ?, &, = and #"
-            raise bad_argument(setting, name, expected)
+            raise bad_argument("sensitive_query_parameters", name, expected)
     return given
 
 

@@ -28,10 +28,10 @@ def is_header_name(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
-def check_header_name(name: str, value: object) -> None:
-    """Refuse anything but the name of a header."""
-    if not is_header_name(value):
-        raise bad_argument(name, value, "a header name")
+def check_header_name(header: object) -> None:
+    """Refuse an argument ``header`` that is no name of a header."""
+    if not is_header_name(header):
+        raise bad_argument("header", header, "a header name")
 
 
 def is_header_value(value: object) -> TypeGuard[str]:

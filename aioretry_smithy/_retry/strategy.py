@@ -428,16 +428,9 @@ def backoff_or_default(backoff: Backoff | None) -> Backoff:
     return backoff
 
 
-def is_idempotent(
-    ctx: ClientRequestContext, request: HttpRequest | None = None
-) -> bool:
-    """Say whether the server may see the request twice, by method or by header.
-
-    Args:
-        ctx: The context of the request.
-        request: What is sent, where a decorator may have changed it.
-    """
-    return may_be_repeated(ctx.call, request or ctx.request)
+def is_idempotent(ctx: ClientRequestContext) -> bool:
+    """Say whether the server may see the request twice, by method or by header."""
+    return may_be_repeated(ctx.call, ctx.request)
 
 
 def may_be_hedged(ctx: ClientRequestContext, request: HttpRequest) -> bool:

@@ -102,7 +102,7 @@ class IdempotencyKeyClient(DecoratingClient[HttpClient]):
         ...     key=lambda ctx, request: ctx.attributes.get("order"),
         ... )
         """
-        check_header_name("header", header)
+        check_header_name(header)
         named = methods_of(methods)
         if named is None:
             raise bad_argument("methods", methods, 'a collection such as ["POST"]')

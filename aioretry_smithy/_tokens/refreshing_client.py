@@ -122,7 +122,7 @@ class RefreshingClient(DecoratingClient[HttpClient]):
         ... )
         """
         _check_fetch(fetch)
-        check_header_name("header", header)
+        check_header_name(header)
         if not (scheme is None or is_header_name(scheme)):
             # The token may stand behind the word.
             bad = bad_secret if " " in str(scheme).strip() else bad_argument
