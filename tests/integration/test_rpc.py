@@ -158,7 +158,7 @@ async def test_operation_leaves_nothing_to_collect(serving, status):
     server = await serving(answering)
     breaker = CircuitBreakerClient.new_decorator(CircuitBreaker())
 
-    @rpc(RetryingRpcClient.new_decorator(RetryRule(on_timeout=True), 1, 0.2))
+    @rpc(RetryingRpcClient.new_decorator(RetryRule(on_timeout=True), 1, 0.5))
     async def operation(session, path):
         async with session.get(path) as response:
             response.raise_for_status()

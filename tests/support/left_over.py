@@ -36,4 +36,4 @@ def nothing_to_collect(counts=is_of_a_call):
         gc.garbage.clear()
         gc.enable()
 
-    assert [] == left
+    assert [] == left, "\n".join(left)
