@@ -179,22 +179,22 @@ async def test_a_response_that_a_decorator_drops_is_closed(serving):
 
 async def test_the_connection_of_a_loser_is_closed(serving):
     """The server sees the end of the connection and need not go on."""
-    gone = asyncio.Event()
+    transports = []
 
     async def wait(request):
         if IS_HEDGE not in request.headers:
-            try:
-                await asyncio.sleep(5.0)
-            finally:
-                gone.set()
+            transports.append(request.transport)
+            await is_over.wait()
         return web.Response(text="hedge")
+
+    is_over = asyncio.Event()
 
     server = await serving(wait)
     async with connected(server.make_url("/"), hedging(0.01)) as client:
         async with client.get("/") as response:
             text = await response.text()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(gone.wait(), 0.5)
+        await until(transports[0].is_closing)
+        is_over.set()
 
         assert "hedge" == text
         assert set() == client.connector._acquired
