@@ -127,6 +127,7 @@ def test_dir_has_names_that_are_not_loaded():
     assert [] == loaded
 
 
+@pytest.mark.slow
 def test_star_imports_all_names():
     """A star loads all of them, each from its own facade."""
     missing = told_by(
@@ -190,6 +191,7 @@ print(json.dumps([
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "statement",
     [
@@ -205,6 +207,7 @@ def test_what_came_along_says_where_it_is_public(statement):
     assert [] == told_by(STRANGERS.format(statement=statement))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "needed"),
     [
@@ -234,6 +237,7 @@ def test_names_that_came_along_serve_annotations():
     assert {"fault", "retry_after"} <= {*names}
 
 
+@pytest.mark.slow
 def test_pickles_load_what_they_need():
     """A process that has only the package reads what another one wrote."""
     text = told_by(
@@ -278,11 +282,13 @@ print(json.dumps(faults))
 """
 
 
+@pytest.mark.slow
 def test_threads_may_load_at_the_same_time():
     """None of them sees a module that another one has loaded half."""
     assert [] == told_by(THREADS)
 
 
+@pytest.mark.slow
 def test_name_can_be_replaced_for_a_while():
     """A mock takes the place of a name that was not loaded, and gives it back."""
     seen = told_by(
@@ -297,6 +303,7 @@ def test_name_can_be_replaced_for_a_while():
     assert [1, "Endpoint", "RetryingClient"] == seen
 
 
+@pytest.mark.slow
 def test_reload_keeps_what_is_loaded():
     """Classes stay the same ones, and further names are found."""
     seen = told_by(

@@ -198,6 +198,7 @@ def test_what_has_surely_no_secret_is_shown(value, described):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "value",
     [

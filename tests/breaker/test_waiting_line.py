@@ -107,6 +107,7 @@ class TestCancelled:
 class TestMany:
     """Ten thousand that wait."""
 
+    @pytest.mark.slow
     async def test_they_cost_milliseconds(self):
         """To join, to be let go and to leave."""
         number = 10_000

@@ -25,6 +25,7 @@ def wide_lines():
     return [lost, call(sampling_rate=1e-5)] * 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["rich", "plain"])
 @pytest.mark.parametrize("width", [20, 40, 50, 60, 80, 200])
 def test_no_number_is_cut_on_any_terminal(width, output, tmp_path, monkeypatch, capsys):

@@ -340,6 +340,7 @@ def test_backlog_that_outlasts_the_attempts_is_told_of(capsys):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changed", ["attempt_timeout=10.0", 'concurrency="aimd"'])
 def test_no_backlog_is_told_of_where_attempts_outlast_it(capsys, tmp_path, changed):
     """Or where a limit keeps them out of the queue."""

@@ -241,6 +241,7 @@ class TestInFlight:
         assert (200, ["a", "b"]) == (status, sorted(fleet.asked))
         assert [0, 0] == in_flight(group)
 
+    @pytest.mark.slow
     async def test_thousand_random_cancellations(self):
         """Case 99: with hedges, retries, ejection, trials and a changing list."""
         chance = random.Random(11)
@@ -291,6 +292,7 @@ class TestInFlight:
         assert [None] * 5 == [each.trial for each in group.states.values()]
         assert [] == [each for each in loop._scheduled if not each.cancelled()]
 
+    @pytest.mark.slow
     async def test_cancelled_at_every_await(self):
         """At each turn of the loop of one call, whatever that waits for."""
         statuses = set()

@@ -36,6 +36,7 @@ def measure(example, delay, calls):
     return example["quantile"](times, 0.99), example["quantile"](times, 0.999), requests
 
 
+@pytest.mark.slow
 def test_a_twentieth_more_requests_cuts_the_tail(example):
     """Of the slowest hundredth most goes, in a few thousand calls already."""
     slow, _, _ = measure(example, None, 3000)

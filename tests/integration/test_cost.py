@@ -255,11 +255,13 @@ async def test_a_call_costs_the_same_however_many_are_under_way():
     assert await cost_of(MANY) <= await cost_of(FEW)
 
 
+@pytest.mark.slow
 async def test_a_call_under_way_takes_the_same_memory_however_many_there_are():
     """A call of thousands holds what one of a hundred does."""
     assert await bytes_held_by(MANY) <= 1.1 * await bytes_held_by(100)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.gettrace() is not None, reason="frames are larger when traced")
 @pytest.mark.parametrize(("open_chain", "at_most"), MOST_BYTES)
 async def test_a_call_under_way_takes_little_memory(open_chain, at_most):

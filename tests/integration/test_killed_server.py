@@ -93,6 +93,7 @@ EACH_TIME = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @EACH_TIME
 async def test_no_call_is_lost_while_the_server_is_away(away):
     """GETs go on meanwhile, 20 a second; each of them is answered."""
@@ -102,6 +103,7 @@ async def test_no_call_is_lost_while_the_server_is_away(away):
     assert any(log.total_attempts > 1 for log in logs)
 
 
+@pytest.mark.slow
 @EACH_TIME
 @pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
 async def test_no_call_is_lost_by_a_gateway(away, tmp_path):

@@ -197,6 +197,7 @@ asyncio.run(main())
 DROPPED = "kept.clear()\ngc.collect()\nprint('dropped')"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("end", "written"), [(DROPPED, ["GET", "dropped"]), ("", [])], ids=["loop", "exit"]
 )

@@ -94,6 +94,7 @@ async def test_equal_bodies_are_sent_again(kind):
     assert 1 == len(types)
 
 
+@pytest.mark.slow
 @every_kind
 @every_change
 @pytest.mark.parametrize("chunked", [None, True])

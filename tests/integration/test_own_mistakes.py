@@ -129,6 +129,7 @@ def raise_it(error):
     raise error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", BODIES)
 @every_error
 async def test_nothing_is_retried_and_nobody_is_blamed(url, body, error):

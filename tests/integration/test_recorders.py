@@ -143,6 +143,7 @@ def recorded(cassette):
 # vcrpy
 
 
+@pytest.mark.slow
 @of_each_body
 @of_each_chain
 async def test_upload_is_recorded_as_without_a_chain(body, make, path, tmp_path):
@@ -177,6 +178,7 @@ async def test_recorded_upload_is_played(body, make, path, tmp_path):
     assert 1 == cassette.play_count
 
 
+@pytest.mark.slow
 @of_each_body
 @that_sends_twice
 async def test_retried_upload_is_recorded_and_played(body, make, path, tmp_path):
@@ -243,6 +245,7 @@ async def test_cassette_of_a_session_without_a_chain_matches(make, method, tmp_p
 # aioresponses
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [body for name, body in [*BODIES.items(), *ONCE.items()] if name != "generator"],

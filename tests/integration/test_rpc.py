@@ -67,6 +67,7 @@ async def test_operation_of_several_requests_is_made_again_as_a_whole(serving):
     ]
 
 
+@pytest.mark.slow
 async def test_trees_of_many_operations_at_once_do_not_mix(serving):
     """200 of them, in one session."""
 

@@ -38,6 +38,7 @@ def cut_after(seconds, end):
     return Fault(send=(seconds,), end=end)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [End.RESET, End.CLOSE])
 @pytest.mark.parametrize(
     ("seconds", "expected"), [(0.2, (True, False)), (1.5, (False, True))]
@@ -48,6 +49,7 @@ async def test_connections_that_break(end, seconds, expected):
         assert [expected] == await judged(server.url)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [502, 503])
 @pytest.mark.parametrize(
     ("seconds", "expected"), [(0.0, (True, False)), (1.2, (False, True))]

@@ -25,12 +25,14 @@ async def left(fault, **settings):
     return budget.tokens
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seconds", "expected"), [(0.2, 9.9), (1.5, 9.0)])
 async def test_a_reset(seconds, expected):
     """Soon after the request, or when the server had worked on it."""
     assert expected == await left(Fault(send=(seconds,), end=End.RESET))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seconds", "expected"), [(0.0, 9.9), (1.2, 9.0)])
 async def test_a_503(seconds, expected):
     """At once, or late."""

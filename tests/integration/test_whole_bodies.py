@@ -15,6 +15,7 @@ import aiofiles
 import aiohttp
 import anyio
 import hypothesis
+import pytest
 from body_kinds import KINDS, Content
 from chains import connected, pass_on, retrying, twice
 from fault_server import End, Fault, FaultServer, Read, answer, cut, response
@@ -255,6 +256,7 @@ async def bodies_of(
         return [bytes(each.body) for each in whole if each.method == "PUT"]
 
 
+@pytest.mark.slow
 @hypothesis.settings(max_examples=4 * hypothesis.settings.default.max_examples)
 @hypothesis.given(
     kind=st.sampled_from(sorted([*KINDS, *MORE])),

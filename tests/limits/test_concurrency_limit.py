@@ -307,6 +307,7 @@ class TestLine:
         assert 0 == limit.pending
         place.release()
 
+    @pytest.mark.slow
     @settings(max_examples=200)
     @given(st.integers(0, 2**32).map(random.Random))
     def test_no_schedule_exceeds_the_limit_or_loses_a_place(self, chance):

@@ -152,6 +152,7 @@ SECRETS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", SECRETS.values(), ids=SECRETS)
 async def test_cut_never_shows_a_part_of_a_secret(text):
     """Wherever it falls, in a URL, in its password, or before the "@" that tells."""

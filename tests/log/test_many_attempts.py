@@ -42,6 +42,7 @@ async def test_first_and_last_attempts_are_kept():
     assert True is log.sent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_same", [True, False], ids=["one error", "many errors"])
 async def test_notes_are_about_those_that_are_kept(is_same):
     """They stay short."""
@@ -74,6 +75,7 @@ async def test_functions_keep_as_many():
     assert KEPT == [each.attempt for each in logs[0].children]
 
 
+@pytest.mark.slow
 async def test_attempts_take_no_quadratic_time():
     """Eight times as many attempts take about eight times as long."""
 

@@ -185,6 +185,7 @@ class TestTrials:
 
             assert [CLOSED, CLOSED] == [one.state, other.state]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("shares_news", [True, False])
     async def test_eight_processes_try_as_often_as_one(self, redis, shares_news):
         """Through an outage of two minutes; a second after it, all go on."""

@@ -238,6 +238,7 @@ async def test_hedges_that_rarely_win(kept):
     assert {"hedges": 20, "won": 0.0} == hint["figures"]
 
 
+@pytest.mark.slow
 async def test_hedges_that_win(kept):
     """Some answers hang; and callers gave up others, which nobody could win."""
     hedging = HedgingClient.new_decorator(0.1)

@@ -46,6 +46,7 @@ def times(value):
     return pytest.approx(value, rel=1e-3, abs=1e-2)
 
 
+@pytest.mark.slow
 def test_summary(made):
     """Counts of calls, and what retries, hedges and calls inside made of them."""
     answers, calls = made

@@ -116,6 +116,7 @@ async def test_one_log_is_no_list_of_logs():
             Report.of(given)
 
 
+@pytest.mark.slow
 def test_programs_that_do_not_report_import_nothing_of_it():
     """The facade has the class when it is asked for."""
     code = (

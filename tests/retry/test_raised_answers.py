@@ -53,6 +53,7 @@ async def attempts(strategy, status, *inside, method="GET"):
     return log.total_attempts, log.stop_reason
 
 
+@pytest.mark.slow
 @each_pair(status=STATUSES, name=[*STRATEGIES], method=["GET", "POST"])
 async def test_raised_status_is_retried_as_its_answer_is(status, name, method):
     """Each strategy judges the status, whichever way it comes."""

@@ -109,6 +109,7 @@ async def seconds(session, **options):
     return now() - started
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [*OURS, *OWN])
 @pytest.mark.parametrize(
     ("options", "expected"),
@@ -159,6 +160,7 @@ async def test_default_is_that_of_aiohttp(make, options, expected):
     assert expected == await seconds(make(DecoratingClient), **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [*LIFTED, *SILENT, 5, ClientTimeout(total=5)])
 @pytest.mark.parametrize("make", [*OURS, *OWN, *DEFAULT])
 async def test_limit_of_an_attempt_is_lifted_by_no_request(timeouts, make, given):
@@ -182,6 +184,7 @@ async def test_attempts_go_on_until_the_limit_of_the_call(makers, expected, give
         assert expected == await seconds(session, timeout=given)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [*LIFTED, *SILENT, 5])
 @pytest.mark.parametrize("make", [*OURS, *OWN, *DEFAULT])
 async def test_limit_of_a_block_is_lifted_by_no_request(make, given):

@@ -177,6 +177,7 @@ def answering(monkeypatch, *answers):
     return left
 
 
+@pytest.mark.slow
 @of_each_kind
 @through_each_chain
 async def test_any_class_passes_through(kind, decorators, monkeypatch):

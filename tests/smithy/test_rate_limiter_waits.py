@@ -196,6 +196,7 @@ class TestAcquire:
         assert 2.0 == now()
         assert 1.0 == limiter.capacity
 
+    @pytest.mark.slow
     async def test_five_hundred_tasks_share_it(self):
         """Every grant is paid for, none is lost, and nothing is ever owed."""
         rate = 112.0
@@ -230,6 +231,7 @@ class TestAcquire:
             assert number <= income + 1e-6
             assert income < number + 5
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "waiters", [500, pytest.param(2000, marks=pytest.mark.long)]
     )

@@ -225,6 +225,7 @@ async def test_contexts_do_not_leak_between_tasks(heard):
         assert f"task {number}" == task.name
 
 
+@pytest.mark.slow
 async def test_cancellations_leave_no_span_open(heard):
     """Three hundred calls cut anywhere: all that began has ended, in its own time."""
     chance = random.Random(6)

@@ -146,6 +146,7 @@ def at_once(functions):
     in_threads(run, len(functions))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_threads_take_turns")
 @pytest.mark.parametrize("shared", [True, False], ids=["one", "one each"])
 def test_first_events_of_many_threads_are_all_heard(shared):

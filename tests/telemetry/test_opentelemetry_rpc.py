@@ -164,6 +164,7 @@ async def test_metrics_tell_calls_by_their_names(heard):
     assert 4 == len(heard.metrics())
 
 
+@pytest.mark.slow
 async def test_names_in_metrics_are_bounded(heard):
     """A program that makes up names does not fill the memory; spans have them."""
     for number in range(1026):

@@ -278,6 +278,7 @@ async def test_labels_are_bounded(registry, values):
     assert b"METHOD" not in generate_latest(registry)
 
 
+@pytest.mark.slow
 async def test_hosts_are_bounded(registry, values):
     """A crawler does not fill the memory: hosts from the 1025th on share a series."""
     async with session_of(registry, *repeat(200, 1100), url=None) as session:

@@ -69,6 +69,7 @@ def test_new_circuit_breaker_of_an_old_name_is_shown(registry, states):
     assert {"closed"} == states()
 
 
+@pytest.mark.slow
 async def test_host_whose_circuit_breaker_was_thrown_out_is_shown_again(
     registry, states
 ):
@@ -104,6 +105,7 @@ def test_circuit_breakers_share_the_metrics_of_a_registry(registry, states, valu
     assert {"closed"} == states("c")
 
 
+@pytest.mark.slow
 def test_names_of_circuit_breakers_are_bounded(registry, values):
     """Beyond the limit there are sums, and no state that would be nobody's."""
     metrics = CircuitBreakerMetrics(registry)
@@ -161,6 +163,7 @@ def run_workers(folder):
     return numbers[::2]
 
 
+@pytest.mark.slow
 @needs_posix("workers that are forked")
 def test_processes_are_summed_up(tmp_path, registry, values, states):
     """Where many processes serve, counters and states add up; tokens are the least."""

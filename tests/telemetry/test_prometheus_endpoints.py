@@ -107,6 +107,7 @@ async def test_group_that_is_gone_shows_nothing(registry, values):
     assert len(REASONS) == len(values("ejections_total"))
 
 
+@pytest.mark.slow
 async def test_names_of_groups_are_bounded(registry, values):
     """Beyond the limit ejections have a sum, and gauges nothing."""
     metrics = EndpointGroupMetrics(registry)

@@ -72,6 +72,7 @@ async def test_cancelled_call_is_neither_success_nor_error(registry, values):
     assert {("fetch", "cancelled"): 2.0} == values("call_duration_seconds_sum")
 
 
+@pytest.mark.slow
 async def test_names_are_bounded_and_masked(registry, values):
     """A program that makes up names does not fill the memory."""
     metrics = MetricsRpcClient.new_decorator(registry)

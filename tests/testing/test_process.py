@@ -144,6 +144,7 @@ def no_retries():
     return SessionBuilder().response_timeout(1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [{}, {"error_rate": 0.3}, {"outage": None, "restart": "8:3"}],

@@ -213,6 +213,7 @@ def test_secret_behind_what_looks_like_another_is_hidden(text):
     assert "S3CR3T" not in DEFAULT_MASK.content(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     ['"', "\\", '\\"', "{", "[", '"a":', ":", "password:", "password=", 'password="',

@@ -110,6 +110,7 @@ def test_byte_order_mark_may_be_missing(charset):
     assert "好é" == text_of(data, f"text/plain; charset={charset}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "charset", [module.name for module in pkgutil.iter_modules(encodings.__path__)]
 )

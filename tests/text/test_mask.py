@@ -350,6 +350,7 @@ def test_masks_add_up():
     assert {"a": "1"} == second.headers({"a": "1"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -158,6 +158,7 @@ async def test_names_of_ones_own_are_hidden_in_reprs():
     assert text == await shown(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     [

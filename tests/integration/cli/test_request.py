@@ -71,6 +71,7 @@ def test_half_a_body_is_2(server, capsysbinary):
     assert b"aioretry-smithy: error: ClientPayloadError" in err
 
 
+@pytest.mark.slow
 def test_attempts_are_shown_as_they_end(server):
     """The failure is shown while the wait for the next attempt goes on."""
     command = [*MODULE, "request", f"{server.url}/busy", "--backoff", "fixed=60s"]
