@@ -226,6 +226,7 @@ def test_extras_say_where_what_they_load_is_public(module, needed):
     assert [] == told_by(STRANGERS.format(statement=statement))
 
 
+@pytest.mark.slow
 def test_names_that_came_along_serve_annotations():
     """``typing.get_type_hints`` looks names up in the facade without asking it."""
     names = told_by(

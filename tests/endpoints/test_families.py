@@ -145,6 +145,7 @@ async def test_no_call_is_lost_once_an_outage_is_over(listed, selection):
     assert 0 == addresses.asked_of(6, since=DURING[1] + 5.0)
 
 
+@pytest.mark.slow
 @each_name
 async def test_ipv6_is_not_asked_while_ipv4_serves(listed):
     """Whatever else goes wrong with it."""
@@ -155,6 +156,7 @@ async def test_ipv6_is_not_asked_while_ipv4_serves(listed):
     assert 0 == addresses.asked_of(6)
 
 
+@pytest.mark.slow
 @each_name
 @each_detection
 async def test_ipv6_serves_while_no_ipv4_address_can_be_connected_to(listed, detection):

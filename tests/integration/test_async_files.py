@@ -110,6 +110,7 @@ async def fetch_token():
     return "token"
 
 
+@pytest.mark.slow
 @every_library
 @pytest.mark.parametrize("offset", [0, OFFSET])
 @pytest.mark.parametrize("within", WITHIN.values(), ids=WITHIN)

@@ -58,6 +58,7 @@ CHAINS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
 async def test_root_keeps_its_last_answer(serve, chain):
     """Its status and its headers, beside what the deadline did to the body."""

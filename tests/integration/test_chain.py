@@ -103,6 +103,7 @@ async def test_logs_of_many_calls_add_up_to_what_the_server_saw(serving, caplog)
     assert 0 == in_use
 
 
+@pytest.mark.slow
 async def test_cancellation_at_any_await_leaves_nothing_behind(serving):
     """Cancelled after any number of turns of the loop, a call leaves no trace."""
 

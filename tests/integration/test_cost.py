@@ -197,6 +197,7 @@ class BusyServer:
         return response
 
 
+@pytest.mark.slow
 async def test_an_attempt_costs_the_same_however_many_came_before(calls):
     """Neither its function calls nor what it allocates grow with the attempts."""
     # From the 101st on there is one that is not kept any more.

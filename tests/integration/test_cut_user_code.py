@@ -61,6 +61,7 @@ async def test_busy_machine_does_not_cut_what_comes_up_from_a_limit(serve):
             await session.get("")
 
 
+@pytest.mark.slow
 async def test_loop_whose_turns_are_all_long_cuts(serve):
     """Its timers are never on time, and the deadline is kept all the same."""
 

@@ -57,6 +57,7 @@ def limiting(limit):
     return ConcurrencyLimitingClient.new_decorator(limit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
 async def test_a_dropped_response_frees_all_at_once(chain, end):

@@ -76,6 +76,7 @@ def making(*products):
     return lambda: next(products)
 
 
+@pytest.mark.slow
 @every_kind
 async def test_equal_bodies_are_sent_again(kind):
     """A multipart has the boundary of the first one."""

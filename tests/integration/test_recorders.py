@@ -161,6 +161,7 @@ async def test_upload_is_recorded_as_without_a_chain(body, make, path, tmp_path)
         assert recorded(before) == recorded(after)
 
 
+@pytest.mark.slow
 @of_each_body
 @of_each_chain
 async def test_recorded_upload_is_played(body, make, path, tmp_path):
@@ -304,6 +305,7 @@ def watch(monkeypatch, look):
     monkeypatch.setattr(aiohttp.ClientSession, "_request", watched)
 
 
+@pytest.mark.slow
 @of_any_body
 @that_sends_twice
 async def test_watched_upload_is_retried_whole_or_not_at_all(

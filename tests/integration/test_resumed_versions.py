@@ -6,6 +6,7 @@ import asyncio
 from unittest import mock
 
 import aiohttp
+import pytest
 from chains import NOW, connected, retrying
 from download_server import Answer, DownloadServer
 from hypothesis import given
@@ -132,6 +133,7 @@ async def read(answers, *decorators):
     return bytes(got), failure
 
 
+@pytest.mark.slow
 @given(servers(), st.booleans())
 def test_no_download_differs_from_the_whole(server, has_retries):
     """It is the first version to the byte, or ends with an error within it.

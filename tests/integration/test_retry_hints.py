@@ -46,6 +46,7 @@ async def test_hint_with_decimals_is_never_waited_for_too_short(serving, hint):
     assert float(hint.partition(",")[0]) <= min(waits)
 
 
+@pytest.mark.slow
 async def test_clients_of_one_429_do_not_come_back_together(serving):
     """Thirty of them, within a time as long as the backoff."""
     server = Throttling("0.5")

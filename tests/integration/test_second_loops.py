@@ -248,6 +248,7 @@ def test_turns_of_a_closed_loop_are_not_waited_for(rates):
     assert left
 
 
+@pytest.mark.slow
 def test_several_calls_take_turns_after_another_loop(rates):
     """One after the other, as ever."""
     limiting = RateLimitingClient.new_decorator(rates)
@@ -275,6 +276,7 @@ def test_a_turn_that_comes_too_late_is_refused_after_another_loop(rates):
     assert left
 
 
+@pytest.mark.slow
 def test_tokens_that_come_back_wake_nobody_of_a_closed_loop():
     """What an answer has cost is corrected in the loop of that answer."""
     costs = iter([2, 2, 2, 1])
@@ -292,6 +294,7 @@ def test_tokens_that_come_back_wake_nobody_of_a_closed_loop():
     assert left
 
 
+@pytest.mark.slow
 def test_server_that_named_a_reset_is_asked_after_another_loop():
     """When the reset has come."""
     limit = RateLimit.from_headers()
@@ -309,6 +312,7 @@ def test_server_that_named_a_reset_is_asked_after_another_loop():
     assert left
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cost", [None, lambda ctx, request: 1], ids=["rate", "cost"])
 def test_turns_at_a_shared_rate_are_those_of_one_loop(cost):
     """The one that asked for a turn there keeps nobody from asking here."""
@@ -338,6 +342,7 @@ def test_places_of_a_loop_that_is_open_are_held(limit):
     assert left
 
 
+@pytest.mark.slow
 def test_those_in_line_behind_a_loop_that_is_closed_go_on(rates):
     """When the next one comes."""
     limiting = RateLimitingClient.new_decorator(rates)

@@ -125,6 +125,7 @@ async def digest_session(serving, server, *decorators):
     return connected(url, *decorators, middlewares=[digest])
 
 
+@pytest.mark.slow
 @every_body
 @every_chain
 async def test_body_is_hashed_by_digest_authentication(serving, make, decorator):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from chains import connected, now
 from download_server import FILE, DownloadServer, broken_at
 from live_replicas import Replica, running
@@ -41,6 +42,7 @@ def chain():
     return breaking, retrying
 
 
+@pytest.mark.slow
 async def test_no_call_is_lost_while_a_server_is_away():
     """A second: the circuit opens, and calls wait at it."""
     replica = Replica()

@@ -265,7 +265,6 @@ async def test_body_that_failed_is_retried_whatever_the_status(status):
     assert "client" == error.fault
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("status", [400, 403, 429, 502, 503, 509])
 @pytest.mark.parametrize("code", sorted(THROTTLING_CODES))
 async def test_throttling_codes_count_at_any_status(code, status):

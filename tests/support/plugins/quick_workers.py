@@ -6,9 +6,13 @@ import gc
 import os
 import random
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.doctest import DoctestModule
+
+TESTS = Path(__file__).parents[2]
 
 WORKER = os.environ.get("PYTEST_XDIST_WORKER")
 """Which of the processes this is, if it is one."""
@@ -41,6 +45,17 @@ def pytest_runtest_teardown(
         gc.collect()
         gc.freeze()
     return ended
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(
+    file_path: Path,
+) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for no examples in the docstrings of tests, which have none."""
+    collectors = yield
+    if not file_path.is_relative_to(TESTS):
+        return collectors
+    return [each for each in collectors if not isinstance(each, DoctestModule)]
 
 
 @pytest.hookimpl(wrapper=True)
