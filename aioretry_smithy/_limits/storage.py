@@ -140,6 +140,7 @@ class StorageProbe:
     async def _ask(
         self, question: Callable[[], Awaitable[T]], *, is_probe: bool = False
     ) -> T | None:
+        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(PATIENCE), self._turns:
                 try:
@@ -155,7 +156,9 @@ class StorageProbe:
             self.mark_down(ConnectionError("the query was cancelled"))
             return None
         except Exception as cause:
-            self.mark_down(cause)
+            # A question of a closed loop cannot wake the next one, which says nothing.
+            if not loop.is_closed():
+                self.mark_down(cause)
             return None
         if is_probe:
             self.mark_up()

@@ -327,3 +327,24 @@ class TestManyQuestions:
         # So that no other test hears of the tasks that were lost.
         del loop
         gc.collect()
+
+    def test_a_loop_that_was_closed_says_nothing_of_the_storage(self, probe):
+        """Its questions are collected one after another, and wake each other."""
+
+        async def begin():
+            for _ in range(100):
+                probe.ask(Storage("late", seconds=0.5))
+            await asyncio.sleep(0.1)
+
+        async def look():
+            probe.send(Storage("yes"))
+            gc.collect()
+            await asyncio.sleep(0.1)
+            return probe.is_down
+
+        loop = VirtualTimeLoop()
+        loop.run_until_complete(begin())
+        loop.close()
+        del loop
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            assert not runner.run(look())
