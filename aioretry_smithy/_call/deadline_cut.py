@@ -92,7 +92,7 @@ class DeadlineCut:
         if self.held:
             self._wait(loop.time() + self._grace)
         elif turns:
-            self._handle = loop.call_soon(self._fire, turns - 1, context=Variables())
+            self._handle = loop.call_soon(self._fire, turns - 1)
         else:
             self._handle = None
             self._fired = True

@@ -126,6 +126,27 @@ async def test_each_ends_as_a_call_of_a_closed_session(wait, others, held):
     assert before == timers()
 
 
+async def test_close_of_another_library_is_called_and_kept():
+    """It stands on the session, where calls that wait put a function as well."""
+    client = session([], at_a_circuit())
+    closing, called = client.close, []
+
+    async def close():
+        called.append(now())
+        await closing()
+
+    vars(client)["close"] = close
+    task = asyncio.ensure_future(client.get(URL))
+    await asyncio.sleep(CLOSED_AT)
+    await client.close()
+    with pytest.raises(RuntimeError) as caught:
+        await task
+
+    assert ([CLOSED_AT], CLOSED_AT) == (called, now())
+    assert "Session is closed" == str(caught.value)
+    assert close is vars(client)["close"]
+
+
 @waits
 async def test_one_that_begins_after_the_close_is_none(wait, held):
     """A decorator outside has kept the call for a while."""

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
+from contextlib import suppress
+from contextvars import ContextVar
 
 import aiohttp
 import pytest
@@ -304,6 +308,65 @@ async def test_listener_is_heard_to_its_end():
     assert [DEADLINE + 1.0] == told
     assert DEADLINE + 1.0 == now()
     assert 0 == cancelling()
+
+
+async def test_code_around_is_cut_after_what_a_listener_took():
+    """The deadline has passed meanwhile."""
+
+    class Slow(RetryListener):
+        async def on_retry(self, ctx, cause, delay):
+            await asyncio.sleep(DEADLINE + 1.0)
+
+    @client_decorator
+    async def patient(delegate, ctx, request):
+        with suppress(ResponseTimeoutError):
+            await delegate.execute(ctx, request)
+        return await asyncio.sleep(LONG)
+
+    retries = retrying(SAFELY, listeners=[Slow()])
+    await failure_of(session([503, 200], retries, patient, timeout=DEADLINE))
+
+    assert CUT + 1.0 == pytest.approx(now())
+    assert 0 == cancelling()
+
+
+async def test_timer_of_code_that_has_ended_keeps_no_context_variable():
+    """It is cancelled, and the event loop has it until it would have been due."""
+    variable = ContextVar("variable")
+
+    class Value:
+        pass
+
+    async def call():
+        value = Value()
+        variable.set(value)
+        await client.get(URL)
+        return weakref.ref(value)
+
+    async with session([200], pass_on, timeout=DEADLINE) as client:
+        reference = await asyncio.create_task(call())
+        # The turn that hears of the end of a task has the task.
+        await asyncio.sleep(0)
+        gc.collect()
+
+        assert None is reference()
+
+
+async def test_call_outside_of_a_task_is_refused_as_without_a_chain():
+    """There would be nothing to cancel; what has a timeout says so."""
+    loop = asyncio.get_running_loop()
+    async with session([200], pass_on, timeout=DEADLINE) as client:
+        refused = loop.create_future()
+
+        def drive():
+            try:
+                client.get(URL).send(None)
+            except RuntimeError as error:
+                refused.set_result(str(error))
+
+        loop.call_soon(drive)
+
+        assert "Timeout should be used inside a task" == await refused
 
 
 async def test_deadline_that_is_moved_is_followed():
