@@ -11,6 +11,7 @@ from restarting_server import RestartingServer
 from waits_at_circuits import breaker_of, end_of, waiting_at
 
 from aioretry_smithy import (
+    AttemptTimeoutError,
     Backoff,
     CircuitBreakerClient,
     CircuitBreakerRpcClient,
@@ -19,6 +20,7 @@ from aioretry_smithy import (
     RequestLog,
     RetryingRpcClient,
     RetryRule,
+    RetryStrategy,
     SessionBuilder,
     client_decorator,
     rpc,
@@ -143,6 +145,26 @@ async def test_functions_have_one_too(window):
         await fetch()
 
     assert 5.0 == now()
+
+
+async def test_the_time_of_an_attempt_of_a_function_counts_after_it():
+    """Of one that hangs, too: it is cut when it has had all of it."""
+    breaker = breaker_of(2.0)
+
+    @rpc(
+        CircuitBreakerRpcClient.new_decorator(breaker, wait_for_ready=5.0),
+        RetryingRpcClient.new_decorator(
+            RetryStrategy.never(), attempt_timeout=1.0, max_total_attempts=1
+        ),
+    )
+    async def hang():
+        await asyncio.Event().wait()
+
+    breaker.on_failure()
+    with pytest.raises(AttemptTimeoutError):
+        await hang()
+
+    assert 3.0 == now()
 
 
 async def test_a_lone_caller_of_the_standard_chain_hears_in_time():

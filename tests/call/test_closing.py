@@ -147,6 +147,19 @@ async def test_close_of_another_library_is_called_and_kept():
     assert close is vars(client)["close"]
 
 
+async def test_a_backoff_ends_and_is_recorded_as_long_as_it_was():
+    """The next attempt is refused as that of a closed session."""
+    client = session([503, 200], retrying(60.0))
+    task = asyncio.ensure_future(client.get(URL))
+    await asyncio.sleep(CLOSED_AT)
+    await client.close()
+    with pytest.raises(RuntimeError, match="Session is closed") as caught:
+        await task
+
+    log = RequestLog.of(caught.value)
+    assert (CLOSED_AT, CLOSED_AT) == (now(), log.children[0].delay)
+
+
 @waits
 async def test_one_that_begins_after_the_close_is_none(wait, held):
     """A decorator outside has kept the call for a while."""
