@@ -17,15 +17,6 @@ TESTS = Path(__file__).parents[2]
 WORKER = os.environ.get("PYTEST_XDIST_WORKER")
 """Which of the processes this is, if it is one."""
 
-LEAST = int(os.environ.get("AIORETRY_SMITHY_LEAST_WORKERS", "1"))
-"""How many processes ``auto`` means at least, even where there are fewer cores."""
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int | None:
-    """Begin as many processes as there are cores, but no fewer than wanted."""
-    return LEAST if (os.cpu_count() or 1) < LEAST else None
-
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
