@@ -52,7 +52,13 @@ STALLED = [HEAD + b"go", 60.0]
 BROKEN = {"truncated": TRUNCATED, "reset": RESET, "stalled": STALLED}
 QUICK = 0.5
 
-broken = pytest.mark.parametrize("script", BROKEN.values(), ids=BROKEN)
+broken = pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(each, id=name, marks=[pytest.mark.slow] * (name == "stalled"))
+        for name, each in BROKEN.items()
+    ],
+)
 
 
 def buffering(attempts=2, strategy=SAFELY, **settings):
