@@ -70,6 +70,10 @@ class StreamServer:
         try:
             with contextlib.suppress(OSError, EOFError):  # the client went away
                 await self._function(reader, writer)
+        except RuntimeError:
+            # What writes to a closed connection raises it with uvloop.
+            if not writer.transport.is_closing():
+                raise
         finally:
             writer.close()
 
