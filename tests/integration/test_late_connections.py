@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import socket
 
@@ -40,3 +41,22 @@ async def test_server_of_faults_loses_no_connection_that_it_took_late(turns):
     gc.collect()
 
     assert 1 == server.connected
+
+
+async def test_server_takes_a_late_write_for_a_client_that_went_away():
+    """With uvloop it raises no OSError."""
+
+    async def talk(reader, writer):
+        writer.transport.abort()
+        await asyncio.sleep(0.05)
+        writer.write(b"late")
+        await writer.drain()
+
+    async with StreamServer(talk) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        with contextlib.suppress(OSError):
+            await reader.read()
+        writer.close()
+        await asyncio.wait(server.served)
+
+    assert [None] == [each.exception() for each in server.served]
