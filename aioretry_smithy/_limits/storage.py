@@ -60,7 +60,7 @@ class StorageProbe:
     A question is asked in a task of its own, which goes on for its second though the
     call that asked gives up: only silence says that a storage is away. One that fails
     is asked once more, in the same second: storages close connections that were idle.
-    Of many questions some are under way at once, and the others wait in that second.
+    Of many questions 32 are under way at once, and the others wait in their second.
     Once a question found no answer, no call waits for the storage. As long as there are
     questions, a task looks once a second whether it is back.
 
@@ -156,7 +156,7 @@ class StorageProbe:
             self.mark_down(ConnectionError("the query was cancelled"))
             return None
         except Exception as cause:
-            # A question of a closed loop cannot wake the next one, which says nothing.
+            # In a closed loop a question that ends cannot wake one that waits its turn.
             if not loop.is_closed():
                 self.mark_down(cause)
             return None

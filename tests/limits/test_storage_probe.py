@@ -281,6 +281,20 @@ def test_a_new_loop_looks_at_once(probe):
         assert not runner.run(look())
 
 
+def loop_closed_with_questions(probe):
+    """Return a loop that was closed while more questions were asked than go at once."""
+
+    async def begin():
+        for _ in range(100):
+            probe.ask(Storage("late", seconds=0.5))
+        await asyncio.sleep(0.1)
+
+    loop = VirtualTimeLoop()
+    loop.run_until_complete(begin())
+    loop.close()
+    return loop
+
+
 class TestManyQuestions:
     """So many that the storage has no connection for each."""
 
@@ -311,17 +325,10 @@ class TestManyQuestions:
     def test_a_loop_that_was_closed_holds_none_of_the_next_one_up(self, probe):
         """Its questions never end."""
 
-        async def begin():
-            for _ in range(40):
-                probe.ask(Storage("late", seconds=0.5))
-            await asyncio.sleep(0.1)
-
         async def ask():
             return await probe.ask(Storage("yes"))
 
-        loop = VirtualTimeLoop()
-        loop.run_until_complete(begin())
-        loop.close()
+        loop = loop_closed_with_questions(probe)
         with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
             assert "yes" == runner.run(ask())
         # So that no other test hears of the tasks that were lost.
@@ -331,20 +338,13 @@ class TestManyQuestions:
     def test_a_loop_that_was_closed_says_nothing_of_the_storage(self, probe):
         """Its questions are collected one after another, and wake each other."""
 
-        async def begin():
-            for _ in range(100):
-                probe.ask(Storage("late", seconds=0.5))
-            await asyncio.sleep(0.1)
-
         async def look():
             probe.send(Storage("yes"))
             gc.collect()
             await asyncio.sleep(0.1)
             return probe.is_down
 
-        loop = VirtualTimeLoop()
-        loop.run_until_complete(begin())
-        loop.close()
+        loop = loop_closed_with_questions(probe)
         del loop
         with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
             assert not runner.run(look())
