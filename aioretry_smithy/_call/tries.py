@@ -46,7 +46,7 @@ def status_judged(record: Record, cause: Exception | None) -> int | None:
 
 def asked_for(call: Call, record: Record, cause: Exception | None) -> float | None:
     """Return the wait in seconds that an answer asks for, if any."""
-    now = call.wall_clock + record.started - call.started
+    now = call.wall_clock + failed_at(call, record, cause) - call.started
     if cause is not None:
         return failure_of(cause).hint(now)
     headers = record.outcome.headers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from email.utils import formatdate
 
 import aiohttp
 import pytest
@@ -212,6 +213,16 @@ class TestSetAside:
 
         assert "abaaaa" == fleet.text
         assert [(0.0, "a", "retry_after", 7.0), (7.0, "a")] == heard.events
+
+    async def test_until_a_date_however_long_the_answer_took(self):
+        """A date without the server's ``Date`` counts from when the answer came."""
+        until = asyncio.get_running_loop().began_at + 12.0
+        date = formatdate(until + 1.0, usegmt=True)
+        fleet = Fleet(a=after(5.0, (503, {"Retry-After": date}, b"")))
+        group = group_of("ab")
+        await outcomes(fleet, group, 1)
+
+        assert 12.0 <= state_of(group, "a").ejected_until <= 13.0
 
     async def test_for_a_minute_at_most(self):
         """Case 66: max_ejection_time."""
