@@ -96,7 +96,7 @@ class Line(TimedWaits):
         rule: Says when the first of them may go out.
     """
 
-    __slots__ = ("_ahead", "_is_disturbed", "_tail", "_waiting", "rule")
+    __slots__ = ("_ahead", "_waiting", "rule")
 
     rule: Rule
 
@@ -107,10 +107,6 @@ class Line(TimedWaits):
         self._waiting: OrderedDict[int, Waiter] = OrderedDict()
         # What those that wait cost.
         self._ahead = 0.0
-        # The forecast for the last of them, which nobody behind can overtake, and
-        # whether that may be sooner by now, so that it says nothing.
-        self._tail = -math.inf
-        self._is_disturbed = False
 
     def __len__(self) -> int:
         first = self.first
@@ -131,9 +127,11 @@ class Line(TimedWaits):
         return None if self._waiting else self.rule.try_take(now)
 
     def forecast(self, now: float, cost: float) -> float:
-        """Return a time before which a request that comes now surely has no turn."""
-        turn = self.rule.forecast(now, cost, self._ahead)
-        return turn if self._is_disturbed else max(turn, self._tail)
+        """Return a time before which a request that comes now surely has no turn.
+
+        It may be later: the requests ahead may wait for another limit too.
+        """
+        return self.rule.forecast(now, cost, self._ahead)
 
     def turn(self, now: float, cost: float) -> float:
         """Return when the first waiting request, of that cost, goes out."""
@@ -146,18 +144,18 @@ class Line(TimedWaits):
         """Say whether a request that comes now need not wait."""
         return not self._waiting and self.rule.turn(now, cost) <= now + NEAR
 
-    def join(self, waiter: Waiter, cost: float, turn: float) -> None:
-        """Add a request whose turn is forecast."""
+    def join(self, waiter: Waiter, cost: float, until: float) -> None:
+        """Add a request, which gives up at a time."""
         self._waiting[waiter.number] = waiter
         self._ahead += cost
-        self._tail = turn
+        self.end_at(waiter.number, until)
 
     def remove(self, waiter: Waiter, cost: float) -> None:
         """Let a request leave this line."""
         del self._waiting[waiter.number]
         self._ahead -= cost
         if not self._waiting:
-            self._ahead, self._tail, self._is_disturbed = 0.0, -math.inf, False
+            self._ahead = 0.0
             self.forget_ends()
 
     def forget_lost(self) -> None:
@@ -170,29 +168,9 @@ class Line(TimedWaits):
             serve([self])
 
     def hurry(self) -> None:
-        """Admit waiting requests that are due earlier than forecast."""
+        """Admit waiting requests that are due earlier than the rule has said."""
         self.forget_lost()
-        self.disturb()
         serve([self])
-
-    def disturb(self) -> None:
-        """Note that turns may come sooner than was forecast, here and behind."""
-        lines = [self]
-        while lines:
-            line = lines.pop()
-            if line._waiting and not line._is_disturbed:
-                line._is_disturbed = True
-                # Once, until it is empty; so this costs each request little.
-                lines += [
-                    each
-                    for waiter in line._waiting.values()
-                    for each, _ in waiter.costs
-                ]
-
-    @property
-    def is_disturbed(self) -> bool:
-        """Whether turns may come sooner than was forecast."""
-        return self._is_disturbed
 
     def _patience(self, now: float) -> float:
         """Return the seconds until the first waiting request times out."""
@@ -230,17 +208,8 @@ class Waiter:
         self.number = next(_numbers)
         self.turns = asyncio.get_running_loop().create_future()
         self._timer: asyncio.TimerHandle | None = None
-        now = loop_time()
-        turn = max(line.forecast(now, cost) for line, cost in costs)
-        is_disturbed = any(line.is_disturbed for line, _ in costs)
         for line, cost in costs:
-            line.join(self, cost, turn)
-        if is_disturbed:
-            # What is forecast for one line depends on the others from now on.
-            for line, _ in costs:
-                line.disturb()
-        for line, _ in costs:
-            line.end_at(self.number, until)
+            line.join(self, cost, until)
 
     @property
     def is_lost(self) -> bool:
@@ -260,9 +229,7 @@ class Waiter:
             return False
         self.leave()
         # One that is cancelled has not left yet.
-        if self.turns.done():
-            self._disturb()
-        else:
+        if not self.turns.done():
             taken = [line.rule.take(now, cost) for line, cost in self.costs]
             self.turns.set_result(tuple(taken))
         return True
@@ -270,7 +237,6 @@ class Waiter:
     def leave_early(self) -> None:
         """Leave without a turn, and let go out the requests held up behind."""
         if self.number in self.costs[0][0].numbers:
-            self._disturb()
             self.leave()
             self._be_served()
 
@@ -279,10 +245,6 @@ class Waiter:
         self._stop_timer()
         for line, cost in self.costs:
             line.remove(self, cost)
-
-    def _disturb(self) -> None:
-        for line, _ in self.costs:
-            line.disturb()
 
     def _be_served(self) -> None:
         serve([line for line, _ in self.costs])

@@ -107,7 +107,8 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
 
     Of several limits, such as requests a minute and tokens a minute, a request takes a
     turn at each, or at none. It stands in all their lines at once, so that one which
-    waits for requests also holds up those behind it that need few tokens.
+    waits for requests also holds up those behind it that need few tokens. A request
+    that would be in time but for that is refused when its time is up, not at once.
 
     >>> decorator = RateLimitingClient.new_decorator(RateLimit(50))
     """

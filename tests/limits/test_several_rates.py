@@ -85,38 +85,19 @@ class TestSeveral:
 
         assert [(requests, 1.0), (many, 4.0)] == errors
 
-    async def test_a_forecast_knows_what_holds_up_the_line(self):
-        """A request behind a heavy one is refused at once, and takes no tokens."""
+    async def test_who_is_held_up_by_another_limit_is_refused_when_time_is_up(self):
+        """How long the request in front waits there is not known beforehand."""
         requests, many = RateLimit(1, burst=5), tokens(rate=1.0)
-        chain = limiting([requests, many], timeout=8.0)
         async with (
-            session([200] * 2, chain) as client,
+            session([200] * 2, limiting([requests, many])) as client,
             session([], limiting(requests, timeout=7.0)) as other,
         ):
             await end_of(client, 10)
             heavy = asyncio.create_task(end_of(client, 8))
             await asyncio.sleep(0)
 
-            assert (0.0, RateLimitError) == await end_of(other)
+            assert (7.0, RateLimitError) == await end_of(other)
             assert (8.0, 200) == await heavy
-
-    async def test_a_forecast_forgets_who_has_left(self):
-        """Who comes next waits as long as it may, and is served in time."""
-        requests, many = RateLimit(1, burst=5), tokens(rate=1.0)
-        async with (
-            session([200] * 3, limiting([requests, many])) as client,
-            session([200], limiting(requests, timeout=7.0)) as other,
-        ):
-            await end_of(client, 10)
-            first, second = (
-                asyncio.create_task(end_of(client, each)) for each in (8, 2)
-            )
-            await asyncio.sleep(0)
-            first.cancel()
-            await asyncio.sleep(0)
-
-            assert (2.0, 200) == await end_of(other)
-            assert (2.0, 200) == await second
 
     async def test_a_cancelled_request_lets_all_others_go(self):
         """In each of its lines."""

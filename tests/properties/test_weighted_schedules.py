@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from aioretry_smithy import (
     HedgingClient,
     RateLimit,
-    RateLimitError,
     RateLimitingClient,
     client_decorator,
     new_response,
@@ -291,49 +290,3 @@ async def check_turns(chance):
 def test_each_request_goes_as_soon_as_it_can_and_not_before_its_forecast(chance):
     """So nobody is refused who would have had a turn in time."""
     in_virtual_time(check_turns(chance))
-
-
-async def check_forecast(chance):
-    """Let requests leave, and get tokens back; forecast the turn of one after that."""
-    limits = {name: RateLimit(1.0, burst=6) for name in "abc"}
-    tasks, passed = [], []
-
-    def some():
-        names = chance.sample("abc", chance.randint(1, 3))
-        return [Price(limits[name], float(chance.choice([1, 2, 5]))) for name in names]
-
-    async def go(prices, until):
-        try:
-            passed.append(await pass_all(prices, TurnTime(until, math.inf)))
-        except RateLimitError as error:
-            return error.limit, error.retry_in
-        return now()
-
-    for _ in range(chance.randint(1, 20)):
-        until = now() + chance.choice([3.0, 20.0, math.inf])
-        tasks.append(asyncio.create_task(go(some(), until)))
-        await asyncio.sleep(chance.choice([0.0, 0.25, 1.0]))
-        if chance.random() < 0.3:
-            chance.choice(tasks).cancel()
-        if chance.random() < 0.3 and passed:
-            passed.pop(chance.randrange(len(passed))).give_back()
-        for task in chance.sample(tasks, min(3, len(tasks))):
-            if not task.done() and chance.random() < 0.2:
-                task.cancel()
-    await asyncio.sleep(0)
-    prices = some()
-    forecast = latest_of(prices)[1]
-    last = asyncio.create_task(go(prices, math.inf))
-    waiting = [task for task in tasks if not task.done()]
-    await asyncio.gather(last, *tasks, return_exceptions=True)
-    # Who gives up after it has come lets it go sooner.
-    if all(task.done() and isinstance(task.result(), float) for task in waiting):
-        assert forecast <= last.result() + NEAR
-    assert not any(map(len, (limit._line for limit in limits.values())))
-
-
-@settings(max_examples=10 * settings.default.max_examples)
-@given(schedules)
-def test_forecasts_forget_who_has_left_and_what_came_back(chance):
-    """In all lines that depend on each other."""
-    in_virtual_time(check_forecast(chance))
