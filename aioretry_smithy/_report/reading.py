@@ -292,10 +292,10 @@ class Reading:
                     if known is not None:
                         self._inside.add(known)
 
-    def note_lines_inside(self, lines: Iterable[bytes]) -> None:
+    def note_lines_inside(self, lines: Iterable[bytes | Skipped]) -> None:
         """Remember the calls inside of all calls in lines."""
         for line in lines:
-            if _HAS_CALLS.search(line):
+            if isinstance(line, bytes) and _HAS_CALLS.search(line):
                 values = decode(line)
                 if not isinstance(values, Skipped):
                     self.note_inside(values)
@@ -438,7 +438,7 @@ def read(
         progress(min(1.0, done / total))
 
     for source in sources:
-        reading.note_lines_inside(source.lines_with(b"calls", note))
+        reading.note_lines_inside(source.lines(note))
     for source in sources:
         reading.add_lines(source.lines(note))
     progress(1.0)

@@ -237,25 +237,6 @@ class LineSource:
         """
         yield from _lines(self._chunks(progress))
 
-    def lines_with(
-        self, word: bytes, progress: Callable[[int], None]
-    ) -> Iterator[bytes]:
-        """Yield the lines that have a word in them; the others are not looked at.
-
-        Args:
-            word: The word.
-            progress: As for :meth:`lines`.
-
-        Raises:
-            UnreadableError: The file cannot be read any further.
-        """
-        for text in _whole_lines(self._chunks(progress)):
-            found = text.find(word)
-            while found >= 0:
-                end = text.find(b"\n", found)
-                yield text[text.rfind(b"\n", 0, found) + 1 : end]
-                found = text.find(word, end)
-
     def _chunks(self, progress: Callable[[int], None]) -> Iterator[bytes]:
         """Yield the decompressed bytes of the file."""
         try:
@@ -292,19 +273,6 @@ def _spooled(stream: IO[bytes]) -> IO[bytes]:
     file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
     shutil.copyfileobj(stream, file)
     return file
-
-
-def _whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Put chunks together, such that each ends with a line; giants are cut short."""
-    rest = b""
-    for chunk in chunks:
-        cut = chunk.rfind(b"\n") + 1
-        if cut:
-            yield rest + chunk[:cut]
-            rest = b""
-        if len(rest) <= _LONGEST_LINE:
-            rest += chunk[cut:]
-    yield rest + b"\n"
 
 
 def _lines(chunks: Iterator[bytes]) -> Iterator[bytes | Skipped]:
