@@ -195,7 +195,11 @@ class RetryStrategy(Protocol):
 
 @runtime_checkable
 class ErrorRetryInfo(Protocol):
-    """An error with retry information."""
+    """An error with retry information.
+
+    These are the attributes of smithy-python's design document. An error may have
+    ``is_timeout_error`` as well, which says that time ran out.
+    """
 
     is_retry_safe: bool | None = None
     """True allows a retry, False forbids it; None if it is unknown."""
@@ -205,9 +209,6 @@ class ErrorRetryInfo(Protocol):
 
     is_throttling_error: bool = False
     """Whether the server complains of too many requests."""
-
-    is_timeout_error: bool = False
-    """Whether time ran out."""
 
 
 @runtime_checkable

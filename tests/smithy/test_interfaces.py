@@ -149,6 +149,32 @@ def test_call_error_is_of_both_kinds():
     assert not isinstance(Exception(), HasFault)
 
 
+class DesignError(Exception):
+    """An error with the attributes that smithy-python's design document prints."""
+
+    is_retry_safe = True
+    retry_after = None
+    is_throttling_error = False
+
+
+def test_error_of_the_design_has_retry_information():
+    """It prints three attributes and a protocol that ``isinstance`` may ask."""
+    assert isinstance(DesignError(), ErrorRetryInfo)
+
+
+@pytest.mark.parametrize(
+    "name", ["is_retry_safe", "retry_after", "is_throttling_error"]
+)
+def test_error_without_one_of_the_attributes_is_of_another_kind(name):
+    """The protocol asks for each of the three."""
+    error = SimpleNamespace(
+        is_retry_safe=True, retry_after=None, is_throttling_error=False
+    )
+    delattr(error, name)
+
+    assert not isinstance(error, ErrorRetryInfo)
+
+
 @pytest.mark.parametrize(
     "strategy", [PlainStrategy(), SimpleRetryStrategy(), StandardRetryStrategy()]
 )
