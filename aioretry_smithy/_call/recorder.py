@@ -191,11 +191,13 @@ def begin_after_wait(
     """
     if record.was_sent:
         return
+    now = call.loop.time()
     if record.number is None or record.first_sent is not None:
-        record.first_sent = call.loop.time()
+        record.first_sent = now
     before: Record = call
     if record.number is not None:
-        record.started += waited
+        # The sum of floats may be later than now.
+        record.started = min(record.started + waited, now)
         if record.deadline is not None:
             record.deadline += waited
         if record.is_hedge:

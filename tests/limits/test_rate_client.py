@@ -180,6 +180,13 @@ class TestLog:
         assert (2.0, 1.0) == (second.started - log.started, second.duration)
         assert (None, None) == (log.delay, log.delay_source)
 
+    async def test_an_attempt_after_a_wait_does_not_begin_after_its_end(self):
+        """0.6 + (1.8 - 0.6) is more than 1.8."""
+        chain = limiting(RateLimit(1, per=1.8)), retrying(0.6)
+        _, log = await status_and_log(session([503, 200], *chain))
+
+        assert 0.0 == log.children[1].duration
+
     async def test_the_wait_before_the_first_attempt_is_that_of_the_call(self):
         """The attempt begins when its turn has come, and so does its timeout."""
         chain = limiting(RateLimit(1, per=5.0)), retrying(0.5, attempt_timeout=2.0)
