@@ -15,13 +15,14 @@ from .._breaker.state import SlidingWindow
 from .._call.tries import failed_at
 from .._clock import chance
 from .._retry.strategy import may_be_repeated
-from .state import UNHEALTHY, EndpointState, OutlierDetection, Peers, begin_anew
+from .state import UNHEALTHY, EndpointState, OutlierDetection, begin_anew
 
 if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.record import Record
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
+    from .roster import Roster
 
 
 _BUCKETS: Final = 20
@@ -35,7 +36,7 @@ RETRY_AFTER: Final = "retry_after"
 CIRCUIT_OPEN: Final = "circuit_open"
 
 
-def new_window(roster: Peers) -> SlidingWindow | None:
+def new_window(roster: Roster) -> SlidingWindow | None:
     """Make what the successes and failures of an endpoint are counted in."""
     detection = roster.detection
     if detection is None:

@@ -21,7 +21,7 @@ from .._request.endpoint import Endpoint, Service
 from .._values import Shared
 from .choice import Choice, EndpointSelectionTimeoutError, empty, too_late
 from .discovery import WarnOnce
-from .roster import Roster, Waiting
+from .roster import Roster
 from .selection import GroupSettings, Settings
 from .sources import DnsLookup, FoundSource, GivenSource, SrvLookup
 from .state import EndpointGroupListener
@@ -56,7 +56,7 @@ class EndpointGroup(Shared):
         self._settings = settings
         self._roster: Roster | None = None
         # Those of which it is a part, and whether others follow it there.
-        self._parents: WeakKeyDictionary[Waiting, bool] = WeakKeyDictionary()
+        self._parents: WeakKeyDictionary[EndpointGroup, bool] = WeakKeyDictionary()
         key = source.service_key or name
         self._begin(name, Service(key, self._url, source.origin))
         self._listeners = Listeners(

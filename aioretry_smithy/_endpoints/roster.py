@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from .._call.tries import rests_of, tries_of
 from .._clock import NEAR, chance
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .._request.endpoint import Endpoint, Service
     from .._request.request import HttpRequest
     from .discovery import Discovery, Listed
+    from .group import EndpointGroup
     from .state import OutlierDetection, Tell
 
 
@@ -84,14 +85,6 @@ _KEPT: Final = 300.0
 """Seconds for which the state of an endpoint is kept that has left the list."""
 
 
-class Waiting(Protocol):
-    """Waits for several lists of endpoints."""
-
-    def wake(self) -> None:
-        """Look again."""
-        ...
-
-
 class Roster:
     """The endpoints of a group in one event loop, with what is known of each.
 
@@ -103,62 +96,50 @@ class Roster:
         may_fill: Whether there may be other endpoints later.
     """
 
-    __slots__ = (
-        "_is_expired",
-        "_lacking_since",
-        "_left",
-        "_may_fill",
-        "_serves_expired",
-        "checker",
-        "detection",
-        "discovery",
-        "due",
-        "due_at",
-        "has_list",
-        "last_failure",
-        "loop",
-        "parents",
-        "patience",
-        "scale",
-        "selection",
-        "service_key",
-        "states",
-        "strategy",
-        "tell",
-        "turn",
-        "unproven",
-        "well",
-    )
-
-    states: tuple[EndpointState, ...]
+    states: tuple[EndpointState, ...] = ()
     """The endpoints in the order of the list."""
 
-    well: tuple[EndpointState, ...]
+    well: tuple[EndpointState, ...] = ()
     """The endpoints that may be chosen now."""
 
-    due: tuple[EndpointState, ...]
+    due: tuple[EndpointState, ...] = ()
     """Ejected endpoints whose trial is due."""
 
-    due_at: float
+    due_at: float = math.inf
     """The time of the next change of ``well`` and ``due`` without an event."""
 
-    unproven: int
+    unproven: int = 0
     """The number of healthy endpoints without a success since their last failure."""
 
-    turn: float
+    turn: float = 0.0
     """How far all turns are, where endpoints take turns."""
 
-    parents: Mapping[Waiting, bool]
+    parents: Mapping[EndpointGroup, bool]
     """Groups that contain this group; True if a further group follows in the list."""
 
-    checker: Callable[[], object] | None
+    checker: Callable[[], object] | None = None
     """Called when there are endpoints to check; None without health checks."""
 
     strategy: CircuitBreakerStrategy
     """The judge of outcomes, as for a circuit breaker."""
 
-    has_list: bool
+    has_list: bool = False
     """Whether there was a list of endpoints yet."""
+
+    discovery: Discovery | None = None
+    """Asks for the list; None without queries."""
+
+    last_failure: BaseException | None = None
+    """The reason why the last query brought no list."""
+
+    _lacking_since: float | None = None
+    """The time since when requests wait, while there is nothing to choose from."""
+
+    _is_expired = False
+    """Whether the list has expired."""
+
+    _serves_expired = False
+    """Whether the expired list serves, for want of a newer one."""
 
     def __init__(
         self,
@@ -173,21 +154,10 @@ class Roster:
         self.detection: OutlierDetection | None = settings.outlier_detection
         self.tell: Tell = tell
         self.loop: asyncio.AbstractEventLoop | None = loop
-        self.states = self.well = self.due = ()
-        self.due_at = math.inf
-        self.turn = 0.0
-        self.unproven = 0
         self.parents = {}
-        self.checker = None
-        self.has_list, self._may_fill = False, may_fill
-        # Since when requests wait, while there is nothing to choose from.
-        self._lacking_since: float | None = None
+        self._may_fill = may_fill
         self.patience: float = settings.selection_timeout
-        self.strategy: CircuitBreakerStrategy = settings.strategy
-        self.discovery: Discovery | None = None
-        self.last_failure: BaseException | None = None
-        # Whether the list is too old, and whether it serves all the same.
-        self._is_expired = self._serves_expired = False
+        self.strategy = settings.strategy
         self.selection: EndpointSelectionStrategy = settings.selection
         selection = self.selection
         self.scale: Scale = Scale(selection._decay, selection._failure_penalty)

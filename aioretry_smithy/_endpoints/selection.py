@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .._context.context import ClientRequestContext
-    from .state import EndpointState, Peers
+    from .roster import Roster
+    from .state import EndpointState
 
     Key = Callable[[ClientRequestContext], str]
 
@@ -219,7 +220,7 @@ class _PeakEwma(_BuiltIn):
         return one if cost <= other.heat * (other.in_flight + 1) * one.weight else other
 
     @staticmethod
-    def _choose_anew(roster: Peers, well: Sequence[EndpointState]) -> EndpointState:
+    def _choose_anew(roster: Roster, well: Sequence[EndpointState]) -> EndpointState:
         """Choose where some have not answered yet, or failed since."""
         now = roster.now()
         preferred = _first_to_ask(well, now)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from .._breaker.strategy import CircuitBreakerStrategy
 from .._call.tries import Rounds, tries_of
@@ -19,8 +19,7 @@ from .._request.endpoint import AddressMiddleware, Endpoint, joined, keep, origi
 from .._values import extensible
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
-    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Sequence
 
     import aiohttp
     from yarl import URL
@@ -28,8 +27,10 @@ if TYPE_CHECKING:
     from .._breaker.state import SlidingWindow
     from .._context.context import ClientRequestContext
     from .discovery import Listed
+    from .group import EndpointGroup
+    from .roster import Roster
 
-    Event = Callable[["EndpointGroupListener", "Group"], None]
+    Event = Callable[["EndpointGroupListener", EndpointGroup], None]
     Tell = Callable[[Event], None]
 
 
@@ -206,25 +207,6 @@ class OutlierDetection:
 _USUAL: Final = OutlierDetection()
 
 
-class Group(Protocol):
-    """Shows a listener a group."""
-
-    @property
-    def name(self) -> str:
-        """The name of the group in logs, metrics and keys."""
-        ...
-
-    @property
-    def endpoints(self) -> Sequence[Endpoint]:
-        """The current endpoints of the group."""
-        ...
-
-    @property
-    def states(self) -> Mapping[Endpoint, EndpointState]:
-        """Show the state of each endpoint now."""
-        ...
-
-
 class EndpointGroupListener:
     """Hears of changes in a group; a subclass overrides what it wants to hear.
 
@@ -235,11 +217,13 @@ class EndpointGroupListener:
     ...         print(f"{group.name} has {len(endpoints)} endpoints")
     """
 
-    def on_endpoints_changed(self, group: Group, endpoints: Sequence[Endpoint]) -> None:
+    def on_endpoints_changed(
+        self, group: EndpointGroup, endpoints: Sequence[Endpoint]
+    ) -> None:
         """Called with the new endpoints after each change of the group."""
 
     def on_ejected(
-        self, group: Group, endpoint: Endpoint, reason: str, until: float
+        self, group: EndpointGroup, endpoint: Endpoint, reason: str, until: float
     ) -> None:
         """Called on every ejection of an endpoint, including extensions.
 
@@ -252,7 +236,7 @@ class EndpointGroupListener:
                 checks of its health fail.
         """
 
-    def on_returned(self, group: Group, endpoint: Endpoint) -> None:
+    def on_returned(self, group: EndpointGroup, endpoint: Endpoint) -> None:
         """Hear that an endpoint is well again."""
 
 
@@ -266,49 +250,6 @@ SILENCE: Final = "silence"
 """How a request does not reach an endpoint that says nothing in time."""
 
 
-class Peers(Protocol):
-    """The endpoints of a group in one event loop; see :class:`.Roster`."""
-
-    detection: OutlierDetection | None
-    due: tuple[EndpointState, ...]
-    loop: AbstractEventLoop | None
-    scale: Scale
-    service_key: str
-    states: tuple[EndpointState, ...]
-    strategy: CircuitBreakerStrategy
-    tell: Tell
-    turn: float
-    unproven: int
-    well: tuple[EndpointState, ...]
-
-    @property
-    def is_followed(self) -> bool:
-        """Whether a fallback group serves while no endpoint is healthy."""
-        ...
-
-    def now(self) -> float:
-        """Return the time of the loop."""
-        ...
-
-    def review(self) -> None:
-        """Determine the endpoints that may be chosen now."""
-        ...
-
-    def settle(self) -> None:
-        """Count the healthy endpoints without a success since their last failure."""
-        ...
-
-    def healthy(self) -> Sequence[EndpointState]:
-        """Return the healthy endpoints."""
-        ...
-
-    def choose(
-        self, ctx: ClientRequestContext, among: Sequence[EndpointState]
-    ) -> EndpointState | None:
-        """Choose an endpoint for a retry; None to keep the endpoint."""
-        ...
-
-
 class EndpointState:
     """Shows the load, the latency and the health of one endpoint; read-only for users.
 
@@ -317,105 +258,73 @@ class EndpointState:
         endpoint: The endpoint.
     """
 
-    __slots__ = (
-        "_urls",
-        "chance_at",
-        "changed_at",
-        "ejected_for",
-        "ejected_until",
-        "endpoint",
-        "failures",
-        "grown",
-        "health",
-        "heat",
-        "in_flight",
-        "is_guess",
-        "is_reserve",
-        "is_set_aside",
-        "key",
-        "middleware",
-        "origin",
-        "penalty",
-        "place",
-        "rank",
-        "roster",
-        "rounds",
-        "service_key",
-        "times",
-        "trial",
-        "turn",
-        "unreached",
-        "weight",
-        "window",
-    )
-
     endpoint: Endpoint
     """The endpoint."""
 
     weight: float
     """The relative share of requests for the endpoint; 0 for none."""
 
-    in_flight: int
+    in_flight: int = 0
     """How many requests are under way, to the end of their bodies."""
 
-    ejected_until: float | None
+    ejected_until: float | None = None
     """The time until which the endpoint is ejected; None while healthy."""
 
-    ejected_for: str | None
+    ejected_for: str | None = None
     """The reason of the ejection; None while not ejected."""
 
-    health: bool | None
+    health: bool | None = None
     """The result of the last health check; None before the first check."""
 
-    rank: int
+    rank: int = 0
     """It serves only while none of a lower rank can."""
 
-    is_reserve: bool
+    is_reserve: bool = False
     """Whether the endpoint serves only while no other one can be reached."""
 
-    unreached: str | None
+    unreached: str | None = None
     """The way the last request failed to reach the endpoint; None if answered."""
 
-    place: int
+    place: int = 0
     """Its place in the list of the group, from 0."""
 
-    turn: float
+    turn: float = 0.0
     """The used share of the endpoint, in a weighted round robin."""
 
-    heat: float
+    heat: float = 0.0
     """The latency estimate in seconds, times the growth at the last answer."""
 
-    grown: float
+    grown: float = 0.0
     """The growth at the last answer; 0 before the first answer."""
 
-    is_guess: bool
+    is_guess: bool = True
     """Whether the latency is a guess: only client errors (4xx) were answered so far."""
 
-    penalty: float
+    penalty: float = 0.0
     """The least latency, in seconds, after failures; 0 without failures."""
 
-    chance_at: float
+    chance_at: float = -math.inf
     """The time of the next request in spite of the penalty."""
 
-    failures: int
+    failures: int = 0
     """Failures since the last success."""
 
-    window: SlidingWindow | None
+    window: SlidingWindow | None = None
     """Its successes and failures of late, where outliers are detected."""
 
     rounds: Rounds
     """Groups the failures of a restart."""
 
-    changed_at: float
+    changed_at: float = -math.inf
     """The time of the last ejection or return."""
 
-    times: int
+    times: int = 0
     """The number of ejections since the endpoint was last healthy."""
 
-    is_set_aside: bool
+    is_set_aside: bool = False
     """Whether the endpoint returns without a trial."""
 
-    trial: object
+    trial: object = None
     """The trial request under way; None without a trial."""
 
     middleware: aiohttp.ClientMiddlewareType | None
@@ -424,22 +333,16 @@ class EndpointState:
     origin: tuple[str, str, int | None]
     """The scheme, host and port of the endpoint's URLs."""
 
-    def __init__(self, roster: Peers, endpoint: Endpoint) -> None:
-        self.roster: Peers = roster
+    def __init__(self, roster: Roster, endpoint: Endpoint) -> None:
+        self.roster = roster
+        self.service_key: str = roster.service_key
         self.endpoint = endpoint
         self.weight = endpoint.weight
         self.key: str = endpoint.key
         self.origin = origin_key(endpoint.url)
         is_named = endpoint.address is None
         self.middleware = None if is_named else AddressMiddleware(endpoint)
-        self.service_key: str = roster.service_key
-        self.rank = self.place = self.in_flight = self.failures = self.times = 0
-        self.turn = self.heat = self.grown = self.penalty = 0.0
-        self.changed_at = self.chance_at = -math.inf
-        self.ejected_until = self.ejected_for = self.trial = self.health = None
-        self.window = self.unreached = None
         self.rounds = Rounds()
-        self.is_set_aside, self.is_guess, self.is_reserve = False, True, False
         self._urls: dict[URL, URL] = {}
 
     def list_as(self, listed: Listed, place: int) -> None:

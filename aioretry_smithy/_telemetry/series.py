@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from .._breaker.breaker import CircuitBreaker, CircuitBreakerListener
 from .._breaker.state import CircuitState, EventCount
-from .._endpoints.state import EndpointGroupListener, EndpointState, Group
+from .._endpoints.state import EndpointGroupListener, EndpointState
 from .._errors import bad_argument
 from .._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
 from .._retry.budget import RetryBudget, RetryBudgetListener
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from .._context.context import ClientRequestContext
+    from .._endpoints.group import EndpointGroup
     from .._request.endpoint import Endpoint
 
 
@@ -172,12 +173,12 @@ SERIES: Final[Mapping[str, Series]] = {series.name: series for series in _ROWS}
 """All series by the names that they are registered by."""
 
 ThingT = TypeVar(
-    "ThingT", bound="CircuitBreaker | ConcurrencyLimit | Group | RetryBudget"
+    "ThingT", bound="CircuitBreaker | ConcurrencyLimit | EndpointGroup | RetryBudget"
 )
 
 ShownT_contra = TypeVar(
     "ShownT_contra",
-    bound="CircuitBreaker | ConcurrencyLimit | Group | RetryBudget",
+    bound="CircuitBreaker | ConcurrencyLimit | EndpointGroup | RetryBudget",
     contravariant=True,
 )
 
@@ -219,7 +220,9 @@ REASONS: Final = (
 """Why an endpoint may be out."""
 
 
-def _endpoints(group: Group, detailed: bool) -> Iterator[tuple[tuple[str, ...], float]]:
+def _endpoints(
+    group: EndpointGroup, detailed: bool
+) -> Iterator[tuple[tuple[str, ...], float]]:
     """Count the endpoints of a group by their states, or each by itself."""
     found = [(str(each), _state(known)) for each, known in group.states.items()]
     # Two paths at one address have one text, and Prometheus takes each series once.
@@ -261,7 +264,7 @@ LIMITS: Final = ThingKind["ConcurrencyLimit"](
         "concurrency_limit_pending": lambda limit, _: [((), limit.pending)],
     },
 )
-GROUPS: Final = ThingKind["Group"](
+GROUPS: Final = ThingKind["EndpointGroup"](
     {"ejections": tuple((reason,) for reason in REASONS)}, {"endpoints": _endpoints}
 )
 
@@ -385,7 +388,7 @@ class LimitTelling(_Telling[ConcurrencyLimit], ConcurrencyLimitListener):
         self._count("concurrency_limit_refusals", limit)
 
 
-class GroupTelling(_Telling[Group], EndpointGroupListener):
+class GroupTelling(_Telling["EndpointGroup"], EndpointGroupListener):
     """Tells of groups of endpoints, and perhaps of each endpoint."""
 
     _kind = GROUPS
@@ -401,12 +404,14 @@ class GroupTelling(_Telling[Group], EndpointGroupListener):
         self._by_endpoint = by_endpoint
         return by_endpoint
 
-    def on_endpoints_changed(self, group: Group, endpoints: Sequence[Endpoint]) -> None:
+    def on_endpoints_changed(
+        self, group: EndpointGroup, endpoints: Sequence[Endpoint]
+    ) -> None:
         """Show the group."""
         self._show(group)
 
     def on_ejected(
-        self, group: Group, endpoint: Endpoint, reason: str, until: float
+        self, group: EndpointGroup, endpoint: Endpoint, reason: str, until: float
     ) -> None:
         """Count that an endpoint is out, and show the group."""
         more = (str(endpoint),) if self._by_endpoint else ()
