@@ -14,12 +14,12 @@ from .._bodies.request_body import bytes_in_memory
 from .._breaker.state import SlidingWindow
 from .._call.tries import failed_at
 from .._clock import chance
+from .._failures.failure import is_unprocessed
 from .._retry.strategy import may_be_repeated
 from .state import UNHEALTHY, EndpointState, OutlierDetection, begin_anew
 
 if TYPE_CHECKING:
     from .._call.call import Call
-    from .._call.record import Record
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .roster import Roster
@@ -53,17 +53,13 @@ def note_success(state: EndpointState, began: float, now: float) -> None:
 
 
 def note_failure(
-    state: EndpointState,
-    call: Call,
-    record: Record,
-    cause: Exception | None,
-    *,
-    is_connect: bool,
+    state: EndpointState, ctx: ClientRequestContext, cause: Exception | None
 ) -> None:
     """Count a failed request; eject the endpoint after too many failures.
 
     What began before the endpoint was ejected, or came back, says nothing any more.
     """
+    call, record = ctx.call, ctx.record
     detection, window = state.roster.detection, state.window
     if detection is None or window is None or record.started < state.changed_at:
         return
@@ -71,25 +67,17 @@ def note_failure(
         return
     window.add_failure(failed_at(call, record, cause))
     state.failures += 1
-    reason = _reason(state, window, detection, is_connect=is_connect)
-    if reason is not None and state.ejected_until is None:
-        eject(state, detection, reason)
-
-
-def _reason(
-    state: EndpointState,
-    window: SlidingWindow,
-    detection: OutlierDetection,
-    *,
-    is_connect: bool,
-) -> str | None:
-    """Return why an endpoint is to be ejected after a failure; None if it is not."""
-    if is_connect and state.failures >= detection.connect_failures:
-        return CONNECT
-    if state.failures >= detection.consecutive_failures:
-        return CONSECUTIVE
     least, rate = detection.minimum_request_threshold, detection.failure_rate_threshold
-    return RATE if window.exceeds(least, rate) else None
+    if is_unprocessed(cause) and state.failures >= detection.connect_failures:
+        reason = CONNECT
+    elif state.failures >= detection.consecutive_failures:
+        reason = CONSECUTIVE
+    elif window.exceeds(least, rate):
+        reason = RATE
+    else:
+        return
+    if state.ejected_until is None:
+        eject(state, detection, reason)
 
 
 def eject(state: EndpointState, detection: OutlierDetection, reason: str) -> None:

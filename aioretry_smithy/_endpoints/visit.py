@@ -12,7 +12,7 @@ from .._breaker.strategy import checked_verdict
 from .._call.outcome import connection_of, end_with
 from .._call.tries import asked_for, status_judged
 from .._context.recording import record_error
-from .._failures.failure import failure_of, is_unprocessed, judge, peel
+from .._failures.failure import failure_of, judge, peel
 from .._request.endpoint import joined, origin_key, path_after
 from .._request.request import HttpRequest, RoutedRequest
 from . import ejection
@@ -23,7 +23,6 @@ from .state import EndpointState, note_answer, note_at_least, note_refusal, seco
 if TYPE_CHECKING:
     from yarl import URL
 
-    from .._call.call import Call
     from .._call.record import Record
     from .._context.context import ClientRequestContext
 
@@ -33,52 +32,57 @@ _WRONG_REQUEST: Final = range(400, 500)
 
 
 def learn(
-    state: EndpointState,
-    call: Call,
-    record: Record,
+    ctx: ClientRequestContext,
     permit: Permit,
     cause: Exception | None,
     *,
     verdict: bool | None,
 ) -> None:
     """Learn from an outcome, which is a success, a failure, or says nothing."""
+    state = permit.state
     trial = permit if isinstance(permit, ejection.Trial) else None
     if verdict is True:
-        took = learn_success(state, call, record, cause, is_trial=trial is not None)
+        took = _learn_success(state, ctx, cause, is_trial=trial is not None)
         if trial is not None:
             trial.end(took)
     elif verdict is False:
-        _learn_failure(state, call, record, cause, is_trial=trial is not None)
+        _learn_failure(state, ctx, cause, is_trial=trial is not None)
         if trial is not None:
             trial.end(None)
     else:
-        refusal = None if cause is None else peel(cause)
-        is_answer = cause is None or status_judged(record, cause) is not None
         if trial is not None:
             trial.give_up()
-        if isinstance(refusal, FailFastError) and refusal.is_of_endpoint:
-            ejection.set_aside(state, refusal.retry_in or 0.0, ejection.CIRCUIT_OPEN)
-        elif is_answer and record.was_sent:
-            note_reached(state, None)
-            _leave_alone(state, call, record, cause)
+        _learn_no_verdict(state, ctx, cause)
 
 
-def learn_from_loser(
-    state: EndpointState, call: Call, record: Record, permit: Permit
+def _learn_no_verdict(
+    state: EndpointState, ctx: ClientRequestContext, cause: Exception | None
 ) -> None:
+    """Pause an endpoint by its answer, or by an open circuit further in."""
+    refusal = None if cause is None else peel(cause)
+    if isinstance(refusal, FailFastError) and refusal.is_of_endpoint:
+        ejection.set_aside(state, refusal.retry_in or 0.0, ejection.CIRCUIT_OPEN)
+        return
+    is_answer = cause is None or status_judged(ctx.record, cause) is not None
+    if is_answer and ctx.record.was_sent:
+        note_reached(state, None)
+        _leave_alone(state, ctx, cause)
+
+
+def learn_from_loser(ctx: ClientRequestContext, permit: Permit) -> None:
     """Learn from a request that was given up for the answer of a rival."""
-    now = call.loop.time()
-    note_at_least(state, now - record.sent_at, state.roster.scale.growth(now))
+    state, now = permit.state, ctx.call.loop.time()
+    growth = state.roster.scale.growth(now)
+    note_at_least(state, now - ctx.record.sent_at, growth)
     state.roster.settle()
     if isinstance(permit, ejection.Trial):
         permit.end(None)
 
 
-def learn_success(
+def _learn_success(
     state: EndpointState,
-    call: Call,
-    record: Record,
-    cause: Exception | None = None,
+    ctx: ClientRequestContext,
+    cause: Exception | None,
     *,
     is_trial: bool,
 ) -> float:
@@ -87,13 +91,13 @@ def learn_success(
     That a request was wrong takes no time: without other answers it says nothing of
     how quick an endpoint is, which is taken to be as slow as any.
     """
-    outcome, roster = record.outcome, state.roster
-    ended = outcome.ended
+    record, roster = ctx.record, state.roster
+    ended = record.outcome.ended
     if ended is None:
-        ended = call.loop.time()
+        ended = ctx.call.loop.time()
     took = ended - record.sent_at
     growth = roster.scale.growth(ended)
-    was_settled = state.grown > 0.0 and not state.penalty
+    was_settled = state.is_proven
     if status_judged(record, cause) in _WRONG_REQUEST:
         state.is_guess |= is_trial
         if state.is_guess:
@@ -123,43 +127,37 @@ def note_reached(state: EndpointState, unreached: str | None) -> None:
 
 def _learn_failure(
     state: EndpointState,
-    call: Call,
-    record: Record,
+    ctx: ClientRequestContext,
     cause: Exception | None,
     *,
     is_trial: bool,
 ) -> None:
-    now, roster = call.loop.time(), state.roster
+    now, record, roster = ctx.call.loop.time(), ctx.record, state.roster
     scale = roster.scale
-    took = now - record.sent_at
     if record.started >= state.changed_at:
         note_reached(state, kind_of(cause))
     if scale.penalty:
         estimate = seconds_of(state, scale.growth(now))
-        state.penalty = max(scale.penalty, took, estimate)
+        state.penalty = max(scale.penalty, now - record.sent_at, estimate)
         state.chance_at = now + scale.penalty
         roster.settle()
-    if is_trial:
-        return
-    if _leave_alone(state, call, record, cause):
-        return
-    ejection.note_failure(state, call, record, cause, is_connect=is_unprocessed(cause))
+    if not (is_trial or _leave_alone(state, ctx, cause)):
+        ejection.note_failure(state, ctx, cause)
 
 
 def _leave_alone(
-    state: EndpointState, call: Call, record: Record, cause: Exception | None
+    state: EndpointState, ctx: ClientRequestContext, cause: Exception | None
 ) -> bool:
     """Pause an endpoint whose answer has a ``Retry-After``; say if paused."""
+    call, record = ctx.call, ctx.record
     if record.started < state.changed_at:
         # It has been out since then, or is back.
         return False
     is_busy = status_judged(record, cause) == _UNAVAILABLE
     asked = asked_for(call, record, cause) if is_busy else None
-    return (
-        asked is not None
-        and asked > 0
-        and ejection.set_aside(state, asked, ejection.RETRY_AFTER)
-    )
+    if not asked:
+        return False
+    return ejection.set_aside(state, asked, ejection.RETRY_AFTER)
 
 
 def _slowest(state: EndpointState, growth: float) -> float:
@@ -192,8 +190,8 @@ class Visit:
     state: EndpointState
     """The state of the current endpoint."""
 
-    about: tuple[Call, Record] | None
-    """The call and the record; None once it is over, or has left by a redirect."""
+    about: ClientRequestContext | None
+    """The context of the request; None once it is over, or has left by a redirect."""
 
     url: URL
     """The URL at the endpoint."""
@@ -212,7 +210,7 @@ class Visit:
     def begin(self, ctx: ClientRequestContext, request: HttpRequest) -> HttpRequest:
         """Count a request as in flight; return the request with the endpoint's URL."""
         record = ctx.record
-        self.about = ctx.call, record
+        self.about = ctx
         # Calls made for this one have visits of their own.
         self.outer = _current.get()
         _current.set(self)
@@ -236,7 +234,7 @@ class Visit:
         record = ctx.record
         if self._close(record):
             return
-        call, state, chosen = ctx.call, self.state, self.chosen
+        state, chosen = self.state, self.chosen
         if response is None:
             state.in_flight -= 1
         else:
@@ -245,7 +243,7 @@ class Visit:
             chosen.stop()
         if not record.was_sent if cause is None else failure_of(cause).kind.is_of_proxy:
             # Something on this side has answered, or a proxy has failed.
-            learn(state, call, record, chosen, None, verdict=None)
+            learn(ctx, chosen, None, verdict=None)
             return
         verdict = None
         try:
@@ -255,7 +253,7 @@ class Visit:
             _record_mistake(ctx, error)
             raise
         finally:
-            learn(state, call, record, chosen, cause, verdict=verdict)
+            learn(ctx, chosen, cause, verdict=verdict)
 
     def break_off(self, ctx: ClientRequestContext, cause: BaseException) -> None:
         """Count the request as interrupted, without a verdict on the endpoint.
@@ -266,15 +264,15 @@ class Visit:
         record = ctx.record
         if self._close(record):
             return
-        state, call, chosen = self.state, ctx.call, self.chosen
-        state.in_flight -= 1
+        chosen = self.chosen
+        self.state.in_flight -= 1
         is_cut = isinstance(chosen, ejection.Trial) and chosen.stop()
         if record.race is not None and record.race.is_superseded:
-            learn_from_loser(state, call, record, chosen)
+            learn_from_loser(ctx, chosen)
         elif is_cut:
-            raise _timed_out(ctx, state, chosen) from cause
+            raise _timed_out(ctx, chosen) from cause
         else:
-            learn(state, call, record, chosen, None, verdict=None)
+            learn(ctx, chosen, None, verdict=None)
 
     def _close(self, record: Record) -> bool:
         """Follow the request no longer; say whether it has left before.
@@ -293,7 +291,7 @@ class Visit:
         self.about = self.outer = self.sender = None
         return has_left
 
-    def leave(self, call: Call, record: Record) -> None:
+    def leave(self, ctx: ClientRequestContext) -> None:
         """End the visit at a redirect to a different origin, as an answer.
 
         What becomes of the request there says nothing of the endpoint.
@@ -302,7 +300,7 @@ class Visit:
             self.chosen.stop()
         self.about = None
         self.state.in_flight -= 1
-        learn(self.state, call, record, self.chosen, None, verdict=True)
+        learn(ctx, self.chosen, None, verdict=True)
 
     def move(self, state: EndpointState, url: URL) -> EndpointState | Choice:
         """Move the request to a different endpoint; return the new route.
@@ -335,13 +333,11 @@ def _record_mistake(ctx: ClientRequestContext, error: BaseException) -> None:
     record_error(ctx, error)
 
 
-def _timed_out(
-    ctx: ClientRequestContext, state: EndpointState, permit: Permit
-) -> TimeoutError:
+def _timed_out(ctx: ClientRequestContext, permit: Permit) -> TimeoutError:
     """Make the failure of a trial that was cut, and learn from it."""
     error = TimeoutError("no answer to a trial in time")
     record_error(ctx, error)
-    learn(state, ctx.call, ctx.record, permit, error, verdict=False)
+    learn(ctx, permit, error, verdict=False)
     return error
 
 
@@ -358,7 +354,7 @@ def note_hop(url: URL, sender: object) -> None:
     if url is visit.url or origin_key(url) == visit.state.origin:
         visit.sender = sender
     elif sender is not None and visit.sender is sender:
-        visit.leave(*visit.about)
+        visit.leave(visit.about)
 
 
 def move_resend(
@@ -377,11 +373,11 @@ def move_resend(
     Returns:
         The request to send in its place; the very same where it does not move.
     """
-    visit, call, record = _current.get(), ctx.call, ctx.record
+    visit, record = _current.get(), ctx.record
     record.route = stale.route
-    if visit is None or visit.about is None or visit.about[0] is not call:
+    if visit is None or visit.about is None or visit.about.call is not ctx.call:
         return request
-    visit.about = call, record
+    visit.about = ctx
     before, route = visit.state, request.route
     if not may_move or route is None or route.key != before.key:
         return request

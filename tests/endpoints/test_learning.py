@@ -178,6 +178,7 @@ async def test_outcome_that_nobody_has_recorded_ends_now():
     record = SimpleNamespace(outcome=outcome, started=0.0, sent_at=0.0)
     await asyncio.sleep(0.5)
     now = SimpleNamespace(loop=asyncio.get_running_loop())
-    learn(state, now, record, state, None, verdict=True)
+    ctx = SimpleNamespace(call=now, record=record)
+    learn(ctx, state, None, verdict=True)
 
     assert pytest.approx(0.5) == state.latency
