@@ -23,7 +23,7 @@ from .choice import Choice, EndpointSelectionTimeoutError, empty, too_late
 from .discovery import WarnOnce
 from .roster import Roster
 from .selection import GroupSettings, Settings
-from .sources import DnsLookup, FoundSource, GivenSource, SrvLookup
+from .sources import DnsLookup, GivenSource, SrvLookup
 from .state import EndpointGroupListener
 
 if TYPE_CHECKING:
@@ -140,8 +140,7 @@ class EndpointGroup(Shared):
         >>> EndpointGroup.dns("http://orders.default.svc.cluster.local:8080").name
         'http://orders.default.svc.cluster.local:8080'
         """
-        lookup = DnsLookup(url, family=family, resolver=resolver)
-        source = FoundSource(lookup, "EndpointGroup.dns", refresh)
+        source = DnsLookup(url, family=family, resolver=resolver, refresh=refresh)
         return EndpointGroup(source, GroupSettings(**settings))
 
     @staticmethod
@@ -172,8 +171,9 @@ class EndpointGroup(Shared):
             ValueError: An argument is not as described.
             ImportError: The extra ``dns`` is not installed.
         """
-        lookup = SrvLookup(name, scheme=scheme, allowed_domains=allowed_domains)
-        source = FoundSource(lookup, "EndpointGroup.srv", refresh)
+        source = SrvLookup(
+            name, scheme=scheme, allowed_domains=allowed_domains, refresh=refresh
+        )
         return EndpointGroup(source, GroupSettings(**settings))
 
     @property

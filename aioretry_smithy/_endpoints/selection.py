@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     Key = Callable[[ClientRequestContext], str]
 
 
+_USUAL_DECAY: Final = 10.0
+_USUAL_PENALTY: Final = 1.0
+
+
 class EndpointSelectionStrategy:
     """Chooses among the endpoints of a group, one for each request.
 
@@ -44,15 +48,11 @@ class EndpointSelectionStrategy:
     _moves: ClassVar[bool] = True
     """Whether an immediate resend may go to a different endpoint."""
 
-    @property
-    def _decay(self) -> float:
-        """Seconds in which estimates of latency fall to ``1 / e``."""
-        return _USUAL_DECAY
+    _decay: float = _USUAL_DECAY
+    """Seconds in which estimates of latency fall to ``1 / e``."""
 
-    @property
-    def _failure_penalty(self) -> float:
-        """The least number of seconds that a failure counts for."""
-        return _USUAL_PENALTY
+    _failure_penalty: float = _USUAL_PENALTY
+    """The least number of seconds that a failure counts for."""
 
     def select(
         self, ctx: ClientRequestContext, candidates: Sequence[EndpointState]
@@ -168,10 +168,6 @@ def _checked(chosen: object, well: Sequence[EndpointState]) -> EndpointState:
     raise bad_argument("select()", chosen, "one of the candidates")
 
 
-_USUAL_DECAY: Final = 10.0
-_USUAL_PENALTY: Final = 1.0
-
-
 class _BuiltIn(EndpointSelectionStrategy):
     """Looks at the states alone, and is right."""
 
@@ -190,20 +186,12 @@ class _BuiltIn(EndpointSelectionStrategy):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _PeakEwma(_BuiltIn):
-    decay: float
-    failure_penalty: float
+    _decay: float
+    _failure_penalty: float
 
     def __post_init__(self) -> None:
-        check_positive("decay", self.decay)
-        check_not_negative("failure_penalty", self.failure_penalty)
-
-    @property
-    def _decay(self) -> float:
-        return self.decay
-
-    @property
-    def _failure_penalty(self) -> float:
-        return self.failure_penalty
+        check_positive("decay", self._decay)
+        check_not_negative("failure_penalty", self._failure_penalty)
 
     def select(
         self, ctx: ClientRequestContext, candidates: Sequence[EndpointState]
@@ -238,7 +226,7 @@ class _PeakEwma(_BuiltIn):
         return min(_two(well), key=cost)
 
     def __repr__(self) -> str:
-        settings = f"decay={self.decay}, failure_penalty={self.failure_penalty}"
+        settings = f"decay={self._decay}, failure_penalty={self._failure_penalty}"
         return f"EndpointSelectionStrategy.peak_ewma({settings})"
 
 

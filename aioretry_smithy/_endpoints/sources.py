@@ -6,12 +6,13 @@ import asyncio
 import ipaddress
 import re
 import socket
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from .._errors import bad_argument, is_finite, missing_extra
-from .._request.endpoint import Endpoint, origin_key
+from .._request.endpoint import Address, Endpoint, address_of, origin_key
 from .discovery import Answer, Discovery, Listed, WarnOnce, checked_refresh
 
 if TYPE_CHECKING:
@@ -22,14 +23,15 @@ if TYPE_CHECKING:
     from .roster import Roster
 
 
-Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
-
 Family: TypeAlias = Literal["prefer_ipv4", "ipv4", "ipv6", "any"]
 
 Resolver: TypeAlias = Callable[
     [str, int], Awaitable[Sequence[tuple[str | Address, float]]]
 ]
 """Takes a host and a port, and returns addresses, each with its time to live."""
+
+USUAL_REFRESH: Final = 1.0, 60.0
+"""The default bounds of the time that an answer holds, in seconds."""
 
 _FAMILIES: Final = {"ipv4": socket.AF_INET, "ipv6": socket.AF_INET6}
 """Address families to resolve, if not both."""
@@ -44,7 +46,70 @@ _EMPTY: Final = frozenset(
 """The errors that say that a name has no address."""
 
 
-class DnsLookup:
+class FoundSource(ABC):
+    """Base of the sources whose endpoints a query finds, again and again.
+
+    Args:
+        name: The usual name of a group with the source.
+        refresh: The shortest and the longest time, in seconds, that an answer holds.
+
+    Raises:
+        ValueError: *refresh* is not as described.
+    """
+
+    may_fill = True
+    service_key: str | None = None
+    has_addresses = False
+
+    is_cancellable: bool = True
+    """Whether cancelling ends the query; the system resolver occupies a thread."""
+
+    known: Sequence[Listed] | None = None
+    """The fixed endpoints; None if a query finds the endpoints."""
+
+    _words = ""
+    _url: URL | None = None
+
+    def __init__(self, name: str, refresh: tuple[float, float]) -> None:
+        self.usual_name: str | None = name
+        self._refresh = checked_refresh(refresh)
+        self._warn = WarnOnce()
+
+    @abstractmethod
+    async def __call__(self) -> Answer:
+        """Query the current endpoints.
+
+        Raises:
+            Exception: There is no answer.
+        """
+
+    def url(self) -> URL | None:
+        """Return how the URLs of the service begin, where all endpoints share that."""
+        return self._url
+
+    def origin(self) -> URL | None:
+        """Return the origin of all URLs of the service, if shared."""
+        return self._url
+
+    def fill(self, roster: Roster) -> None:
+        """Let the roster ask when it is used."""
+        if self.known is not None:
+            roster.set_listed(self.known)
+            return
+        roster.discovery = Discovery(
+            self,
+            roster.set_listed,
+            refresh=self._refresh,
+            cut=self.is_cancellable,
+            on_failed=roster.note_failed_query,
+        )
+        roster.review()
+
+    def __repr__(self) -> str:
+        return f"{self._words}({self.usual_name!r}"
+
+
+class DnsLookup(FoundSource):
     """Asks for the addresses of a host, each of which is an endpoint.
 
     It asks as the system does (``/etc/hosts`` and search lists count), which says
@@ -58,30 +123,15 @@ class DnsLookup:
         resolver: Is asked in place of the system: an async function of host and port
             that returns ``[(address, ttl)]``, each address as text or an object of
             ``ipaddress``, each time to live in seconds. The smallest one counts.
+        refresh: The shortest and the longest time, in seconds, that an answer holds.
 
     Raises:
         ValueError: An argument is not as described.
     """
 
-    __slots__ = (
-        "_family",
-        "_host",
-        "_port",
-        "_resolver",
-        "_warn",
-        "known",
-        "name",
-        "url",
-    )
-
-    name: str
-    """The URL of the service; just the origin if the path is empty."""
-
-    url: URL
-    """How the URLs of all endpoints begin."""
-
-    known: Sequence[Listed] | None
-    """The endpoint where the host is an address, and nobody has to be asked."""
+    has_addresses = True
+    _words = "EndpointGroup.dns"
+    _url: URL
 
     def __init__(
         self,
@@ -89,28 +139,25 @@ class DnsLookup:
         *,
         family: Family = "prefer_ipv4",
         resolver: Resolver | None = None,
+        refresh: tuple[float, float] = USUAL_REFRESH,
     ) -> None:
         if family not in get_args(Family):
             raise bad_argument("family", family, f"one of {list(get_args(Family))}")
         if resolver is not None and not callable(resolver):
             expected = "an async function of host and port, or None"
             raise bad_argument("resolver", resolver, expected)
-        self.url = url = Endpoint(url).url
-        self.name = str(url.origin() if url.raw_path == "/" else url)
+        service = Endpoint(url)
+        self.service_key = service.key
+        self._url = url = service.url
+        super().__init__(str(url.origin() if url.raw_path == "/" else url), refresh)
         # It has both, or it were no URL of an endpoint.
         self._host = url.raw_host or ""
         self._port = url.port or 0
         self._family = family
         self._resolver = resolver
-        self._warn = WarnOnce()
-        self.known = None
-        if _is_address(self._host):
+        self.is_cancellable = resolver is not None
+        if address_of(self._host) is not None:
             self.known = (Listed(Endpoint(url, address=self._host)),)
-
-    @property
-    def is_cancellable(self) -> bool:
-        """Whether cancelling ends the query; the system resolver occupies a thread."""
-        return self._resolver is not None
 
     async def __call__(self) -> Answer:
         """Return the addresses that the host has now.
@@ -132,7 +179,7 @@ class DnsLookup:
         return self._listed(addresses, ttl)
 
     def _warned(self, error: ValueError) -> ValueError:
-        self._warn(f"{self.url.raw_authority}: {error}")
+        self._warn(f"{self._url.raw_authority}: {error}")
         return error
 
     async def _addresses_of_system(self) -> list[Address]:
@@ -164,17 +211,9 @@ class DnsLookup:
         listed = []
         for each in folded:
             is_reserve = has_reserve and each.version == 6
-            endpoint = Endpoint(self.url, address=each)
+            endpoint = Endpoint(self._url, address=each)
             listed.append(Listed(endpoint, int(is_reserve), is_reserve))
         return Answer(tuple(listed), ttl)
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def _folded(address: Address) -> Address | None:
@@ -194,23 +233,16 @@ def _checked_answer(answer: object) -> tuple[list[Address], float | None]:
     for each in answer:
         if not isinstance(each, list | tuple) or len(each) != 2:
             raise bad_argument("resolver", each, "returns pairs of address and ttl")
-        address, ttl = each
+        given, ttl = each
+        address = address_of(given)
+        if address is None:
+            expected = "returns IP addresses, as text or objects of ipaddress"
+            raise bad_argument("resolver", given, expected)
         if not is_finite(ttl) or ttl < 0:
             raise bad_argument("resolver", ttl, "returns each ttl finite and >= 0")
-        addresses.append(_checked_address(address))
+        addresses.append(address)
         ttls.append(ttl)
     return addresses, min(ttls, default=None)
-
-
-def _checked_address(given: object) -> Address:
-    expected = "returns IP addresses, as text or objects of ipaddress"
-    # Python takes numbers and bytes for addresses too.
-    if not isinstance(given, str | Address):
-        raise bad_argument("resolver", given, expected)
-    try:
-        return ipaddress.ip_address(given)
-    except ValueError:
-        raise bad_argument("resolver", given, expected) from None
 
 
 Scheme: TypeAlias = Literal["http", "https"]
@@ -273,7 +305,7 @@ def _text(name: Name) -> str:
     return name.to_text().rstrip(".")
 
 
-class SrvLookup:
+class SrvLookup(FoundSource):
     """Asks for the SRV records of a service, each of which is an endpoint.
 
     Their order of priorities is that of ranks. A target has a URL of its own, made of
@@ -290,25 +322,14 @@ class SrvLookup:
             that is not whole is looked for in the search list of the system.
         scheme: ``http`` or ``https``.
         allowed_domains: Domains of further targets, which count with what is below.
+        refresh: The shortest and the longest time, in seconds, that an answer holds.
 
     Raises:
         ModuleNotFoundError: The extra ``dns`` is not installed.
         ValueError: An argument is not as described.
     """
 
-    __slots__ = ("_allowed", "_scheme", "_warn", "name")
-
-    name: str
-    """The name of the service."""
-
-    url: Final = None
-    """How all URLs begin: each endpoint has a URL of its own."""
-
-    known: Final = None
-    """The endpoints without a query: none."""
-
-    is_cancellable: Final = True
-    """Whether cancelling stops the query."""
+    _words = "EndpointGroup.srv"
 
     def __init__(
         self,
@@ -316,6 +337,7 @@ class SrvLookup:
         *,
         scheme: Scheme = "http",
         allowed_domains: Iterable[str] = (),
+        refresh: tuple[float, float] = USUAL_REFRESH,
     ) -> None:
         if not _is_name(name):
             expected = "a name in DNS, such as '_http._tcp.orders.example.com'"
@@ -327,9 +349,8 @@ class SrvLookup:
             import dns.asyncresolver  # noqa: F401, PLC0415
         except ModuleNotFoundError as cause:
             raise missing_extra("dns", cause) from cause
-        self.name = name
-        self._scheme = scheme
-        self._warn = WarnOnce()
+        super().__init__(name, refresh)
+        self._name, self._scheme = name, scheme
 
     async def __call__(self) -> Answer:
         """Return the servers that the service has now.
@@ -338,13 +359,13 @@ class SrvLookup:
             LookupError: There are only servers that are left out.
             Exception: There is no answer.
         """
-        name, records, ttl = await srv_records(self.name)
+        name, records, ttl = await srv_records(self._name)
         offered = [each for each in records if each.target]
         taken = self._with_hosts(offered)
         if self._scheme == "https":
             taken = self._within(name, taken)
         if offered and not taken:
-            raise LookupError(f"{self.name}: all targets are invalid")
+            raise LookupError(f"{self._name}: all targets are invalid")
         return Answer(tuple(self._listed(taken)), ttl)
 
     def _with_hosts(self, records: Sequence[SrvRecord]) -> Sequence[SrvRecord]:
@@ -366,7 +387,7 @@ class SrvLookup:
     ) -> None:
         others = sorted({f"{each.target}:{each.port}" for each in {*records} - {*fit}})
         if others:
-            self._warn(f"{self.name}: skipped {', '.join(others)}: {why}")
+            self._warn(f"{self._name}: skipped {', '.join(others)}: {why}")
 
     def _listed(self, records: Sequence[SrvRecord]) -> Iterator[Listed]:
         priorities = sorted({each.priority for each in records})
@@ -461,58 +482,6 @@ class GivenSource:
     def __repr__(self) -> str:
         listed = ", ".join(repr(each.endpoint) for each in self._listed)
         return f"{self._words}({listed}"
-
-
-class FoundSource:
-    """Tells the endpoints that a query finds, again and again.
-
-    Args:
-        lookup: Finds the endpoints, or raises.
-        words: How a group with it is made, for descriptions.
-        refresh: The shortest and the longest time, in seconds, that an answer holds.
-
-    Raises:
-        ValueError: *refresh* is not as described.
-    """
-
-    may_fill = True
-
-    def __init__(
-        self, lookup: DnsLookup | SrvLookup, words: str, refresh: tuple[float, float]
-    ) -> None:
-        self._lookup = lookup
-        self._words = words
-        self._refresh = checked_refresh(refresh)
-        self.usual_name: str | None = lookup.name
-        url = lookup.url
-        self.service_key: str | None = None if url is None else Endpoint(url).key
-        self.has_addresses: bool = url is not None
-
-    def url(self) -> URL | None:
-        """Return how the URLs of the service begin, where all endpoints share that."""
-        return self._lookup.url
-
-    def origin(self) -> URL | None:
-        """Return the origin of all URLs of the service, if shared."""
-        return self._lookup.url
-
-    def fill(self, roster: Roster) -> None:
-        """Let the roster ask when it is used."""
-        lookup = self._lookup
-        if lookup.known is not None:
-            roster.set_listed(lookup.known)
-            return
-        roster.discovery = Discovery(
-            lookup,
-            roster.set_listed,
-            refresh=self._refresh,
-            cut=lookup.is_cancellable,
-            on_failed=roster.note_failed_query,
-        )
-        roster.review()
-
-    def __repr__(self) -> str:
-        return f"{self._words}({self.usual_name!r}"
 
 
 Source: TypeAlias = GivenSource | FoundSource

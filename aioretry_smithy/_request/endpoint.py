@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from aiohttp.client_reqrep import ConnectionKey
 from multidict import CIMultiDict
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import aiohttp
     from aiohttp.typedefs import StrOrURL
 
-    Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
+Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _SCHEMES: Final = frozenset({"http", "https", "ws", "wss"})
 _SAME_AS: Final = {"ws": "http", "wss": "https"}
@@ -176,15 +176,23 @@ def _checked_url(given: StrOrURL) -> URL:
     return bare
 
 
+def address_of(given: object) -> Address | None:
+    """Parse an IP address, a text or an object; None for other values."""
+    # Python takes numbers and bytes for addresses too.
+    if not isinstance(given, str | Address):
+        return None
+    try:
+        return ipaddress.ip_address(given)
+    except ValueError:
+        return None
+
+
 def _checked_address(given: object) -> str:
     """Return an IP address as text; one of IPv4 within IPv6 is one of IPv4."""
-    expected = "an IP address; a name belongs into url"
-    if not isinstance(given, str | ipaddress.IPv4Address | ipaddress.IPv6Address):
+    address = address_of(given)
+    if address is None:
+        expected = "an IP address; a name belongs into url"
         raise bad_argument("address", given, expected)
-    try:
-        address = ipaddress.ip_address(given)
-    except ValueError:
-        raise bad_argument("address", given, expected) from None
     if isinstance(address, ipaddress.IPv6Address):
         if address.scope_id is not None:
             raise bad_argument("address", str(given), "without a zone")
