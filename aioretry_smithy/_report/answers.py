@@ -7,7 +7,7 @@ Times are seconds, shares are from 0 to 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
@@ -18,54 +18,54 @@ Line: TypeAlias = "dict[str, object]"
 """A call read from a line, masked, and cleaned of foreign members."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Input:
     """Counts of the lines read, and of unusable lines."""
-
-    sources: tuple[str, ...]
-    """The names of the files; ``-`` is standard input."""
 
     by: str
     """The key of groups: host, method, path, endpoint or name."""
 
-    lines: int
+    sources: tuple[str, ...] = ()
+    """The names of the files; ``-`` is standard input."""
+
+    lines: int = 0
     """Lines that were not empty."""
 
-    calls: int
+    calls: int = 0
     """Lines with a call that is counted; sampled calls count once."""
 
-    inside: int
+    inside: int = 0
     """Lines of nested calls, which are counted with the outer call."""
 
-    left_out: int
+    left_out: int = 0
     """Calls that ``--since``, ``--until`` or ``--match`` left out."""
 
-    skipped: Mapping[str, int]
+    skipped: Mapping[str, int] = field(default_factory=dict)
     """Lines that were no calls, by reason.
 
     ``no_json``, ``no_call``, ``attempt``, ``not_nested``, ``several``, ``too_long``,
     ``too_deep``, ``under_way``.
     """
 
-    without_id: int
+    without_id: int = 0
     """Calls of lines that older versions wrote."""
 
-    unknown_bodies: int
+    unknown_bodies: int = 0
     """Calls with a response of whose body the line does not know the end."""
 
-    sampled: int
+    sampled: int = 0
     """Calls of lines with a sampling rate."""
 
-    sampled_by_function: int
+    sampled_by_function: int = 0
     """Calls of lines that a function of the user's chose: these are not weighed."""
 
-    started_at: str | None
+    started_at: str | None = None
     """When the first call began, in UTC."""
 
-    ended_at: str | None
+    ended_at: str | None = None
     """The end (headers or failure) of the last started call."""
 
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
     """The limits of these numbers, in words."""
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Self, TypeVar
 
@@ -235,6 +236,23 @@ def value_of(bucket: int) -> float:
     return 0.0 if bucket == _NOTHING else (1 + _WIDTH) ** bucket * _MIDDLE
 
 
+KeyT = TypeVar("KeyT", bound=Hashable)
+
+
+class Totals(dict[KeyT, float]):
+    """Numbers that are added up by key."""
+
+    def add(self, numbers: Iterable[tuple[KeyT, float]], weight: float = 1.0) -> Self:
+        """Add numbers to those of the same keys."""
+        for key, number in numbers:
+            self[key] = self.get(key, 0.0) + number * weight
+        return self
+
+    def __iadd__(self, other: Mapping[KeyT, float]) -> Self:
+        """Add the numbers of *other*."""
+        return self.add(other.items())
+
+
 class Histogram:
     """Counts numbers >= 0 in buckets that are 1 % wide, each with a weight.
 
@@ -247,25 +265,24 @@ class Histogram:
 
     __slots__ = ("buckets", "largest")
 
-    buckets: dict[int, float]
+    buckets: Totals[int]
     """The weights in each bucket that is not empty."""
 
     largest: float | None
 
     def __init__(self) -> None:
-        self.buckets = {}
+        self.buckets = Totals()
         self.largest = None
 
     def add(self, bucket: int, value: float, weight: float) -> None:
         """Count a number, whose bucket is known."""
-        self.buckets[bucket] = self.buckets.get(bucket, 0.0) + weight
+        self.buckets.add([(bucket, weight)])
         if self.largest is None or value > self.largest:
             self.largest = value
 
     def __iadd__(self, other: Histogram) -> Self:
         """Add the counts of *other*."""
-        for bucket, weight in other.buckets.items():
-            self.buckets[bucket] = self.buckets.get(bucket, 0.0) + weight
+        self.buckets += other.buckets
         if other.largest is not None:
             self.largest = max(other.largest, self.largest or 0.0)
         return self
@@ -296,30 +313,29 @@ MOST_KEYS: Final = 2000
 """How many keys are kept while counting; more than are shown, for the order changes."""
 
 
+@dataclass(slots=True)
 class Sums:
-    """Values that are added up, one for each slot of the class; the first weighs."""
-
-    __slots__: tuple[str, ...] = ()
-
-    def __init__(self) -> None:
-        for name in self.__slots__:
-            setattr(self, name, 0.0)
+    """Values that are added up, one for each field of the class; the first weighs."""
 
     @property
     def weight(self) -> float:
         """The weight by which entries are ranked."""
-        weight: float = getattr(self, self.__slots__[0])
+        weight: float = getattr(self, fields(self)[0].name)
         return weight
 
     def merge(self, other: Self) -> None:
         """Add the counts of *other*."""
-        for name in self.__slots__:
-            total = getattr(self, name)
-            total += getattr(other, name)
-            setattr(self, name, total)
+        for field in fields(self):
+            total = getattr(self, field.name)
+            total += getattr(other, field.name)
+            setattr(self, field.name, total)
+
+    def counts(self) -> dict[str, float]:
+        """Return the numbers, as an answer shows them."""
+        numbers = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {name: whole(each) for name, each in numbers if isinstance(each, float)}
 
 
-KeyT = TypeVar("KeyT", bound=Hashable)
 CountT = TypeVar("CountT", bound=Sums)
 
 
@@ -362,6 +378,11 @@ class CountTable(Generic[KeyT, CountT]):
         if len(self._counts) > most:
             self._merge_rarest(most)
         return self._ranked()
+
+    def shown(self, most: int, others: KeyT) -> list[tuple[KeyT, CountT]]:
+        """Return the keys with the most, and all others under a key of their own."""
+        largest = self.largest(most)
+        return [*largest, (others, self.others)] if self.merged else largest
 
     def _ranked(self) -> list[tuple[KeyT, CountT]]:
         return sorted(self._counts.items(), key=lambda pair: _rank(*pair))

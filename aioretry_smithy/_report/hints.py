@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from . import fields
@@ -34,10 +35,10 @@ _MAY_PASS: Final = frozenset({408, 409, 421, 423, 425, 429})
 _WHEN: Final = "retry-after", "ratelimit", "x-ratelimit-reset"
 _NEVER_PASS: Final = frozenset({501, 505, 511})
 
-Limit: TypeAlias = "tuple[str, float]"
+Limit: TypeAlias = tuple[str, float]
 """A host, and the time limit of its attempts in seconds."""
 
-Deadline: TypeAlias = "tuple[str, float, float]"
+Deadline: TypeAlias = tuple[str, float, float]
 """A host, with the time limits of its calls and of their attempts, in seconds."""
 
 
@@ -49,55 +50,40 @@ def is_near(limit: float, attempt: Line) -> bool:
     return took is not None and took - _seconds_queued(attempt) >= _NEAR * limit
 
 
+@dataclass(slots=True)
 class Share(fields.Sums):
     """A number of things, and how many of them have what is looked for."""
 
-    __slots__ = ("all", "some")
-
-    all: float
-    some: float
+    all: float = 0.0
+    some: float = 0.0
 
 
+@dataclass(slots=True)
 class HostEvidence(fields.Sums):
     """The counts of the calls and the attempts to one host."""
 
-    __slots__ = (
-        "attempts",
-        "hedges",
-        "hedges_won",
-        "successes",
-        "throttled",
-        "unsent",
-        "waited",
-        "with_retry_after",
-    )
-
-    attempts: float
-    hedges: float
-    hedges_won: float
-    successes: float
-    throttled: float
-    unsent: float
-    waited: float
-    with_retry_after: float
+    attempts: float = 0.0
+    hedges: float = 0.0
+    hedges_won: float = 0.0
+    successes: float = 0.0
+    throttled: float = 0.0
+    unsent: float = 0.0
+    waited: float = 0.0
+    with_retry_after: float = 0.0
 
 
 class Evidence:
     """The counts of all calls, with those inside, for hints."""
 
     def __init__(self) -> None:
-        self.hosts: fields.CountTable[str, HostEvidence] = fields.CountTable(
-            HostEvidence
-        )
-        self.timeouts: fields.CountTable[Limit, Share] = fields.CountTable(Share)
+        self.hosts = fields.CountTable[str, HostEvidence](HostEvidence)
+        self.timeouts = fields.CountTable[Limit, Share](Share)
         """Attempts that ran into a limit; some answers that nearly did."""
 
-        self.deadlines: fields.CountTable[Deadline, Share] = fields.CountTable(Share)
+        self.deadlines = fields.CountTable[Deadline, Share](Share)
         """Calls whose deadline left no room for a second attempt."""
 
-        self.refused: fields.CountTable[tuple[str, int], Share] = fields.CountTable(
-            Share
-        )
+        self.refused = fields.CountTable[tuple[str, int], Share](Share)
         """Calls retried after a status, and the calls among them that succeeded."""
 
         self.queued = self.too_long = self.spent_bodies = 0.0

@@ -9,40 +9,15 @@ from typing import TYPE_CHECKING, Final
 
 from .._log.saved_log import cleaned, dictionaries
 from .._text.printable import encodable
-from .answers import (
-    Answers,
-    Examples,
-    Input,
-    Summary,
-    Time,
-    counted,
-    seconds,
-    shares_in_words,
-)
-from .fields import (
-    CountTable,
-    cause_type,
-    is_cancelled,
-    is_refused,
-    moment,
-    number,
-    outcome_of,
-    ratio,
-    status_of,
-    text,
-    where,
-    whole,
-)
+from . import fields, tally
+from .answers import Answers, Ending, Examples, FailureRow, GroupRow, Input, Line
 from .hints import Evidence, Findings, hints
 from .seen_call import SeenCall, TooDeepError, spending
 from .selection import By, Selection, units
 from .sources import LineSource, Skipped, decode
-from .tally import EndingTally, FailureTally, GroupTally, Steps, Times, stop_reason, utc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from .answers import Ending, FailureRow, GroupRow, Line
 
 
 _MOST_SHOWN: Final = 60
@@ -82,19 +57,17 @@ class Counting:
 
     def __init__(self, by: By, top: int) -> None:
         self._by = by
-        self._calls = self._successes = self._at_once = self._rescued = 0.0
-        self._attempts = self._extra = 0.0
-        self._retries = self._hedges = self._resends = self._resumes = 0.0
-        self._times = Times()
-        self._cancelled_times = Times()
-        self._groups: CountTable[str, GroupTally] = CountTable(GroupTally)
-        self._endings: CountTable[tuple[str | None, str], EndingTally] = CountTable(
-            EndingTally
+        self._summary = tally.SummaryTally()
+        self._times = tally.Times()
+        self._cancelled_times = tally.Times()
+        self._groups = fields.CountTable[str, tally.GroupTally](tally.GroupTally)
+        self._endings = fields.CountTable[tuple[str | None, str], tally.EndingTally](
+            tally.EndingTally
         )
-        self._failures: CountTable[tuple[str, str], FailureTally] = CountTable(
-            FailureTally
+        self._failures = fields.CountTable[tuple[str, str], tally.FailureTally](
+            tally.FailureTally
         )
-        self._steps = Steps()
+        self._steps = tally.Steps()
         self._evidence = Evidence()
         self._slowest = _Top(top)
         self._most_attempts = _Top(top)
@@ -114,8 +87,8 @@ class Counting:
         """
         values = call.values
         parts = spending(call)
-        self._add_to_summary(call, weight)
-        times = self._cancelled_times if is_cancelled(values) else self._times
+        self._summary.add(call, weight)
+        times = self._cancelled_times if fields.is_cancelled(values) else self._times
         times.add(call, parts, weight)
         for key, unit in units(call, self._by):
             spent = parts if unit is call else spending(unit)
@@ -123,8 +96,10 @@ class Counting:
             group.add(unit, weight)
             group.times.add(unit, spent, weight)
         if not call.is_success:
-            ending = stop_reason(values), outcome_of(values)
-            self._endings.at(ending).add(values, weight)
+            ending = tally.stop_reason(values), fields.outcome_of(values)
+            ended = self._endings.at(ending)
+            ended.calls += weight
+            ended.example = ended.example or values
         self._add_failures(call, weight)
         self._evidence.add(call, weight)
         if started is not None:
@@ -134,33 +109,26 @@ class Counting:
         if call.extra:
             self._most_attempts.add((float(call.extra), duration), values)
 
-    def _add_to_summary(self, call: SeenCall, weight: float) -> None:
-        self._calls += weight
-        self._successes += weight * call.is_success
-        self._at_once += weight * call.is_success_at_once
-        self._rescued += weight * call.is_rescued
-        self._attempts += weight * len(call.attempts)
-        self._extra += weight * call.extra
-        self._retries += weight * call.retries
-        self._hedges += weight * call.hedges
-        self._resends += weight * call.resends
-        self._resumes += weight * call.resumes
-
     def _add_failures(self, call: SeenCall, weight: float) -> None:
-        is_refused_by_budget = stop_reason(call.values) == "limiter"
+        is_refused_by_budget = tally.stop_reason(call.values) == "limiter"
         for attempt in call.attempts:
             for inside in attempt.calls:
                 self._add_failures(inside, weight)
             if attempt.is_success or attempt.is_superseded:
                 continue
             values = attempt.values
-            key = where(values) or where(call.values), outcome_of(values)
-            self._failures.at(key).add(
-                attempt,
-                weight,
-                is_refused=is_refused(values),
-                is_refused_by_budget=is_refused_by_budget and not attempt.is_retried,
+            key = (
+                fields.where(values) or fields.where(call.values),
+                fields.outcome_of(values),
             )
+            failed = self._failures.at(key)
+            failed.attempts += weight
+            failed.sent += weight * bool(values.get("sent"))
+            failed.not_sent += weight * (not values.get("sent"))
+            failed.retried += weight * attempt.is_retried
+            failed.refused += weight * fields.is_refused(values)
+            if is_refused_by_budget and not attempt.is_retried:
+                failed.refused_by_budget += weight
 
     def answers(self, read: Input) -> Answers:
         """Return all answers.
@@ -169,82 +137,37 @@ class Counting:
             read: What was read.
         """
         findings = Findings(self._evidence, self._times, self._steps.unasked())
-        times = Times()
+        times = tally.Times()
         times += self._times
         times += self._cancelled_times
         return Answers(
             v=1,
             input=read,
-            summary=self._summary(times),
-            groups=self._shown_groups(),
-            time=_time(times),
-            endings=self._shown_endings(),
-            failures=self._shown_failures(),
+            summary=self._summary.answer(times),
+            groups=tuple(self._shown_groups()),
+            time=times.answer(),
+            endings=tuple(self._shown_endings()),
+            failures=tuple(self._shown_failures()),
             timeline=self._steps.answer(),
             examples=Examples(self._slowest.lines(), self._most_attempts.lines()),
             hints=hints(findings),
         )
 
-    def _summary(self, times: Times) -> Summary:
-        calls = self._calls
-        return Summary(
-            whole(calls),
-            whole(self._successes),
-            ratio(self._successes, calls),
-            whole(self._at_once),
-            ratio(self._at_once, calls),
-            whole(self._rescued),
-            whole(self._attempts),
-            ratio(self._attempts, calls),
-            whole(self._extra),
-            ratio(self._extra, calls),
-            whole(self._retries),
-            whole(self._hedges),
-            whole(self._resends),
-            whole(self._resumes),
-            times.quantiles(),
-        )
-
-    def _shown_groups(self) -> tuple[GroupRow, ...]:
+    def _shown_groups(self) -> Iterator[GroupRow]:
         table = self._groups
-        groups = [group.answer(key) for key, group in table.largest(_MOST_SHOWN)]
-        if table.merged:
-            groups.append(table.others.answer(_OTHERS, table.merged))
-        return tuple(groups)
+        for key, group in table.shown(_MOST_SHOWN, _OTHERS):
+            yield group.answer(key, table.merged if group is table.others else 0)
 
-    def _shown_endings(self) -> tuple[Ending, ...]:
-        table = self._endings
-        endings = []
-        for (reason, outcome), ending in table.largest(_MOST_SHOWN):
-            example = None if ending.example is None else cleaned(ending.example)
-            endings.append(ending.answer(reason, outcome, example))
-        if table.merged:
-            endings.append(table.others.answer(None, _OTHERS, None))
-        return tuple(endings)
+    def _shown_endings(self) -> Iterator[Ending]:
+        for key, ended in self._endings.shown(_MOST_SHOWN, (None, _OTHERS)):
+            example = ended.example and cleaned(ended.example)
+            yield Ending(*key, fields.whole(ended.calls), example)
 
-    def _shown_failures(self) -> tuple[FailureRow, ...]:
-        table = self._failures
-        failures = [failure.answer(*key) for key, failure in table.largest(_MOST_SHOWN)]
-        if table.merged:
-            failures.append(table.others.answer(_OTHERS, _OTHERS))
-        return tuple(failures)
-
-
-def _time(times: Times) -> Time:
-    parts = times.parts()
-    calls, least, _ = times.slowest()
-    said = "no call has a known duration"
-    if least is not None:
-        which = f"{counted(whole(calls), 'call')}, from {seconds(least)} on"
-        said = f"the slowest 5 % ({which}) spent {shares_in_words(parts)}"
-    return Time(
-        sum(part.seconds for part in parts),
-        parts,
-        whole(calls),
-        least,
-        sum(part.slowest_seconds for part in parts),
-        said,
-    )
+    def _shown_failures(self) -> Iterator[FailureRow]:
+        for (place, outcome), failed in self._failures.shown(
+            _MOST_SHOWN, (_OTHERS, _OTHERS)
+        ):
+            yield FailureRow(place, outcome, **failed.counts())
 
 
 _HAS_CALLS: Final = re.compile(rb'calls\\?": ?\[ ?\{')
@@ -275,9 +198,8 @@ class Reading:
         self._counting = Counting(by, top)
         self._inside: set[str] = set()
         self._skipped: dict[str, int] = {}
-        self._lines = self._counted = self._calls_inside = self._left_out = 0
-        self._without_id = self._unknown_bodies = self._dropped = 0
-        self._sampled = self._sampled_by_function = self._newer = 0
+        self._read = Input(by)
+        self._newer = 0
         self._times = _NEVER
 
     def note_inside(self, values: Line) -> None:
@@ -288,7 +210,7 @@ class Reading:
             for part in (values, *dictionaries(values, "children")):
                 calls = dictionaries(part, "calls") if "calls" in part else ()
                 found += calls
-                for known in (text(call, "id") for call in calls):
+                for known in (fields.text(call, "id") for call in calls):
                     if known is not None:
                         self._inside.add(known)
 
@@ -303,7 +225,7 @@ class Reading:
     def add_lines(self, lines: Iterable[bytes | Skipped]) -> None:
         """Count the calls in lines."""
         for line in lines:
-            self._lines += 1
+            self._read.lines += 1
             values = decode(line) if isinstance(line, bytes) else line
             if isinstance(values, Skipped):
                 self._skip(values)
@@ -312,18 +234,18 @@ class Reading:
 
     def add(self, values: Line) -> None:
         """Count a call, unless nested in a counted call."""
-        known = text(values, "id")
+        known = fields.text(values, "id")
         if known is not None and known in self._inside:
-            self._calls_inside += 1
+            self._read.inside += 1
             return
-        started = moment(values)
+        started = fields.moment(values)
         if not self._selection.has_moment(started):
-            self._left_out += 1
+            self._read.left_out += 1
             return
         if not self._add_call(values, started):
             return
-        self._counted += 1
-        self._without_id += known is None
+        self._read.calls += 1
+        self._read.without_id += known is None
         self._note(values, started)
         for listener in self._listeners:
             listener(values)
@@ -339,34 +261,37 @@ class Reading:
             self._skip(Skipped.UNDER_WAY)
             return False
         if not self._selection.matches_all(call):
-            self._left_out += 1
+            self._read.left_out += 1
             return False
         self._counting.add(call, started, self._weight(values))
         return True
 
     def count_line(self) -> None:
         """Count a line whose call is added."""
-        self._lines += 1
+        self._read.lines += 1
 
     def _skip(self, reason: Skipped) -> None:
         self._skipped[reason] = self._skipped.get(reason, 0) + 1
 
     def _weight(self, values: Line) -> float:
-        rate = number(values, "sampling_rate")
+        rate = fields.number(values, "sampling_rate")
         if rate is not None and _LEAST_RATE <= rate < 1:
-            self._sampled += 1
+            self._read.sampled += 1
             return 1 / rate
-        self._sampled_by_function += values.get("sampled") is True
+        self._read.sampled_by_function += values.get("sampled") is True
         return 1.0
 
     def _note(self, values: Line, started: float | None) -> None:
         if values.get("is_complete") is not True:
-            has_body = status_of(values) is not None and cause_type(values) is None
-            self._unknown_bodies += has_body
-        version = number(values, "v")
+            has_body = (
+                fields.status_of(values) is not None
+                and fields.cause_type(values) is None
+            )
+            self._read.unknown_bodies += has_body
+        version = fields.number(values, "v")
         self._newer += version is not None and version > 1
         if started is not None:
-            ended = started + (number(values, "duration") or 0.0)
+            ended = started + (fields.number(values, "duration") or 0.0)
             self._times = min(started, self._times[0]), max(ended, self._times[1])
 
     def answers(self, sources: Sequence[LineSource] = ()) -> Answers:
@@ -375,31 +300,21 @@ class Reading:
         Args:
             sources: The files that were read.
         """
-        read = Input(
-            sources=tuple(encodable(source.name) for source in sources),
-            by=self._by,
-            lines=self._lines,
-            calls=self._counted,
-            inside=self._calls_inside,
-            left_out=self._left_out,
-            skipped={str(key): number for key, number in self._skipped.items()},
-            without_id=self._without_id,
-            unknown_bodies=self._unknown_bodies,
-            sampled=self._sampled,
-            sampled_by_function=self._sampled_by_function,
-            started_at=None if self._times is _NEVER else utc(self._times[0]),
-            ended_at=None if self._times is _NEVER else utc(self._times[1]),
-            warnings=tuple(self._warnings(sources)),
-        )
+        read = self._read
+        read.sources = tuple(encodable(source.name) for source in sources)
+        read.skipped = {str(key): number for key, number in self._skipped.items()}
+        if self._times is not _NEVER:
+            read.started_at, read.ended_at = map(tally.utc, self._times)
+        read.warnings = tuple(self._warnings(sources))
         return self._counting.answers(read)
 
     def _warnings(self, sources: Sequence[LineSource]) -> Iterator[str]:
         said = (source.warning for source in sources if source.warning is not None)
         yield from map(encodable, said)
-        if self._sampled_by_function:
+        if self._read.sampled_by_function:
             yield (
-                f"{self._sampled_by_function:,} calls were chosen by a function, and"
-                " stand for an unknown number of others"
+                f"{self._read.sampled_by_function:,} calls were chosen by a function,"
+                " and stand for an unknown number of others"
             )
         if self._counting.was_full:
             yield "there are too many groups: calls of rare ones may be in the others"
@@ -411,7 +326,7 @@ def _is_under_way(values: Line) -> bool:
     return (
         values.get("duration") is None
         and values.get("response_status") is None
-        and cause_type(values) is None
+        and fields.cause_type(values) is None
         and values.get("is_success") is not True
     )
 

@@ -7,7 +7,16 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .._log.saved_log import dictionaries
-from .fields import bucket_of, cause_type, is_success, moment, number, status_of, text
+from .fields import (
+    Totals,
+    bucket_of,
+    cause_type,
+    is_success,
+    moment,
+    number,
+    status_of,
+    text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -302,20 +311,13 @@ class _TimeSheet:
         self.origin = origin
         self.end = end
         self.spans: list[_Span] = []
-        self.may_overlap = False
 
     def seconds(self) -> dict[str, float]:
         """Add up the spans, each moment once, and what is left."""
-        if self.may_overlap:
-            parts = _added(_painted(self.spans))
-        else:
-            parts = _added((span.part, span.end - span.start) for span in self.spans)
+        parts = Totals[str]().add(_painted(self.spans))
         rest = self.end - sum(parts.values())
-        if rest < -ROUNDED:
-            parts = _added(_painted(self.spans))
-            rest = self.end - sum(parts.values())
         if rest > ROUNDED:
-            parts[OTHER] = parts.get(OTHER, 0.0) + rest
+            parts.add([(OTHER, rest)])
         return parts
 
     def add_call(self, call: SeenCall, start: float, end: float, level: int) -> None:
@@ -332,7 +334,6 @@ class _TimeSheet:
         over = end if took is None else min(end, start + took)
         following = _following(attempts, starts, over)
         for attempt, begun, until in zip(attempts, starts, following, strict=True):
-            self.may_overlap |= attempt.is_hedge
             wait = until - (number(attempt.values, "delay") or 0.0)
             # The body of the last one comes after the call had its headers.
             latest = end if attempt is attempts[-1] else max(begun, wait)
@@ -356,7 +357,6 @@ class _TimeSheet:
         duration = number(values, "duration")
         over = latest if duration is None else min(latest, start + duration - waited)
         for call in attempt.calls:
-            self.may_overlap = True
             begun = self._start(call.values, start)
             took = number(call.values, "total_duration") or call.duration or 0.0
             self.add_call(call, begun, min(latest, begun + took), level + 1)
@@ -407,13 +407,6 @@ def _following(
         found.append(last)
         last = last if attempt.is_hedge else start
     return found[::-1]
-
-
-def _added(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
-    parts: dict[str, float] = {}
-    for part, seconds in pairs:
-        parts[part] = parts.get(part, 0.0) + seconds
-    return parts
 
 
 def _painted(spans: Iterable[_Span]) -> Iterable[tuple[str, float]]:

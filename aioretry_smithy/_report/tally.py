@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from . import answers
-from .fields import Histogram, Sums, is_cancelled, ratio, text, value_of, whole
-from .seen_call import SeenAttempt, SeenCall, source_of
+from .fields import Histogram, Sums, Totals, is_cancelled, ratio, text, value_of, whole
+from .seen_call import SeenCall, source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 
 _SLOW: Final = 0.95
@@ -22,32 +24,24 @@ class Times:
     __slots__ = ("durations", "spent")
 
     durations: Histogram
-    spent: dict[int, dict[str, float]]
+    spent: defaultdict[int, Totals[str]]
     """Seconds of the parts, by the bucket of the histogram."""
 
     def __init__(self) -> None:
         self.durations = Histogram()
-        self.spent = {}
+        self.spent = defaultdict(Totals)
 
     def add(self, call: SeenCall, parts: Mapping[str, float], weight: float) -> None:
         """Add a call; one whose duration is not known counts in no quantile."""
-        duration, bucket = call.duration, call.bucket
-        if duration is None:
-            return
-        self.durations.add(bucket, duration, weight)
-        spent = self.spent.get(bucket)
-        if spent is None:
-            spent = self.spent[bucket] = {}
-        for part, seconds in parts.items():
-            spent[part] = spent.get(part, 0.0) + seconds * weight
+        if call.duration is not None:
+            self.durations.add(call.bucket, call.duration, weight)
+            self.spent[call.bucket].add(parts.items(), weight)
 
     def __iadd__(self, other: Times) -> Self:
         """Add the counts of *other*."""
         self.durations += other.durations
         for bucket, parts in other.spent.items():
-            spent = self.spent.setdefault(bucket, {})
-            for part, seconds in parts.items():
-                spent[part] = spent.get(part, 0.0) + seconds
+            self.spent[bucket] += parts
         return self
 
     def quantiles(self) -> answers.Durations:
@@ -68,12 +62,11 @@ class Times:
     def parts(self) -> tuple[answers.TimePart, ...]:
         """Return the parts, what takes the slowest calls the longest first."""
         _, _, bucket = self.slowest()
-        every = _sum(self.spent.values())
-        slow = _sum(
-            spent
-            for each, spent in self.spent.items()
-            if bucket is not None and each >= bucket
-        )
+        every, slow = Totals[str](), Totals[str]()
+        for each, spent in self.spent.items():
+            every += spent
+            if bucket is not None and each >= bucket:
+                slow += spent
         total, slow_total = sum(every.values()), sum(slow.values())
         parts = [
             answers.TimePart(
@@ -88,19 +81,29 @@ class Times:
         parts.sort(key=_rank)
         return tuple(parts)
 
+    def answer(self) -> answers.Time:
+        """Return the times for the report."""
+        parts = self.parts()
+        calls, least, _ = self.slowest()
+        said = "no call has a known duration"
+        if least is not None:
+            which = f"{answers.counted(whole(calls), 'call')}, from "
+            which += f"{answers.seconds(least)} on"
+            said = f"the slowest 5 % ({which}) spent {answers.shares_in_words(parts)}"
+        return answers.Time(
+            sum(part.seconds for part in parts),
+            parts,
+            whole(calls),
+            least,
+            sum(part.slowest_seconds for part in parts),
+            said,
+        )
+
 
 def _rank(part: answers.TimePart) -> tuple[float, float, str]:
     """Return the sort key of a part, insensitive to rounding errors."""
     slow, every = round(part.slowest_seconds, 6), round(part.seconds, 6)
     return -slow, -every, f"{part.part} {part.source}"
-
-
-def _sum(spent: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    total: dict[str, float] = {}
-    for parts in spent:
-        for part, seconds in parts.items():
-            total[part] = total.get(part, 0.0) + seconds
-    return total
 
 
 _MOST_REASONS: Final = 24
@@ -136,26 +139,16 @@ def stop_reason(values: answers.Line) -> str | None:
     return None if reason is None else reason[:_LONGEST_REASON]
 
 
+@dataclass(slots=True)
 class GroupTally(Sums):
     """Adds up the calls of a group."""
 
-    __slots__ = ("attempts", "calls", "reasons", "successes", "times", "waited")
-
-    calls: float
-    attempts: float
-    successes: float
-    waited: float
-    times: Times
-    reasons: Reasons
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.times, self.reasons = Times(), Reasons()
-
-    @property
-    def weight(self) -> float:
-        """The number of calls."""
-        return self.calls
+    calls: float = 0.0
+    attempts: float = 0.0
+    successes: float = 0.0
+    waited: float = 0.0
+    times: Times = field(default_factory=Times)
+    reasons: Reasons = field(default_factory=Reasons)
 
     def add(self, call: SeenCall, weight: float) -> None:
         """Add a call; its times apart."""
@@ -171,88 +164,82 @@ class GroupTally(Sums):
 
     def answer(self, key: str, merged: int = 0) -> answers.GroupRow:
         """Return the row for the report."""
+        counts = self.counts() | {"waited": self.waited}
         return answers.GroupRow(
             key,
             merged,
-            whole(self.calls),
-            whole(self.successes),
-            ratio(self.successes, self.calls),
-            whole(self.attempts),
-            ratio(self.attempts, self.calls),
-            self.times.quantiles(),
-            self.waited,
-            most_first(self.reasons),
-            self.times.parts(),
+            **counts,
+            success=ratio(self.successes, self.calls),
+            attempts_per_call=ratio(self.attempts, self.calls),
+            duration=self.times.quantiles(),
+            stop_reasons=most_first(self.reasons),
+            slowest=self.times.parts(),
         )
 
 
+@dataclass(slots=True)
 class FailureTally(Sums):
     """Counts attempts with the same kind of failure."""
 
-    __slots__ = ("attempts", "refused", "refused_by_budget", "retried", "sent")
-
-    attempts: float
-    refused: float
-    refused_by_budget: float
-    retried: float
-    sent: float
-
-    def add(
-        self,
-        attempt: SeenAttempt,
-        weight: float,
-        *,
-        is_refused: bool,
-        is_refused_by_budget: bool,
-    ) -> None:
-        """Add an attempt."""
-        self.attempts += weight
-        self.sent += weight * bool(attempt.values.get("sent"))
-        self.retried += weight * attempt.is_retried
-        self.refused += weight * is_refused
-        self.refused_by_budget += weight * is_refused_by_budget
-
-    def answer(self, where: str, outcome: str) -> answers.FailureRow:
-        """Return the row for the report."""
-        return answers.FailureRow(
-            where,
-            outcome,
-            whole(self.attempts),
-            whole(self.sent),
-            whole(self.attempts - self.sent),
-            whole(self.retried),
-            whole(self.refused_by_budget),
-            whole(self.refused),
-        )
+    attempts: float = 0.0
+    sent: float = 0.0
+    not_sent: float = 0.0
+    retried: float = 0.0
+    refused_by_budget: float = 0.0
+    refused: float = 0.0
 
 
+@dataclass(slots=True)
 class EndingTally(Sums):
     """Counts calls that ended in the same way, and keeps the first."""
 
-    __slots__ = ("calls", "example")
-
-    calls: float
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.example: answers.Line | None = None
-
-    def add(self, values: answers.Line, weight: float) -> None:
-        """Count a call."""
-        self.calls += weight
-        if self.example is None:
-            self.example = values
+    calls: float = 0.0
+    example: answers.Line | None = None
 
     def merge(self, other: Self) -> None:
         """Add the counts of *other*."""
         self.calls += other.calls
-        self.example = self.example or other.example
 
-    def answer(
-        self, reason: str | None, outcome: str, example: answers.Line | None
-    ) -> answers.Ending:
-        """Return the row for the report."""
-        return answers.Ending(reason, outcome, whole(self.calls), example)
+
+@dataclass(slots=True)
+class SummaryTally(Sums):
+    """Counts all calls."""
+
+    calls: float = 0.0
+    successes: float = 0.0
+    successes_without_retries: float = 0.0
+    successes_by_retries: float = 0.0
+    attempts: float = 0.0
+    extra_requests: float = 0.0
+    retries: float = 0.0
+    hedges: float = 0.0
+    resends: float = 0.0
+    resumes: float = 0.0
+
+    def add(self, call: SeenCall, weight: float) -> None:
+        """Add a call."""
+        self.calls += weight
+        self.successes += weight * call.is_success
+        self.successes_without_retries += weight * call.is_success_at_once
+        self.successes_by_retries += weight * call.is_rescued
+        self.attempts += weight * len(call.attempts)
+        self.extra_requests += weight * call.extra
+        self.retries += weight * call.retries
+        self.hedges += weight * call.hedges
+        self.resends += weight * call.resends
+        self.resumes += weight * call.resumes
+
+    def answer(self, times: Times) -> answers.Summary:
+        """Return the summary for the report."""
+        calls = self.calls
+        return answers.Summary(
+            **self.counts(),
+            success=ratio(self.successes, calls),
+            success_without_retries=ratio(self.successes_without_retries, calls),
+            attempts_per_call=ratio(self.attempts, calls),
+            extra_requests_per_call=ratio(self.extra_requests, calls),
+            duration=times.quantiles(),
+        )
 
 
 _MINUTE: Final = 60
@@ -300,21 +287,29 @@ class Unasked(NamedTuple):
 _NONE: Final = Unasked(0.0, 0.0)
 
 
+@dataclass(slots=True)
 class _Counts(Sums):
     """The calls that began in a step."""
 
-    __slots__ = ("attempts", "calls", "durations", "failures", "retries", "unasked")
+    calls: float = 0.0
+    failures: float = 0.0
+    attempts: float = 0.0
+    retries: float = 0.0
+    unasked: float = 0.0
+    durations: Histogram = field(default_factory=Histogram)
 
-    attempts: float
-    calls: float
-    failures: float
-    retries: float
-    unasked: float
-    durations: Histogram
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.durations = Histogram()
+    def answer(self, started: float) -> answers.Moment:
+        """Return the row for the report."""
+        return answers.Moment(
+            utc(started),
+            whole(self.calls),
+            whole(self.failures),
+            whole(self.attempts),
+            whole(self.retries),
+            ratio(self.retries, self.attempts),
+            self.durations.quantile(0.99),
+            self.durations.largest,
+        )
 
 
 class Steps:
@@ -369,16 +364,7 @@ class Steps:
         span = (self._last - self._first) * self._step
         step = _fitting(self._step, span, _MOST_SHOWN)
         moments = (
-            answers.Moment(
-                utc(position * step),
-                whole(counts.calls),
-                whole(counts.failures),
-                whole(counts.attempts),
-                whole(counts.retries),
-                ratio(counts.retries, counts.attempts),
-                counts.durations.quantile(0.99),
-                counts.durations.largest,
-            )
+            counts.answer(position * step)
             for position, counts in sorted(self._grown(step).items())
         )
         return answers.CallsByTime(step, f"by the {_name(step)}", tuple(moments))
