@@ -6,11 +6,11 @@ Needs the extra ``cli``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields
 from datetime import datetime
 from functools import cache
 from html import escape
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .._errors import missing_extra
 
@@ -43,39 +43,17 @@ from .answers import (
 from .document import drawn_with_endings
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
     from .answers import Answers, CallsByTime, Line, TimePart
 
-
-_D = TypeVar("_D", bound="DataclassInstance")
 
 _LONGEST: Final = 1000
 """Characters of a text; nobody reads more of it in a table."""
 
 
-def legible(value: _D) -> _D:
-    r"""Return a copy with harmless texts, in keys too.
-
-    >>> from dataclasses import make_dataclass
-    >>> legible(make_dataclass("Counts", ["by"])({"a\x00": ("b\u202e", 1)}))
-    Counts(by={'a\\x00': ('b\\u202e', 1)})
-    """
-    names = (field.name for field in fields(value))
-    return replace(value, **{name: _legible(getattr(value, name)) for name in names})
-
-
-def _legible(value: object) -> object:
-    if isinstance(value, str):
+def legible(value: object) -> object:
+    """Return a value as it is, but a text such that a browser shows no more of it."""
+    if isinstance(value, str) and not isinstance(value, Markup):
         return legible_text(value)
-    if isinstance(value, dict):
-        return {_legible(key): _legible(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [*map(_legible, value)]
-    if isinstance(value, tuple):
-        return tuple(map(_legible, value))
-    if is_dataclass(value) and not isinstance(value, type):
-        return legible(value)
     return value
 
 
@@ -237,10 +215,9 @@ _MOST_ITEMS: Final = 20
 
 def to_html(answers: Answers) -> str:
     """Return a self-contained HTML page."""
-    shown = legible(answers)
     page = _environment().get_template("report.html")
-    values = {each.name: getattr(shown, each.name) for each in fields(shown)}
-    return page.render(values, drawn=drawn_with_endings(shown))
+    values = {each.name: getattr(answers, each.name) for each in fields(answers)}
+    return page.render(values, drawn=drawn_with_endings(answers))
 
 
 def to_frame(page: str) -> str:
@@ -261,6 +238,7 @@ def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader(__name__.partition(".")[0], "_report"),
         autoescape=True,
+        finalize=legible,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -297,13 +275,13 @@ def _picture(line: Line) -> Markup:
     return Markup(draw(SavedLog(line), rules=""))  # noqa: S704
 
 
-def _tree(line: Line) -> str:
+def _tree(line: Line) -> Markup:
     log = SavedLog(line)
     lines = tree(log, log.children).split("\n")
     more = len(lines) - _MOST_LINES
     if more > 0:
         lines[_MOST_LINES:] = [f"… {more} more lines"]
-    return "\n".join(lines)
+    return Markup("\n").join(map(legible_text, lines))
 
 
 def _sentence(text: str) -> str:
