@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -12,12 +11,7 @@ from typing import Any, Final, Self
 import aiohttp
 
 from .._call.record import ConnectionTimings
-from .._errors import (
-    AttemptTimeoutError,
-    RefusedRequestError,
-    ResponseTimeoutError,
-    UnprocessedRequestError,
-)
+from .._errors import AttemptTimeoutError, ResponseTimeoutError, UnprocessedRequestError
 from .._failures.failure import IN_POOL, TOO_LATE, note_wait_in_pool
 from .._text.mask import DEFAULT_MASK, HIDDEN, Mask
 from .._text.printable import encodable, printable
@@ -194,29 +188,30 @@ def cleaned(
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_NAME: Final = 80
 
+REFUSALS: Final = frozenset(
+    "ConcurrencyLimitError EmptyEndpointGroupError EndpointGroupError"
+    " EndpointSelectionTimeoutError FailFastError RateLimitError".split()
+)
+"""The exceptions of decorators that refuse a request on this side."""
+
 _KNOWN: Final[Mapping[str, type[BaseException]]] = {
+    **dict.fromkeys(
+        "ClientConnectorCertificateError ClientConnectorDNSError ClientConnectorError"
+        " ClientConnectorSSLError ClientProxyConnectionError"
+        " UnixClientConnectorError".split(),
+        aiohttp.ClientConnectorError,
+    ),
+    **dict.fromkeys(
+        "ClientResponseError ContentTypeError WSServerHandshakeError".split(),
+        aiohttp.ClientResponseError,
+    ),
+    **dict.fromkeys([*REFUSALS, "UnprocessedRequestError"], UnprocessedRequestError),
     "AttemptTimeoutError": AttemptTimeoutError,
-    "CancelledError": asyncio.CancelledError,
-    "ClientConnectorCertificateError": aiohttp.ClientConnectorError,
-    "ClientConnectorDNSError": aiohttp.ClientConnectorError,
-    "ClientConnectorError": aiohttp.ClientConnectorError,
-    "ClientConnectorSSLError": aiohttp.ClientConnectorError,
-    "ClientProxyConnectionError": aiohttp.ClientConnectorError,
-    "ClientResponseError": aiohttp.ClientResponseError,
-    "ConcurrencyLimitError": UnprocessedRequestError,
-    "ContentTypeError": aiohttp.ClientResponseError,
-    "EmptyEndpointGroupError": UnprocessedRequestError,
-    "EndpointGroupError": UnprocessedRequestError,
-    "EndpointSelectionTimeoutError": UnprocessedRequestError,
-    "FailFastError": RefusedRequestError,
+    "CancelledError": BaseException,
     "GeneratorExit": BaseException,
     "KeyboardInterrupt": BaseException,
-    "RateLimitError": UnprocessedRequestError,
     "ResponseTimeoutError": ResponseTimeoutError,
     "SystemExit": BaseException,
-    "UnixClientConnectorError": aiohttp.ClientConnectorError,
-    "UnprocessedRequestError": UnprocessedRequestError,
-    "WSServerHandshakeError": aiohttp.ClientResponseError,
 }
 """The classes that views tell apart, by name."""
 
@@ -246,24 +241,6 @@ class _SaidOfResponse(_Said):
         self.message = message if match is None else match["message"]
 
 
-def _fact(
-    key: str, otherwise: object = None, *, show: Callable[[str], str] | None = None
-) -> Any:
-    """Make the property that shows the value of a key.
-
-    Args:
-        key: The key.
-        otherwise: What stands in for it where it is missing.
-        show: Escapes a text that views take for a word of our own.
-    """
-
-    def fact(log: SavedLog) -> object:
-        value = log.values.get(key, otherwise)
-        return value if show is None or value is None else show(str(value))
-
-    return property(fact)
-
-
 class SavedLog(LogFacts):
     """The log of a saved line, in the format of :meth:`.RequestLog.to_dict`.
 
@@ -279,52 +256,17 @@ class SavedLog(LogFacts):
 
     values: Mapping[str, Any]
     started: float
+    id: Any
+    request_url: Any
+    sent_url: Any
 
     def __init__(self, values: Mapping[str, Any], parent: Self | None = None) -> None:
         self.values = values
         self.started = seconds_of(values.get("request_started_at")) or 0.0
         self._parent = parent
-        self._children = tuple(type(self)(child, self) for child in self._attempts)
-        self._calls = tuple(map(type(self), self._calls_inside))
-
-    id = _fact("id", show=printable)
-    name = _fact("name", show=printable)
-    attempt = _fact("attempt")
-    injected = _fact("injected", False)
-    is_complete = _fact("is_complete", False)
-    is_hedge = _fact("is_hedge", False)
-    is_success = _fact("is_success", False)
-    sent = _fact("sent", False)
-    superseded = _fact("superseded", False)
-    dropped_calls = _fact("dropped_calls", 0)
-    delay = _fact("delay")
-    delay_source = _fact("delay_source", show=printable)
-    duration = _fact("duration")
-    endpoint = _fact("endpoint", show=printable)
-    request = _fact("request")
-    request_content_preview = _fact("request_content_preview")
-    request_headers = _fact("request_headers", {})
-    request_duration = _fact("request_duration")
-    request_length = _fact("request_length")
-    request_method = _fact("request_method")
-    request_url = _fact("request_url")
-    response_cause_type = _fact("response_cause_type")
-    response_content_preview = _fact("response_content_preview")
-    response_headers = _fact("response_headers")
-    response_length = _fact("response_length")
-    response_reason = _fact("response_reason")
-    response_status = _fact("response_status")
-    response_timeout = _fact("response_timeout")
-    sent_method = _fact("sent_method")
-    sent_url = _fact("sent_url")
-    limiter = _fact("limiter", show=printable)
-    no_retries = _fact("no_retries", False)
-    stop_reason = _fact("stop_reason", show=printable)
-    total_attempts = _fact("total_attempts")
-    total_duration = _fact("total_duration")
-    _waits = _fact("connection")
-    _attempts = _fact("children", ())
-    _calls_inside = _fact("calls", ())
+        attempts, calls = values.get("children", ()), values.get("calls", ())
+        self._children = tuple(type(self)(child, self) for child in attempts)
+        self._calls = tuple(map(type(self), calls))
 
     def render(self) -> str:
         """Draw the call and its attempts as a tree of lines."""
@@ -333,7 +275,7 @@ class SavedLog(LogFacts):
     @property
     def connection(self) -> ConnectionTimings | None:
         """The waits for a connection."""
-        times = self._waits
+        times = self.values.get("connection")
         return None if times is None else ConnectionTimings(**times)
 
     @property
@@ -422,6 +364,32 @@ class SavedLog(LogFacts):
     def _elapsed(self) -> float:
         # What the line does not know of: to the end of what it knows.
         return self.duration or 0.0
+
+
+_ESCAPED: Final = frozenset("id name endpoint delay_source limiter stop_reason".split())
+"""The keys of texts that views take for words of our own."""
+
+_OTHERWISE: Final[Mapping[str, object]] = {
+    **{key: False for key, read in _READERS.items() if read is _flag},
+    "dropped_calls": 0,
+    "request_headers": {},
+}
+"""The values of keys that are missing, where that is not None."""
+
+
+def _fact(key: str) -> property:
+    """Make the property that shows the value of a key."""
+
+    def fact(log: SavedLog) -> object:
+        value = log.values.get(key, _OTHERWISE.get(key))
+        return printable(value) if key in _ESCAPED and value is not None else value
+
+    return property(fact)
+
+
+# The request itself is in no line.
+for _key in {"request", *_READERS} - vars(SavedLog).keys():
+    setattr(SavedLog, _key, _fact(_key))
 
 
 def _error(text: str) -> BaseException:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Self, TypeVar
 
-from .._log.saved_log import seconds_of
+from .._log.saved_log import REFUSALS, seconds_of
 
 if TYPE_CHECKING:
     from .answers import Line
@@ -114,18 +114,6 @@ def _folded(part: str) -> str:
 
 _LONGEST_NAME: Final = 80
 
-_REFUSALS: Final = frozenset(
-    {
-        "ConcurrencyLimitError",
-        "EmptyEndpointGroupError",
-        "EndpointGroupError",
-        "EndpointSelectionTimeoutError",
-        "FailFastError",
-        "RateLimitError",
-    }
-)
-"""The exceptions of decorators that refuse a request on this side."""
-
 
 def cause_type(values: Line) -> str | None:
     """Return the name of the class of the exception, if it failed with one."""
@@ -182,7 +170,7 @@ def is_cancelled(values: Line) -> bool:
 
 def is_refused(values: Line) -> bool:
     """Say whether a circuit breaker, a limit or a group on this side refused it."""
-    return status_of(values) is None and cause_type(values) in _REFUSALS
+    return status_of(values) is None and cause_type(values) in REFUSALS
 
 
 def host_of(values: Line) -> str | None:
