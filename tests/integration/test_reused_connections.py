@@ -15,14 +15,11 @@ from parity import warm
 from pool_server import CLOSE, RESET, PoolServer
 
 from aioretry_smithy import (
-    Backoff,
     RequestLog,
     RetryingClient,
-    RetryRule,
     RetryStrategy,
     capture_logs,
     decorate,
-    undecorate,
 )
 
 NEVER = retrying(RetryStrategy.never())
@@ -153,15 +150,6 @@ async def test_session_that_does_not_resend_goes_on_not_to(aiohttp_server):
             assert aiohttp.ClientOSError is await get(session, server.url / "orders")
 
 
-async def test_undecorated_session_resends_as_before(server):
-    """Once, and on a fresh connection too."""
-    server.scripts["/orders"] = [CLOSE]
-    async with aiohttp.ClientSession(server.url) as session:
-        undecorate(decorate(session, NEVER))
-
-        assert 200 == await get(session)
-
-
 async def test_proxy_that_breaks_off_has_not_got_the_request(server):
     """The tunnel is fresh, and the failure one of the chain's."""
     server.scripts["example.com:443"] = [CLOSE, CLOSE]
@@ -194,24 +182,3 @@ async def test_broken_call_of_a_middleware_counts_as_reused_once(server):
             server.scripts["/token"] = [RESET, RESET, RESET, RESET]
 
             assert aiohttp.ClientOSError is await get(session)
-
-
-async def test_timeout_names_the_seconds_of_the_whole_attempt(server):
-    """Also where the request that ran into it was sent again within the attempt."""
-    async with aiohttp.ClientSession(server.url) as session:
-        strategy = RetryRule(on_timeout=True, backoff=Backoff.fixed(0.0))
-        decorate(
-            session,
-            retrying(strategy, max_total_attempts=2, attempt_timeout=0.5),
-        )
-        await get(session)
-        server.leave_stale()
-        with server.holding(), pytest.raises(TimeoutError) as caught:
-            await session.get("/orders")
-        log = RequestLog.of(caught.value)
-
-    assert "attempt 2 had 0.500 s" == str(caught.value)
-
-    assert [1, 2, 3] == [attempt.attempt for attempt in log.children]
-
-    assert "attempt 1 had 0.500 s" == str(log.children[1].response_cause)

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import aiohttp
 import pytest
 from chains import connected
-from fault_server import End, cut, response
 from pairs import each_pair
-from parity import (
-    BARE,
-    CHAINS,
-    NEVER,
-    RETRYING,
-    SOON,
-    each,
-    retrying,
-    stale_pool,
-    status_of,
-)
+from parity import CHAINS, NEVER, RETRYING, SOON, each, retrying, stale_pool, status_of
 from pool_server import BREAKS, RESET
 
 from aioretry_smithy import (
     IDEMPOTENT_METHODS,
     RequestLog,
-    RetryConfig,
     RetryStrategy,
     is_unprocessed,
     request_options,
@@ -74,17 +60,6 @@ async def test_request_that_is_said_not_to_be_idempotent_is_sent_once(make):
     assert 1 == len(server.to("/x"))
 
 
-@each(RETRYING)
-async def test_request_is_sent_again_in_a_block_without_retries(make):
-    """No retries means no other attempt, not fewer calls that come through."""
-    async with stale_pool(make) as (server, session):
-        with request_options(retry=RetryConfig.no_retry()):
-            status = await status_of(session.get("/x"))
-
-    assert 200 == status
-    assert 2 == len(server.to("/x"))
-
-
 @each(CHAINS)
 async def test_request_is_sent_again_where_retries_are_off(make, monkeypatch):
     """No call of a suite is lost either that bare aiohttp would have saved."""
@@ -122,28 +97,7 @@ async def test_stale_connections_do_not_cost_the_call(stale, counts, make):
     assert [*counts] == [count.decode() or "0" for count in told]
 
 
-@pytest.mark.parametrize(("attempts", "stale"), [(1, 3), (2, 7)])
-async def test_attempts_are_not_used_up(attempts, stale):
-    """An attempt may be four requests, and all the attempts are there after them."""
-    chain = retrying(RetryStrategy.failsafe(SOON), max_total_attempts=attempts)
-    async with stale_pool(lambda url: connected(url, chain), stale) as (_, session):
-        status = await status_of(session.get("/x"))
-
-    assert 200 == status
-
-
 # Which connections
-
-
-@each(NEVER)
-async def test_fresh_connection_that_breaks_is_the_failure_of_the_server(make):
-    """The caller is told."""
-    async with stale_pool(make, 0) as (server, session):
-        server.scripts["/x"] = [RESET]
-        with pytest.raises(BROKEN):
-            await session.get("/x")
-
-    assert 1 == len(server.to("/x"))
 
 
 @each(NEVER)
@@ -169,20 +123,6 @@ async def test_connection_that_is_never_reused_cannot_be_stale(make):
     assert 1 == len(server.to("/x"))
 
 
-@each(CHAINS)
-async def test_answer_whose_body_breaks_off_is_an_answer(make):
-    """Its headers were complete."""
-    how = cut(response(200, b"whole")[:-2], end=End.RESET)
-    async with (
-        stale_pool(make, how=how) as (server, session),
-        session.get("/x") as got,
-    ):
-        with pytest.raises(aiohttp.ClientPayloadError):
-            await got.read()
-
-    assert 1 == len(server.to("/x"))
-
-
 async def test_server_may_have_seen_what_is_refused_when_it_is_sent_again():
     """The first request arrived, so the call was not unprocessed."""
     strategy = RetryStrategy.on_unprocessed(SOON)
@@ -195,15 +135,3 @@ async def test_server_may_have_seen_what_is_refused_when_it_is_sent_again():
     assert not is_unprocessed(e.value)
     assert ("no_retry", 2) == (log.stop_reason, log.total_attempts)
     assert log.sent
-
-
-@each(BARE | CHAINS)
-async def test_only_connection_of_a_pool_can_be_stale(make):
-    """Its call does not wait for the place that it has itself, nor lose it."""
-    connector = aiohttp.TCPConnector(limit=1)
-    async with stale_pool(make, connector=connector) as (server, session):
-        calls = (session.get(f"/{number}") for number in range(5))
-        statuses = await asyncio.gather(*map(status_of, calls))
-
-    assert [200] * 5 == statuses
-    assert 6 == len(server.requests)

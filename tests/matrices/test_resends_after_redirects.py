@@ -9,17 +9,7 @@ import aiohttp
 import pytest
 from fault_server import End, Fault, response
 from pairs import each_pair
-from parity import (
-    BARE,
-    CHAINS,
-    NEVER,
-    PATIENCE,
-    RETRYING,
-    each,
-    in_use,
-    stale_pool,
-    status_of,
-)
+from parity import BARE, CHAINS, PATIENCE, RETRYING, each, in_use, stale_pool, status_of
 from pool_server import RESET, PoolServer
 from yarl import URL
 
@@ -74,37 +64,6 @@ async def test_same_requests_are_sent_as_by_a_bare_session(status, method, chain
 
 
 @each(CHAINS)
-@pytest.mark.parametrize("status", [302, 303, 307, 308])
-async def test_no_post_is_sent_again_after_a_redirect(status, make):
-    """What it became, a GET or again a POST, is another matter."""
-    wire, _ = await wire_of(make, "POST", f"/see/{status}/b", data=b"once")
-
-    posts = [target for method, target, _ in wire if method == "POST"]
-    assert {1} == {*Counter(posts).values()}
-    assert 1 == Counter(target for _, target, _ in wire)[f"/see/{status}/b"]
-
-
-@each(BARE | CHAINS)
-async def test_server_that_closes_after_each_answer_costs_nothing(make):
-    """It says nothing of it before."""
-    moved, found = response(302, b"", "Location: /b"), response(200, b"found")
-    async with (
-        asyncio.timeout(PATIENCE),
-        PoolServer() as server,
-        make(server.url) as session,
-    ):
-        server.scripts = {
-            HOP: [Fault(send=(moved,), end=End.CLOSE)],
-            "/b": [Fault(send=(found,), end=End.CLOSE)],
-        }
-        async with session.get(HOP) as got:
-            text = await got.text()
-
-    assert "found" == text
-    assert {HOP: 1, "/b": 1} == server.paths()
-
-
-@each(CHAINS)
 async def test_each_of_several_hops_may_break(make):
     """Each is sent again, and none that was answered."""
     wire, outcome = await wire_of(make, "GET", "/see/302/see/302/c")
@@ -114,42 +73,10 @@ async def test_each_of_several_hops_may_break(make):
     assert 200 == outcome[0]
 
 
-@each(CHAINS)
-async def test_first_and_second_hop_may_break(make):
-    """The first one is sent again for its own sake."""
-    async with stale_pool(make) as (server, session):
-        server.places = ONE_EACH
-        status = await status_of(session.get(HOP))
-
-    assert 200 == status
-    assert {HOP: 2, "/b": 2} == server.paths()
-
-
-@each(CHAINS)
-async def test_body_is_whole_at_each_hop(make):
-    """A large one, and before and after the break."""
-    body = bytes(range(256)) * 4000
-    wire, outcome = await wire_of(make, "PUT", "/see/307/b", data=body)
-
-    assert {body} == {sent for _, _, sent in wire}
-    assert 200 == outcome[0]
-
-
 def closing_redirect():
     """Redirect once, and say that the connection ends."""
     moved = response(302, b"", "Location: /b", "Connection: close")
     return Fault(send=(moved,), end=End.CLOSE)
-
-
-@each(NEVER)
-async def test_hop_that_breaks_on_a_fresh_connection_fails(make):
-    """As any request on a fresh connection."""
-    async with stale_pool(make, 0) as (server, session):
-        server.scripts = {HOP: [closing_redirect()], "/b": [RESET]}
-        status = await status_of(session.get(HOP))
-
-    assert status is None
-    assert {HOP: 1, "/b": 1} == server.paths()
 
 
 @each(RETRYING)

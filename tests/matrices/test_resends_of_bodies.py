@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import io
 from itertools import cycle
 
 import aiohttp
 import pytest
 from body_kinds import KINDS, Content
 from fault_server import End, Fault, Read, cut
-from parity import BARE, CHAINS, NEVER, RETRYING, each, stale_pool, status_of
+from parity import BARE, CHAINS, each, stale_pool, status_of
 from pool_server import CONTINUE, RESET
 
 from aioretry_smithy import RequestLog
 
-BROKEN = (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError)
-MEGABYTE = 1 << 20
 ONCE = {
     "``FormData`` with an async generator",
     "async generator",
@@ -68,44 +64,6 @@ async def test_body_is_sent_again_whole_or_not_at_all(kind, chain, content_path)
         assert (200, 2) == (status, len(bodies))
 
 
-@pytest.mark.parametrize("kind", sorted(ONCE))
-async def test_what_is_sent_once_is_not_saved_by_a_bare_session(kind, content_path):
-    """It fails there too, or what arrives is cut."""
-    status, bodies = await put(aiohttp.ClientSession, content_path, kind)
-
-    assert status is None or len({*bodies}) > 1
-
-
-@each(RETRYING)
-async def test_reason_is_the_body(make):
-    """A call whose body is spent says so."""
-
-    async def chunks():
-        yield b"once"
-
-    async with stale_pool(make) as (server, session):
-        with pytest.raises(BROKEN) as e:
-            await session.put("/x", data=chunks())
-
-    assert "body_not_replayable" == RequestLog.of(e.value).stop_reason
-    assert [b"once"] == server.bodies
-
-
-@each(CHAINS)
-@pytest.mark.parametrize("read", [Read.HEAD, MEGABYTE, Read.WHOLE])
-@pytest.mark.parametrize("end", [End.RESET, End.CLOSE])
-async def test_large_upload_is_sent_again(read, end, make):
-    """Wherever it broke, its eight megabytes arrive."""
-    body = bytes(range(256)) * (8 * MEGABYTE // 256)
-    async with stale_pool(make, how=cut(read=read, end=end)) as (server, session):
-        status = await status_of(session.put("/x", data=io.BytesIO(body)))
-
-    assert 200 == status
-    assert body == server.bodies[-1]
-    assert all(each == body for each in server.bodies)
-    assert 2 == len(server.to("/x"))
-
-
 EXPECTING = {
     "before a 100": cut(read=Read.HEAD, end=End.RESET),
     "after a 100": cut(CONTINUE, read=Read.HEAD, end=End.RESET),
@@ -143,20 +101,3 @@ async def test_tracked_upload_is_sent_again_by_aiohttp(make):
     assert 200 == got.status
     assert [b"whole", b"whole"] == server.bodies
     assert 1 == log.total_attempts
-
-
-@each(NEVER)
-async def test_what_the_caller_changes_meanwhile_does_not_go_out(make):
-    """A body is fixed when it is first sent."""
-    body = bytearray(b"first")
-    broken = asyncio.Event()
-    how = Fault(send=(broken,), end=End.RESET)
-    async with stale_pool(make, how=how) as (server, session):
-        call = asyncio.create_task(status_of(session.put("/x", data=body)))
-        await server.arrived(1)
-        body[:] = b"other"
-        broken.set()
-        status = await call
-
-    assert 200 == status
-    assert [b"first", b"first"] == server.bodies

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 from chains import connected, retrying
-from fault_server import End, Fault, response
+from fault_server import End, Fault
 from parity import (
     BARE,
     CHAINS,
@@ -33,7 +33,6 @@ from aioretry_smithy import (
     decorate,
 )
 
-OK = response(200, b"fine")
 BROKEN = (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError)
 NOTHING = retrying(RetryStrategy.never())
 
@@ -82,29 +81,6 @@ async def test_connection_may_be_in_use_when_the_decorators_come():
     assert 2 == len(server.to("/x"))
 
 
-@each(CHAINS)
-async def test_connector_of_others_may_have_used_its_connections(make):
-    """Nobody can know, so the first break is taken for that of a used one."""
-    async with warm_session() as (server, bare):
-        shared = {"connector": bare.connector, "connector_owner": False}
-        async with make(server.url, **shared) as session:
-            server.leave_stale()
-            status = await status_of(session.get("/x"))
-
-    assert 200 == status
-    assert 2 == len(server.to("/x"))
-
-
-async def test_two_sessions_of_ours_share_a_connector():
-    """What one has used, the other gets."""
-    async with stale_pool(never) as (server, session):
-        shared = {"connector": session.connector, "connector_owner": False}
-        async with never(server.url, **shared) as other:
-            status = await status_of(other.get("/x"))
-
-    assert 200 == status
-
-
 # Chains without retries
 
 
@@ -125,17 +101,6 @@ async def test_chain_without_retries_leaves_it_to_aiohttp(decorator):
     assert 200 == got.status
     assert 2 == len(server.to("/x"))
     assert (1, ()) == (log.total_attempts, log.children)
-
-
-@pytest.mark.parametrize("around", [[], [NOTHING]], ids=["alone", "retrying"])
-async def test_hedged_call_is_saved(around):
-    """Whether there are retries, or only hedges."""
-    chain = (HedgingClient.new_decorator(10.0), *around)
-    async with stale_pool(lambda url: connected(url, *chain)) as (server, session):
-        status = await status_of(session.get("/x"))
-
-    assert 200 == status
-    assert 2 == len(server.to("/x"))
 
 
 async def test_hedge_and_first_request_are_each_sent_again():
@@ -200,30 +165,6 @@ async def test_post_of_a_middleware_is_made_no_oftener_than_by_a_bare_session(ma
 
 
 # Kinds of connections
-
-
-@each(BARE | CHAINS)
-async def test_websocket_is_opened(make):
-    """Its handshake is a GET like any other."""
-    async with stale_pool(make) as (server, session):
-        async with session.ws_connect("/ws") as socket:
-            hello = await socket.receive_str(timeout=5.0)
-        await asyncio.sleep(0)
-
-    assert "hello" == hello
-    assert 2 == len(server.to("/ws"))
-
-
-@each(BARE | CHAINS)
-async def test_connection_with_tls_is_stale_as_any(serve, contexts, make):
-    """A reset is a reset."""
-    served, trusting = contexts
-    url = await serve([OK], [ConnectionResetError], [OK], tls=served)
-    async with asyncio.timeout(PATIENCE), make(url) as session:
-        first = await status_of(session.get(url, ssl=trusting))
-        second = await status_of(session.get(url, ssl=trusting))
-
-    assert (200, 200) == (first, second)
 
 
 @each(BARE | CHAINS)
