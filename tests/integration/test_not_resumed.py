@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import aiohttp
 import pytest
-from chains import log_of, response_of, session
+from chains import response_of, session
 from stream_server import StreamServer
 
 from aioretry_smithy import RequestLog, ResumingClient, client_decorator, decorate
@@ -71,20 +71,6 @@ async def test_a_resend_has_a_log():
         log.total_attempts,
         log.stop_reason,
     )
-
-
-@pytest.mark.parametrize("answer", [200, 404, OSError()])
-async def test_an_attempt_has_the_outcome_of_its_call(answer):
-    """Whatever that is."""
-    log = await log_of(session([answer], RESUMING), method="POST")
-    (attempt,) = log.children
-
-    assert (log.response_status, log.response_cause_type) == (
-        attempt.response_status,
-        attempt.response_cause_type,
-    )
-    assert log.is_complete
-    assert attempt.is_complete
 
 
 async def test_what_is_an_attempt_already_stays_one():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 
 import aiohttp
 import pytest
@@ -12,18 +11,21 @@ from chains import NOW, Always, connected, pass_on, retrying
 from download_server import FILE, HOLD, TAG, Answer, DownloadServer, broken_at
 from fake_responses import FakeResponse
 from multidict import CIMultiDict
-from resumed_calls import TIMES, download, failure, text
+from resumed_calls import download, failure, text
 
 from aioretry_smithy import (
     ConcurrencyLimit,
     ConcurrencyLimitingClient,
     EndpointGroup,
     EndpointSelectionStrategy,
+    LoggingClient,
     RequestLog,
     ResumingClient,
+    RetryConfig,
     RetryStrategy,
     SessionBuilder,
     client_decorator,
+    request_options,
 )
 from aioretry_smithy.testing import FaultInjectingClient, InjectedFault
 
@@ -93,36 +95,6 @@ async def test_every_way_to_read_gives_the_same(read, chunk):
     assert FILE == body
 
 
-async def test_json_is_read_across_a_break():
-    """The response decodes it when it is whole."""
-    body = json.dumps({"rows": [*range(5_000)]}).encode()
-    type_of_json = {"Content-Type": "application/json"}
-    answers = broken_at(9_000, body=body, changes=type_of_json)
-    async with DownloadServer(*answers) as server:
-        value, _ = await download(
-            server.url, RESUMING, read=lambda response: response.json()
-        )
-
-    assert {"rows": [*range(5_000)]} == value
-
-
-async def test_ends_of_http_chunks_are_seen():
-    """Each chunk that came whole ends as it did; where it broke none does."""
-    ends = []
-
-    async def read(response):
-        at = 0
-        async for piece, is_end in response.content.iter_chunks():
-            at += len(piece)
-            if is_end:
-                ends.append(at)
-
-    async with DownloadServer(*broken_at(12_000, chunk=5_000)) as server:
-        await download(server.url, RESUMING, read=read)
-
-    assert [5_000, 10_000, 12_000, 17_000, 22_000] == ends
-
-
 async def test_what_had_arrived_before_a_break_is_kept():
     """A slow reader gets it, and each byte is sent just once."""
 
@@ -135,29 +107,6 @@ async def test_what_had_arrived_before_a_break_is_kept():
 
     assert FILE == body
     assert [None, "bytes=12000-"] == server.ranges
-
-
-async def test_a_download_without_a_break_is_left_alone():
-    """It has one part, and asks for the body as it is."""
-    async with DownloadServer(Answer(end=True)) as server:
-        body, log = await download(server.url, RETRYING, RESUMING)
-
-    assert FILE == body
-    assert 1 == log.total_attempts
-    assert "identity" == server.asked[0].headers["accept-encoding"]
-    assert "range" not in server.asked[0].headers
-
-
-async def test_parts_say_the_version_that_they_are_to_be_of():
-    """By the strong ETag, or by the time of the last change."""
-    async with DownloadServer(*broken_at(5_000)) as server:
-        await download(server.url, RESUMING)
-    async with DownloadServer(*broken_at(5_000, changes=TIMES)) as of_times:
-        body, _ = await download(of_times.url, RESUMING)
-
-    assert FILE == body
-    assert TAG == server.asked[1].headers["if-range"]
-    assert TIMES["Last-Modified"] == of_times.asked[1].headers["if-range"]
 
 
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
@@ -235,18 +184,6 @@ async def test_places_outside_last_to_the_end_of_the_stream():
     assert 0 == limit.in_flight
 
 
-async def test_places_inside_are_of_each_part():
-    """They are given back at the break, before the next one is taken."""
-    limit = ConcurrencyLimit.fixed(1)
-    limiting = ConcurrencyLimitingClient.new_decorator(limit)
-    async with DownloadServer(*broken_at(5_000, 9_000)) as server:
-        async with asyncio.timeout(5.0):
-            body, _ = await download(server.url, limiting, RESUMING)
-
-    assert FILE == body
-    assert 0 == limit.in_flight
-
-
 async def test_a_decorator_outside_may_read_the_body():
     """Within the call, which ends as if nothing had broken."""
 
@@ -276,23 +213,6 @@ async def test_a_first_answer_that_was_not_wanted_stays_so():
 
     assert FILE == body
     assert ("max_total_attempts", False) == (log.stop_reason, log.is_success)
-
-
-async def test_a_decorator_outside_may_make_attempts():
-    """The parts of each are attempts of the call too."""
-
-    @client_decorator
-    async def derive(delegate, ctx, request):
-        return await delegate.execute(ctx.derive(request), request)
-
-    async with DownloadServer(*broken_at(5_000)) as server:
-        body, log = await download(server.url, RESUMING, derive)
-
-    assert FILE == body
-    assert (200, None) == (log.response_status, log.response_cause)
-    assert [None, "ClientPayloadError", None] == [
-        part.response_cause_type for part in log.children
-    ]
 
 
 async def test_a_connection_that_broke_in_the_pool_is_no_break():
@@ -334,17 +254,6 @@ async def test_cut_bodies_are_continued(after, pause):
     assert (None, True) == (log.response_cause, log.is_success)
 
 
-async def test_a_cut_body_may_end_for_good():
-    """Where the rest of it is not to be had."""
-    cut = FaultInjectingClient.new_decorator(InjectedFault.cut_body(after=100))
-    async with DownloadServer(Answer(end=True), Answer(status=404)) as server:
-        got, error, log = await failure(server.url, cut, RESUMING)
-
-    assert FILE[:100] == got
-    assert "cannot resume at byte 100: the server answers with 404" == str(error)
-    assert "no_retry" == log.stop_reason
-
-
 @pytest.mark.parametrize("status", [204, 304])
 async def test_an_answer_without_a_body_is_left_alone(status):
     """It has no stream of its own."""
@@ -364,21 +273,6 @@ async def test_a_part_goes_the_way_of_the_first_request():
 
     assert FILE == body
     assert ["/file", "/there"] * 2 == [each.head.split()[1] for each in server.asked]
-
-
-async def test_the_session_may_raise_for_the_status():
-    """The 416 at the end is none that the caller asked for."""
-
-    def open_ended(asked):
-        if asked.start == len(FILE):
-            return Answer(status=416, body=b"", end=True)
-        changes = {"Content-Range": f"bytes {asked.start}-{len(FILE) - 1}/*"}
-        return Answer(end=True, changes=changes)
-
-    async with DownloadServer(Answer(stop=4_000, chunk=1_000), open_ended) as server:
-        body, _ = await download(server.url, RETRYING, RESUMING, raise_for_status=True)
-
-    assert FILE == body
 
 
 async def test_what_a_decorator_answers_in_place_of_a_part_is_looked_at():
@@ -427,12 +321,165 @@ async def test_parts_stay_at_the_server_of_the_one_before(strategy):
     assert spare.origin.endswith(log.endpoint)
 
 
-async def test_the_standard_chain_may_stand_inside():
-    """As the how-to does it."""
-    builder = SessionBuilder.standard().decorator(RESUMING)
+async def test_the_options_of_a_block_hold_for_the_parts():
+    """Also where the block is over when a part is asked for."""
+    config = RetryConfig(RetryStrategy.failsafe(NOW), 2)
+    seen = []
+
+    @client_decorator
+    async def look(delegate, ctx, request):
+        seen.append((ctx.attributes.get("tenant"), ctx.root.options.retry is config))
+        return await delegate.execute(ctx, request)
+
     async with (
         DownloadServer(*broken_at(5_000)) as server,
-        builder.build() as session,
-        session.get(server.url) as response,
+        connected(None, look, RETRYING, RESUMING) as session,
     ):
-        assert FILE == await response.read()
+        with request_options(retry=config, attributes={"tenant": "a"}):
+            response = await session.get(server.url)
+        body = await response.read()
+
+    assert FILE == body
+    assert [("a", True)] * 2 == seen
+
+
+async def test_lines_after_the_body_come_when_the_last_part_has_ended(caplog):
+    """With the length of all of it."""
+    caplog.set_level("INFO", "aioretry_smithy")
+    logging = LoggingClient.new_decorator(
+        log_after="body", successful_response_log_level=20
+    )
+    async with DownloadServer(*broken_at(5_000)) as server:
+        await download(server.url, RESUMING, logging)
+
+    (line,) = [text for text in caplog.messages if "Response" in text]
+    assert str(len(FILE)) in line
+    assert "totalAttempts=2" in line
+
+
+async def test_the_log_keeps_the_first_and_the_last_parts():
+    """And counts all of them."""
+    answers = broken_at(*range(100, 100 + 120 * 50, 50))
+    async with DownloadServer(*answers) as server:
+        body, log = await download(server.url, RETRYING, RESUMING)
+
+    assert FILE == body
+    assert (121, 100) == (log.total_attempts, len(log.children))
+    numbers = [part.attempt for part in log.children]
+    assert [*range(1, 51), *range(72, 122)] == numbers
+    assert 121 == log.to_dict()["total_attempts"]
+    assert "121 attempts" in log.render()
+    assert "and 21 more attempts" in log.render()
+
+
+LIES = {
+    "the whole again": (
+        {"status": 200},
+        "the server has another version by now, or sends no parts (200)",
+    ),
+    "not found": ({"status": 404}, "the server answers with 404"),
+    "another ETag": (
+        {"changes": {"ETag": '"v2"'}},
+        "the server has another version by now (ETag)",
+    ),
+    "a weak ETag": (
+        {"changes": {"ETag": 'W/"v1"'}},
+        "the server has another version by now (ETag)",
+    ),
+    "no ETag": ({"changes": {"ETag": None}}, "the part has no ETag"),
+    "two ETags": ({"also": ('ETag: "v2"',)}, "the part has several values of ETag"),
+    "another type": (
+        {"changes": {"Content-Type": "multipart/byteranges"}},
+        "the server has another version by now (Content-Type)",
+    ),
+    "an encoding": (
+        {"changes": {"Content-Encoding": "br2"}},
+        "the part is encoded",
+    ),
+    "no range": (
+        {"changes": {"Content-Range": None}},
+        "the part does not say its range",
+    ),
+    "two ranges": (
+        {"also": ("Content-Range: bytes 0-1/2",)},
+        "the part does not say its range",
+    ),
+    "another unit": (
+        {"changes": {"Content-Range": "lines 5000-21999/22000"}},
+        "the part does not say its range",
+    ),
+    "an earlier start": (
+        {"changes": {"Content-Range": "bytes 4999-21999/22000"}},
+        "the part is of another range",
+    ),
+    "a later start": (
+        {"changes": {"Content-Range": "bytes 5001-21999/22000"}},
+        "the part is of another range",
+    ),
+    "an end before the start": (
+        {"changes": {"Content-Range": "bytes 5000-4999/22000"}},
+        "the part is of another range",
+    ),
+    "another length": (
+        {"changes": {"Content-Range": "bytes 5000-20999/22000"}},
+        "the part has another length than its range",
+    ),
+    "another total": (
+        {"changes": {"Content-Range": "bytes 5000-21999/22001"}},
+        "the server has a body of another length by now",
+    ),
+    "beyond the end": (
+        {"changes": {"Content-Range": "bytes 5000-22000/*", "Content-Length": "17001"}},
+        "the range of the part goes beyond the end",
+    ),
+    "no more": (
+        {"status": 416, "changes": {"Content-Range": "bytes */22000"}},
+        "the server has no more, but it is not the end (416)",
+    ),
+    "no more of another version": (
+        {"status": 416, "changes": {"Content-Range": "bytes */5000"}},
+        "the server has a body of another length by now",
+    ),
+    "no more of another tag": (
+        {"status": 416, "changes": {"ETag": '"v2"'}},
+        "the server has another version by now (ETag)",
+    ),
+    "no more, in other words": (
+        {"status": 416, "changes": {"Content-Range": "bytes */many"}},
+        "there is no telling whether it was the end (416)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("lie", "words"), LIES.values(), ids=LIES)
+async def test_nothing_is_glued_together_from_two_versions(lie, words):
+    """What contradicts an earlier answer ends the stream, and says what it was."""
+    first = Answer(stop=5_000, changes={"Content-Type": "text/plain"})
+    other = Answer(**{"body": FILE[::-1]} | lie)
+    connector = aiohttp.TCPConnector(limit=1)
+    async with DownloadServer(first, other) as server:
+        got, error, log = await failure(
+            server.url, RETRYING, RESUMING, connector=connector
+        )
+
+    assert FILE[:5_000] == got
+    assert isinstance(error, aiohttp.ClientPayloadError)
+    assert f"cannot resume at byte 5000: {words}" == str(error)
+    assert "no_retry" == log.stop_reason
+
+
+async def test_a_decorator_outside_may_make_attempts():
+    """The parts of each are attempts of the call too."""
+
+    @client_decorator
+    async def derive(delegate, ctx, request):
+        return await delegate.execute(ctx.derive(request), request)
+
+    async with DownloadServer(*broken_at(5_000)) as server:
+        body, log = await download(server.url, RESUMING, derive)
+
+    assert FILE == body
+    assert (200, None) == (log.response_status, log.response_cause)
+    assert [None, "ClientPayloadError", None] == [
+        part.response_cause_type for part in log.children
+    ]

@@ -7,21 +7,15 @@ import asyncio
 import aiohttp
 import pytest
 from aiohttp import ClientTimeout
-from chains import NOW, refused, retrying
+from chains import retrying
 from download_server import FILE, HOLD, Answer, DownloadServer
 from resumed_calls import download, failure
 
 from aioretry_smithy import (
-    CircuitBreaker,
-    CircuitBreakerClient,
     ConcurrencyLimit,
     ConcurrencyLimitingClient,
-    FailFastError,
-    RequestLog,
     ResumingClient,
-    RetryBudget,
     RetryStrategy,
-    UnprocessedRequestError,
     client_decorator,
 )
 
@@ -45,50 +39,6 @@ def failing(*failures):
     return fail_later
 
 
-@pytest.mark.parametrize("status", [408, 429, 500, 501, 503])
-async def test_an_answer_that_asks_for_patience_ends_no_download(status, waits):
-    """It is a part without progress, and the backoff follows."""
-    answers = [BROKEN, Answer(status=status), Answer(status=status), WHOLE]
-    async with DownloadServer(*answers) as server:
-        body, log = await download(server.url, RESUMING)
-
-    assert FILE == body
-    statuses = [part.response_status for part in log.children]
-    assert [200, status, status, 206] == statuses
-    assert [False, True, True, False] == [bool(part.delay) for part in log.children]
-    assert 2 == len(waits)
-    assert (200, None, None) == (
-        log.response_status,
-        log.response_cause,
-        log.stop_reason,
-    )
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        FailFastError(CircuitBreaker("files")),
-        UnprocessedRequestError("closed today"),
-        aiohttp.ServerDisconnectedError(),
-        aiohttp.ClientPayloadError("its head is broken"),
-        refused(),
-        TimeoutError(),
-    ],
-    ids=lambda error: type(error).__name__,
-)
-async def test_an_exception_in_place_of_a_part_ends_no_download(error, waits):
-    """Whatever has refused it, or broken."""
-    async with DownloadServer(BROKEN, WHOLE) as server:
-        body, log = await download(server.url, failing(error, error), RESUMING)
-
-    assert FILE == body
-    assert 2 == len(waits)
-    kind = type(error).__name__
-    causes = [part.response_cause_type for part in log.children]
-    assert [kind, kind, None] == causes[1:]
-    assert log.stop_reason is None
-
-
 async def test_progress_sets_the_count_back():
     """Failures between parts that bring something end nothing."""
     bad = Answer(status=503)
@@ -97,20 +47,6 @@ async def test_progress_sets_the_count_back():
         body, _ = await download(server.url, RESUMING)
 
     assert FILE == body
-
-
-@pytest.mark.parametrize("most", [1, 2, 3])
-async def test_as_many_answers_in_a_row_end_it(most):
-    """The error says which it was, and the log why."""
-    some = ResumingClient.new_decorator(max_resumes_without_progress=most)
-    async with DownloadServer(BROKEN, Answer(status=503)) as server:
-        got, error, log = await failure(server.url, some)
-
-        assert 1 + most == len(server.asked)
-    assert FILE[:5_000] == got
-    assert "cannot resume at byte 5000: the server answers with 503" == str(error)
-    assert ("backoff_exhausted", False) == (log.stop_reason, log.is_success)
-    assert log is RequestLog.of(error)
 
 
 async def test_as_many_exceptions_in_a_row_end_it():
@@ -123,23 +59,6 @@ async def test_as_many_exceptions_in_a_row_end_it():
     assert "backoff_exhausted" == log.stop_reason
     assert "ServerDisconnectedError" == log.response_cause_type
     assert isinstance(error, aiohttp.ServerDisconnectedError)
-
-
-async def test_no_circuit_breaker_and_no_brake_ends_it_before():
-    """What they refuse counts, as what a server refuses does."""
-    breaker = CircuitBreaker(minimum_request_threshold=1, circuit_open_window=0.05)
-    budget = RetryBudget(brake_after=1)
-    chain = (
-        CircuitBreakerClient.new_decorator(breaker),
-        retrying(RetryStrategy.failsafe(NOW), limiter=budget),
-        ResumingClient.new_decorator(max_resumes_without_progress=1_000_000),
-    )
-    answers = [BROKEN, Answer(status=503), Answer(status=503), WHOLE]
-    async with DownloadServer(*answers) as server:
-        body, log = await download(server.url, *chain)
-
-    assert FILE == body
-    assert "FailFastError" in {part.response_cause_type for part in log.children}
 
 
 @pytest.mark.parametrize("chain", [[RESUMING], [retrying(0.0), RESUMING]])
@@ -163,16 +82,6 @@ async def test_a_bad_answer_holds_nothing_while_the_next_part_is_asked_for(chain
 
 class TestRetryAfter:
     """What a server asks for is waited for."""
-
-    async def test_it_is_a_floor(self, waits):
-        """A part of the backoff is added."""
-        busy = Answer(status=503, changes={"Retry-After": "7"})
-        async with DownloadServer(BROKEN, busy, WHOLE) as server:
-            body, log = await download(server.url, RESUMING)
-
-        assert FILE == body
-        assert 7.0 <= waits[0] < 7.5
-        assert "retry_after" == log.children[1].delay_source
 
     async def test_too_long_a_wait_ends_the_download(self):
         """Longer than the usual limit, or than the deadline leaves."""
@@ -235,25 +144,3 @@ async def test_a_wait_beyond_the_deadline_is_not_begun_after_an_answer(waits):
     assert "deadline" == log.stop_reason
     # Twice as long would have been too long.
     assert 2.0 < max(waits) < 5.0
-
-
-@pytest.mark.parametrize("bad", [Answer(status=503, stop=10, end=HOLD), OSError()])
-async def test_a_reader_that_is_cancelled_may_read_on(bad):
-    """Whenever that happens between two parts."""
-    chain = [failing(bad), RESUMING] if isinstance(bad, OSError) else [RESUMING]
-    answers = [BROKEN, *([] if isinstance(bad, OSError) else [bad]), WHOLE]
-
-    async def read(response):
-        body = bytearray(await response.content.readexactly(5_000))
-        for seconds in (0.0, 0.001, 0.01, 0.05):
-            try:
-                async with asyncio.timeout(seconds):
-                    body += await response.content.readany()
-            except TimeoutError:
-                pass
-        return bytes(body) + await response.content.read()
-
-    async with DownloadServer(*answers) as server:
-        body, _ = await download(server.url, *chain, read=read)
-
-    assert FILE == body

@@ -44,38 +44,6 @@ async def test_the_caller_may_close_while_a_part_is_asked_for():
     assert (True, None) == (log.is_complete, log.response_cause)
 
 
-@pytest.mark.parametrize("at", [0, 1])
-async def test_the_caller_may_close_while_a_part_is_read(at):
-    """The first, or another one."""
-    answers = [*broken_at(5_000)[:at], Answer(stop=9_000, end=HOLD)]
-    async with DownloadServer(*answers) as server, connected(None, RESUMING) as session:
-        response = await session.get(server.url)
-        await response.content.readexactly(9_000)
-        reading = asyncio.create_task(response.content.readexactly(1_000))
-        await asyncio.sleep(0)
-        response.release()
-        with pytest.raises(aiohttp.ClientConnectionError, match="closed"):
-            await reading
-
-        assert not session.connector._acquired
-    log = RequestLog.of(response)
-    assert (9_000, None) == (log.response_length, log.response_cause)
-
-
-async def test_a_closed_response_asks_for_nothing():
-    """Neither when it is closed before a break nor after one."""
-    async with (
-        DownloadServer(Answer(stop=5_000)) as server,
-        connected(None, RESUMING) as session,
-    ):
-        async with session.get(server.url) as response:
-            await response.content.readexactly(5_000)
-        with pytest.raises(aiohttp.ClientConnectionError):
-            await response.content.read()
-
-    assert 1 == len(server.asked)
-
-
 async def test_a_response_that_is_dropped_frees_its_connection():
     """A pool of one serves the next call then."""
     async with DownloadServer(*broken_at(5_000), Answer(end=True)) as server:
@@ -87,30 +55,6 @@ async def test_a_response_that_is_dropped_frees_its_connection():
             gc.collect()
             async with asyncio.timeout(5.0), session.get(server.url) as response:
                 assert FILE == await response.read()
-
-
-async def test_a_cancelled_reader_may_read_on():
-    """The part that it waited for is asked for again."""
-    answers = [Answer(stop=5_000), Answer(wait=asyncio.Event()), Answer(end=True)]
-    async with (
-        DownloadServer(*answers) as server,
-        connected(None, RETRYING, RESUMING) as session,
-        session.get(server.url) as response,
-    ):
-        start = await response.content.readexactly(5_000)
-        reading = asyncio.create_task(response.content.readany())
-        await server.until(asked=2)
-        reading.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await reading
-        rest = await response.read()
-
-    assert FILE == start + rest
-    log = RequestLog.of(response)
-    assert [None, "CancelledError", None] == [
-        None if each.response_status else each.response_cause_type
-        for each in log.children
-    ]
 
 
 async def test_a_closed_session_is_not_resumed():
@@ -187,61 +131,6 @@ async def test_a_reader_that_is_cancelled_beside_a_closing_caller_is_cancelled()
         response.close()
         reading.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await reading
-
-
-async def test_what_is_here_can_be_read_without_a_wait():
-    """As aiohttp's own streams give it."""
-    async with (
-        DownloadServer(*broken_at(5_000, chunk=1_000)) as server,
-        connected(None, RESUMING) as session,
-        session.get(server.url) as response,
-    ):
-        assert b"" == response.content.read_nowait(0)
-        here = b""
-        while len(here) < 5_000:
-            await asyncio.sleep(0.01)
-            here += response.content.read_nowait()
-        rest = await response.content.read()
-        end = response.content.read_nowait()
-
-    assert (5_000, b"") == (len(here), end)
-    assert FILE == here + rest
-
-
-async def test_the_end_can_be_waited_for():
-    """By one task while another one reads, or by one alone."""
-    async with DownloadServer(*broken_at(5_000)) as server:
-        async with (
-            connected(None, RESUMING) as session,
-            session.get(server.url) as response,
-        ):
-            await response.content.wait_eof()
-            assert FILE == await response.read()
-        server.answers = broken_at(5_000)
-        async with (
-            connected(None, RESUMING) as session,
-            session.get(server.url) as response,
-        ):
-            reading = asyncio.create_task(response.content.read())
-            await asyncio.sleep(0)
-            await response.content.wait_eof()
-            assert FILE == await reading
-
-
-async def test_only_one_task_may_read():
-    """As of aiohttp's streams."""
-    async with (
-        DownloadServer(Answer(stop=0, end=HOLD)) as server,
-        connected(None, RESUMING) as session,
-        session.get(server.url) as response,
-    ):
-        reading = asyncio.create_task(response.content.readany())
-        await asyncio.sleep(0.05)
-        with pytest.raises(RuntimeError, match="already waiting"):
-            await response.content.readany()
-        response.close()
-        with pytest.raises(aiohttp.ClientConnectionError):
             await reading
 
 
