@@ -22,7 +22,6 @@ from aioretry_smithy import (
 )
 
 SAFELY = RetryStrategy.failsafe(Backoff.without_delay())
-PATIENCE = 20.0
 CHAINS = pytest.mark.parametrize("between", [(), (pass_on,)], ids=["own", "foreign"])
 
 
@@ -49,39 +48,6 @@ class TestConnections:
         assert ["the secret"] * 5 == got
         assert [401, 200] == [each.response_status for each in log.children]
 
-    async def test_stream_that_is_spent_gets_its_401(self, own):
-        """Nothing is sent that would be empty."""
-
-        async def chunks():
-            yield b"tea"
-
-        async with refreshing(own, retrying(SAFELY)) as opened:
-            async with opened.get("/"):
-                pass
-            own.issued += 1
-            async with opened.post("/secret", data=chunks()) as response:
-                assert 401 == response.status
-            async with opened.post("/secret", data=b"tea") as response:
-                assert 200 == response.status
-
-        assert [b"tea", b"tea"] == [
-            body for method, _, _, body in own.seen if method == "POST"
-        ]
-
-    async def test_cancelled_waiter_gives_all_back(self, own):
-        """One of three; the pool is free afterwards."""
-        connector = aiohttp.TCPConnector(limit=1)
-        async with refreshing(own, connector=connector) as opened:
-            tasks = [asyncio.create_task(read(opened, "/secret")) for _ in range(3)]
-            await asyncio.sleep(0)
-            tasks[0].cancel()
-            got = await asyncio.gather(*tasks, return_exceptions=True)
-            assert "the secret" == await read(opened, "/secret")
-
-        assert isinstance(got[0], asyncio.CancelledError)
-        assert ["the secret"] * 2 == got[1:]
-        assert 1 == own.issued
-
 
 async def read(opened, path):
     async with opened.get(path) as response:
@@ -90,25 +56,6 @@ async def read(opened, path):
 
 class TestRetries:
     """A key makes a POST one that may be repeated."""
-
-    @CHAINS
-    async def test_post_that_broke_is_sent_again_with_its_key(self, own, between):
-        """Without a key it is not."""
-        key = IdempotencyKeyClient.new_decorator()
-        for added, outcome in ((key,), 2), ((), 1):
-            own.seen.clear()
-            own.breaks = 1
-            async with connected(
-                own.url, *between, retrying(SAFELY), *between, *added
-            ) as opened:
-                try:
-                    async with opened.post("/break", json={"tea": 1}) as response:
-                        assert 200 == response.status
-                except aiohttp.ClientError:
-                    assert not added
-            sent = own.headers("Idempotency-Key")
-            assert outcome == len(sent)
-            assert 1 == len({*sent})
 
     @CHAINS
     @pytest.mark.parametrize("header", ["Idempotency-Key", "X-Order-Key"])
@@ -150,33 +97,6 @@ class TestRetries:
 
 class TestGroups:
     """The endpoints of a group are the session's own."""
-
-    async def test_endpoints_get_token_and_key(self, own, stranger):
-        """Also the one that is asked next; a redirect from one to another does not."""
-        dead = "http://127.0.0.1:9"
-        group = EndpointGroup.of(own.url, dead)
-
-        async def fetch():
-            own.issued += 1
-            return f"t{own.issued}"
-
-        added = (
-            RefreshingClient.new_decorator(fetch, header="X-Key"),
-            retrying(SAFELY),
-            IdempotencyKeyClient.new_decorator(),
-        )
-        async with connected(group, *added) as opened:
-            for _ in range(4):
-                async with opened.post("/secret", data=b"tea") as response:
-                    assert 200 == response.status
-            own.issued += 1
-            async with opened.post("/secret", data=b"tea") as response:
-                assert 200 == response.status
-            async with opened.get(f"/to/302?{stranger.url}/"):
-                pass
-
-        assert None not in dict(own.headers("X-Key")).values()
-        assert [("/", None)] == stranger.headers("X-Key")
 
     async def test_address_of_an_endpoint_does_not_matter(self, own):
         """The name does, by which it is asked."""
@@ -231,25 +151,6 @@ async def test_header_that_a_decorator_takes_off_stays_off(own):
         assert 200 == response.status
 
     assert ("/", None) == own.headers("Authorization")[-1]
-
-
-async def test_span_of_the_call_counts_one_attempt_and_the_wait(own):
-    """The request with another token is none, but one can see when it waited."""
-    pytest.importorskip("opentelemetry.sdk")
-    from heard import Heard  # noqa: PLC0415
-
-    heard = Heard()
-    added = retrying(SAFELY), heard.decorator()
-    async with refreshing(own, *added, between=()) as opened:
-        await read(opened, "/secret")
-        own.issued += 1
-        await read(opened, "/secret")
-    call = next(each for each in reversed(heard.spans()) if each.events)
-    (event,) = call.events
-
-    assert 1 == call.attributes["aioretry_smithy.attempts"]
-    assert "aioretry_smithy.wait" == event.name
-    assert "token" == event.attributes["aioretry_smithy.delay_source"]
 
 
 async def test_stale_connection_after_another_token_is_rescued(own):

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-
-import aiohttp
 import pytest
 from chains import connected, pass_on, retrying
 from key_server import refreshing
 
-from aioretry_smithy import (
-    Backoff,
-    EndpointGroup,
-    IdempotencyKeyClient,
-    RefreshingClient,
-    RetryStrategy,
-    client_decorator,
-)
+from aioretry_smithy import Backoff, IdempotencyKeyClient, RetryStrategy
 
 SAFELY = RetryStrategy.failsafe(Backoff.without_delay())
-PATIENCE = 20.0
 CHAINS = pytest.mark.parametrize("between", [(), (pass_on,)], ids=["own", "foreign"])
 
 
@@ -149,28 +138,6 @@ class TestCredentialsInFiles:
         assert "Bearer t1" not in dict(stranger.headers("Authorization")).values()
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-async def test_credentials_win_where_aiohttp_would_refuse_both(own):
-    """Of the request, the URL and the session; no ValueError, no fetch."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        auth = aiohttp.BasicAuth("me", "pw")
-    host = own.url.removeprefix("http://")
-    async with refreshing(own) as opened:
-        for url, options in (
-            ("/", {"auth": auth}),
-            (f"http://me:pw@{host}/", {}),
-            ("/", {"headers": {"Authorization": auth.encode()}}),
-        ):
-            async with opened.get(url, **options) as response:
-                assert 200 == response.status
-    async with refreshing(own, auth=auth) as opened, opened.get("/"):
-        pass
-
-    assert {("/", auth.encode())} == {*own.headers("Authorization")}
-    assert 0 == own.issued
-
-
 async def test_second_hop_that_broke_is_sent_again_without_them(own, stranger):
     """The resend alone repeats a hop, and knows where it began."""
     async with refreshing(own, retrying(SAFELY), header="X-Key") as opened:
@@ -183,37 +150,3 @@ async def test_second_hop_that_broke_is_sent_again_without_them(own, stranger):
             assert 200 == response.status
 
     assert [("/break", None)] * 2 == stranger.headers("X-Key")
-
-
-@pytest.mark.parametrize("is_group", [False, True])
-async def test_decorator_that_asks_a_stranger_brings_neither(own, stranger, is_group):
-    """Unless it is named; nor is its 401 a reason to fetch, as far as that is known."""
-
-    @client_decorator
-    async def elsewhere(delegate, ctx, request):
-        url = f"{stranger.url}/strange"
-        return await delegate.execute(ctx, request.replace(url=url))
-
-    base = EndpointGroup.of(own.url) if is_group else own.url
-    fetched = []
-
-    async def fetch():
-        fetched.append(1)
-        return "t1"
-
-    for hosts in None, [own.url, stranger.url]:
-        added = [
-            elsewhere,
-            RefreshingClient.new_decorator(fetch, hosts=hosts),
-            retrying(SAFELY),
-            IdempotencyKeyClient.new_decorator(hosts=hosts),
-        ]
-        fetched.clear()
-        async with connected(base, *added) as opened, opened.post("/") as response:
-            assert 401 == response.status
-        values = [headers for _, _, headers, _ in stranger.seen]
-        names = {"Authorization", "Idempotency-Key"}
-        seen = {name for name in names if name in values[-1]}
-        assert (set() if hosts is None else names) == seen
-        # The endpoints of a group are not known to the client.
-        assert (2 if hosts or is_group else 1) == len(fetched)
