@@ -19,11 +19,9 @@ from aioretry_smithy import (
     RateLimitingClient,
     RefreshingClient,
     RequestLog,
-    RetryingClient,
     RetryStrategy,
     client_decorator,
 )
-from aioretry_smithy.smithy import AdaptiveRetryStrategy
 from aioretry_smithy.testing import ScriptedTransport
 
 BASE = "http://localhost"
@@ -126,40 +124,6 @@ async def test_each_ends_as_a_call_of_a_closed_session(wait, others, held):
     assert before == timers()
 
 
-async def test_close_of_another_library_is_called_and_kept():
-    """It stands on the session, where calls that wait put a function as well."""
-    client = session([], at_a_circuit())
-    closing, called = client.close, []
-
-    async def close():
-        called.append(now())
-        await closing()
-
-    vars(client)["close"] = close
-    task = asyncio.ensure_future(client.get(URL))
-    await asyncio.sleep(CLOSED_AT)
-    await client.close()
-    with pytest.raises(RuntimeError) as caught:
-        await task
-
-    assert ([CLOSED_AT], CLOSED_AT) == (called, now())
-    assert "Session is closed" == str(caught.value)
-    assert close is vars(client)["close"]
-
-
-async def test_a_backoff_ends_and_is_recorded_as_long_as_it_was():
-    """The next attempt is refused as that of a closed session."""
-    client = session([503, 200], retrying(60.0))
-    task = asyncio.ensure_future(client.get(URL))
-    await asyncio.sleep(CLOSED_AT)
-    await client.close()
-    with pytest.raises(RuntimeError, match="Session is closed") as caught:
-        await task
-
-    log = RequestLog.of(caught.value)
-    assert (CLOSED_AT, CLOSED_AT) == (now(), log.children[0].delay)
-
-
 @waits
 async def test_one_that_begins_after_the_close_is_none(wait, held):
     """A decorator outside has kept the call for a while."""
@@ -226,19 +190,3 @@ async def test_what_it_gets_in_that_moment_goes_to_the_next_one():
             await lost
         assert 200 == (await kept).status
     assert (0, 0) == (limit.in_flight, limit.pending)
-
-
-async def test_a_strategy_that_paces_attempts_ends_its_wait():
-    """The next attempt is refused as that of a closed session."""
-    adaptive = RetryingClient.new_decorator(AdaptiveRetryStrategy())
-    client = session([429, 429, 200, 200], adaptive)
-    await client.get(URL)
-    began = now()
-    task = asyncio.ensure_future(client.get(URL))
-    await asyncio.sleep(0.001)
-    assert not task.done()
-    await client.close()
-    with pytest.raises(RuntimeError, match="Session is closed"):
-        await task
-
-    assert began + 0.001 == now()

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from calls_inside import BASE, OTHER, Shop, breaking, half_open, place, rate
-from chains import after, now
-from fetched_tokens import Tokens
+from calls_inside import OTHER, Shop, breaking, half_open, place, rate
 
 from aioretry_smithy import (
     CircuitBreakerRpcClient,
@@ -17,76 +15,10 @@ from aioretry_smithy import (
     ConcurrencyLimitingClient,
     FailFastError,
     RateLimit,
-    SessionBuilder,
-    capture_logs,
-    client_decorator,
     rpc,
 )
-from aioretry_smithy.testing import ScriptedTransport
 
 pytestmark = pytest.mark.virtual_time
-
-
-class TestStandardChain:
-    """As the standard chain is built, with a token that is fetched inside."""
-
-    @staticmethod
-    def built(tokens, answers, **settings):
-        transport = ScriptedTransport(answers)
-        inside = [transport, tokens.decorator()]
-        return SessionBuilder.standard(BASE, inside=inside, logging=None, **settings)
-
-    async def test_circuit_closes_after_an_outage_in_which_the_token_expired(self):
-        """The trial fetches another one."""
-        is_up = True
-
-        def answer(ctx, request):
-            if not is_up:
-                return 500
-            if request.url.path == "/token":
-                return 200
-            valid = f"Bearer token-{tokens.asked}"
-            return 200 if request.headers["Authorization"] == valid else 401
-
-        tokens = Tokens()
-        fetch = tokens.fetch
-
-        async def fetch_by_call():
-            (await client.get("/token")).raise_for_status()
-            return await fetch()
-
-        tokens.fetch = fetch_by_call
-        async with self.built(tokens, [answer] * 200).build() as client:
-            assert 200 == (await client.get("/orders")).status
-            is_up = False
-            for _ in range(20):
-                try:
-                    await client.get("/orders")
-                except FailFastError:
-                    break
-            tokens.expire()
-            is_up = True
-            await asyncio.sleep(6.0)
-
-            assert 200 == (await client.get("/orders")).status
-
-    async def test_first_calls_of_a_limit_that_learns(self):
-        """They hold all its places, and wait for one token."""
-        tokens = Tokens()
-
-        async def fetch():
-            (await client.get("/token")).raise_for_status()
-            return "token"
-
-        tokens.fetch = fetch
-        answers = [after(0.01, 200)] * 50
-        chain = self.built(tokens, answers, concurrency="aimd")
-        async with chain.build() as client:
-            calls = [client.get("/orders") for _ in range(8)]
-            got = await asyncio.gather(*calls, return_exceptions=True)
-
-        assert [200] * 8 == [getattr(each, "status", each) for each in got]
-        assert 0.1 > now()
 
 
 class TestPlaces:
@@ -255,36 +187,3 @@ class TestFunctions:
             shop.ask = ask
             assert (200, 3.0) == await shop.get()
             assert CircuitState.CLOSED is breaker.state
-
-    async def test_place_is_held_through_a_function(self):
-        """A function in an attempt that holds a place calls the session."""
-        async with Shop(place(timeout=0.0)) as shop:
-            shop.ask = rpc(name="clock")(shop.ask_once)
-
-            assert (200, 2.0) == await shop.get()
-
-
-class TestViews:
-    """What else a call inside is, it stays."""
-
-    async def test_log_and_attributes(self):
-        """A root of its own, with nothing of the attempt around."""
-        seen = []
-
-        @client_decorator
-        async def looking(delegate, ctx, request):
-            ctx.attributes["path"] = request.url.path
-            seen.append((request.url.path, ctx.parent, ctx.attempt, [*ctx.attributes]))
-            return await delegate.execute(ctx, request)
-
-        async with Shop(breaking(half_open()), place(timeout=0.0), looking) as shop:
-            with capture_logs() as logs:
-                await shop.get()
-
-        assert [
-            ("/orders", None, None, ["path"]),
-            ("/inner", None, None, ["path"]),
-        ] == seen
-        assert [None, None] == [each.parent for each in logs]
-        assert [True, True] == [each.is_success for each in logs]
-        assert [2.0, 1.0] == [each.duration for each in logs]

@@ -6,13 +6,11 @@ import asyncio
 
 import pytest
 from calls_inside import BASE, OTHER, Shop, rate
-from chains import now, retrying, session
+from chains import now, session
 
 from aioretry_smithy import (
     RateLimit,
-    RateLimitError,
     RateLimitingClient,
-    capture_logs,
     client_decorator,
     new_response,
 )
@@ -29,32 +27,12 @@ class TestRates:
             assert (200, 2.0) == await shop.get()
             assert (200, 81.0) == await shop.get("/plain")
 
-    async def test_later_one_hears_how_long_it_would_take(self):
-        """The credit is part of that."""
-        async with Shop(rate(RateLimit(1, per=40.0), timeout=5.0)) as shop:
-            await shop.get()
-            with pytest.raises(RateLimitError) as caught:
-                await shop.session.get("/plain")
-
-        assert 78.0 == caught.value.retry_in
-
     async def test_those_in_line_wait_longer(self):
         """They had come before the call inside."""
         async with Shop(rate(RateLimit(1, per=40.0))) as shop:
             ends = await asyncio.gather(shop.get(), shop.get("/plain"))
 
             assert [(200, 2.0), (200, 81.0)] == ends
-
-    async def test_log_of_the_call_inside_has_no_wait(self):
-        """Neither has its attempt."""
-        async with Shop(rate(RateLimit(1, per=40.0)), retrying()) as shop:
-            with capture_logs() as logs:
-                await shop.get()
-
-        seen = [(each.name, each.delay, each.delay_source) for each in logs]
-        assert [("GET", None, None)] * 2 == seen
-        assert [(1, None)] * 2 == [(each.total_attempts, each.parent) for each in logs]
-        assert [0, 0] == [len(each.calls) for each in logs]
 
     async def test_cost_is_charged_whole(self):
         """What it is, by the function of the user's."""
@@ -65,21 +43,6 @@ class TestRates:
         async with Shop(rate(limit)) as shop:
             assert (200, 2.0) == await shop.get()
             assert (200, 6.0) == await shop.get("/plain")
-
-    async def test_cost_that_can_never_be_met_is_refused(self):
-        """As ever: no wait would help it."""
-        cost = {"/orders": 1, "/inner": 11}
-        limit = RateLimit(10, cost=lambda ctx, request: cost[request.url.path])
-        got = []
-        async with Shop(rate(limit)) as shop:
-
-            async def ask():
-                got.append(await shop.get("/inner"))
-
-            shop.ask = ask
-            await shop.get()
-
-        assert [(RateLimitError, 0.0)] == got
 
     async def test_other_limits_of_a_list_are_waited_for(self):
         """Only one of them is held by the attempt around."""

@@ -11,14 +11,11 @@ from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitBreakerListener,
-    CircuitBreakerRuleWithContent,
     CircuitState,
     ConcurrencyLimit,
     ConcurrencyLimitListener,
     EventCount,
     FailFastError,
-    RequestLog,
-    new_response,
 )
 
 pytestmark = pytest.mark.virtual_time
@@ -42,16 +39,6 @@ class TestTrials:
             assert (200, 2.0) == await shop.get()
 
         assert CircuitState.CLOSED is breaker.state
-
-    async def test_trial_that_is_cancelled_gives_its_place_back(self):
-        """While its call inside is under way."""
-        breaker = half_open()
-        async with Shop(breaking(breaker)) as shop:
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.5):
-                    await shop.get()
-
-            assert (200, 2.5) == await shop.get()
 
     async def test_closed_circuit_counts_it_as_ever(self):
         """There is no trial that it could be part of."""
@@ -104,17 +91,6 @@ class TestTrials:
             assert (200, 3.0) == await shop.get()
             assert [(FailFastError, 2.0)] == got
 
-    async def test_breaker_with_content_rules(self):
-        """It asks for the same permit."""
-        rule = CircuitBreakerRuleWithContent.failure(
-            on_content=lambda content: content == b"broken"
-        )
-        breaker = half_open()
-        async with Shop(breaking(breaker, rule)) as shop:
-            assert (200, 2.0) == await shop.get()
-
-        assert CircuitState.CLOSED is breaker.state
-
     async def test_one_that_is_only_watched_says_nothing(self, caplog):
         """It would not have been refused."""
         breaker = half_open()
@@ -123,52 +99,6 @@ class TestTrials:
 
         assert [] == caplog.messages
         assert CircuitState.CLOSED is breaker.state
-
-    async def test_fallback_is_not_called(self):
-        """Since nothing is refused."""
-        asked = []
-
-        def fallback(ctx, request):
-            asked.append(request.url.path)
-            return new_response(request, 203)
-
-        async with Shop(breaking(half_open(), fallback=fallback)) as shop:
-            assert (200, 2.0) == await shop.get()
-
-        assert [] == asked
-
-
-class TestRefusals:
-    """What the error of a request says that came while another one is tried."""
-
-    async def test_trial_is_under_way(self):
-        """The circuit is not just open."""
-        breaker = half_open()
-        async with Shop(breaking(breaker)) as shop:
-            trial = asyncio.create_task(shop.get("/plain"))
-            await asyncio.sleep(0.5)
-            with pytest.raises(FailFastError) as caught:
-                await shop.session.get("/plain")
-            text = str(caught.value)
-            await trial
-
-        expected = "circuit breaker 'orders' is half open: a trial is under way"
-        assert f"{expected}, next trial in 59.500 s" == text
-        assert text == str(caught.value)
-        # A line of a log has room for the beginning.
-        shown = RequestLog.of(caught.value).render()
-        assert f"FailFastError: {expected[:55]}" in shown
-
-    async def test_open_circuit(self):
-        """There is no trial yet."""
-        breaker = CircuitBreaker("orders")
-        breaker.enter_state(CircuitState.OPEN)
-        async with Shop(breaking(breaker)) as shop:
-            with pytest.raises(FailFastError) as caught:
-                await shop.session.get("/plain")
-
-        expected = "circuit breaker 'orders' is open, next trial in 10.000 s"
-        assert expected == str(caught.value)
 
 
 class TestListeners:
