@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from contextlib import suppress
 from unittest.mock import Mock
 
-import aiohttp
 import pytest
 from calls import REQUEST, begin
 from chains import URL, retrying, session
@@ -18,14 +15,12 @@ from aioretry_smithy import (
     DecoratingClient,
     HttpClient,
     LoggingClient,
-    RetryStrategy,
     SessionBuilder,
     capture_logs,
     client_decorator,
     new_response,
     unwrap,
 )
-from aioretry_smithy._call.outcome import Answered, Ended
 from aioretry_smithy._context.client import OutcomeRecorder, chain_of, find_client
 from aioretry_smithy.testing import ScriptedTransport
 
@@ -162,127 +157,6 @@ OURS = (
 )
 
 
-class Plain:
-    """A client that derives from nothing."""
-
-    def __init__(self, change, delegate):
-        self.delegate = delegate
-        self.change = change
-
-    async def execute(self, ctx, request):
-        return await self.change(self.delegate, ctx, request)
-
-
-def as_function(change):
-    return client_decorator(change)
-
-
-def as_class(change):
-    return functools.partial(Plain, change)
-
-
-def as_subclass(change):
-    class Changing(LoggingClient):
-        async def execute(self, ctx, request):
-            return await change(self.delegate, ctx, request)
-
-    return Changing.new_decorator()
-
-
-def as_attribute(change):
-    def decorator(delegate):
-        client = DecoratingClient(delegate)
-        client.execute = functools.partial(change, delegate)
-        return client
-
-    return decorator
-
-
-def without_a_module(change):
-    """Return a class whose method was made by a program, as some wrappers are."""
-
-    async def execute(self, ctx, request):
-        return await change(self.delegate, ctx, request)
-
-    execute.__module__ = None
-    return type("Made", (DecoratingClient,), {"execute": execute})
-
-
-def hidden_in_ours(change):
-    """Return one decorator that makes two clients, with ours outside."""
-    return lambda delegate: DecoratingClient(Plain(change, delegate))
-
-
-async def swap(delegate, ctx, request):
-    await delegate.execute(ctx, request)
-    return new_response(request, 418)
-
-
-async def refuse(delegate, ctx, request):
-    await delegate.execute(ctx, request)
-    raise aiohttp.InvalidURL("mine")
-
-
-async def replace(delegate, ctx, request):
-    try:
-        return await delegate.execute(ctx, request)
-    except TimeoutError:
-        return new_response(request, 418)
-
-
-async def translate(delegate, ctx, request):
-    try:
-        return await delegate.execute(ctx, request)
-    except TimeoutError:
-        raise aiohttp.InvalidURL("mine") from None
-
-
-@pytest.mark.parametrize(
-    "put",
-    [
-        as_function,
-        as_class,
-        as_subclass,
-        as_attribute,
-        without_a_module,
-        hidden_in_ours,
-    ],
-)
-@pytest.mark.parametrize(
-    ("change", "answer", "expected"),
-    [
-        (swap, 200, (418, None)),
-        (refuse, 200, (None, aiohttp.InvalidURL)),
-        (replace, TimeoutError(), (418, None)),
-        (translate, TimeoutError(), (None, aiohttp.InvalidURL)),
-    ],
-)
-@pytest.mark.parametrize("is_outside", [False, True])
-async def test_what_a_foreign_decorator_made_is_in_the_log(
-    put, change, answer, expected, is_outside
-):
-    """Its neighbour outwards, ours or not, finds there what came to it."""
-    seen = []
-
-    @client_decorator
-    async def look(delegate, ctx, request):
-        try:
-            return await delegate.execute(ctx, request)
-        finally:
-            cause = ctx.log.response_cause
-            seen.append((ctx.log.response_status, cause and type(cause)))
-
-    never = retrying(RetryStrategy.never())
-    foreign = [put(change), look]
-    decorators = [never, *foreign] if is_outside else [*foreign, never]
-    async with session([answer], *decorators) as client:
-        with capture_logs() as logs, contextlib.suppress(aiohttp.InvalidURL):
-            await client.get("http://example.com/")
-
-    assert [expected] == seen
-    assert expected[0] == logs[0].response_status
-
-
 def test_chain_of_our_own_has_no_outcome_recorder():
     """Its clients record themselves what one would record."""
     client = ScriptedTransport([])
@@ -312,35 +186,6 @@ async def test_outcome_recorders_are_not_seen():
     names = [line.strip().partition("(")[0] for line in builder.describe().splitlines()]
 
     assert ["RetryingClient", "Marking", "mark", "aiohttp.ClientSession"] == names
-
-
-@pytest.mark.parametrize(
-    ("answers", "expected"),
-    [
-        ([200], ["response"]),
-        ([503, 200], ["response", "response"]),
-        ([TimeoutError(), 200], ["failure", "response"]),
-        ([aiohttp.InvalidURL("x")], ["failure"]),
-    ],
-)
-async def test_each_outcome_is_recorded_once(monkeypatch, answers, expected):
-    """The transport says what came back; our decorators repeat nothing."""
-    written = []
-
-    def noting(made, word):
-        def noted(*arguments):
-            written.append(word)
-            return made(*arguments)
-
-        return noted
-
-    for kind, word in (Answered, "response"), (Ended, "failure"):
-        monkeypatch.setattr(kind, "__init__", noting(kind.__init__, word))
-    async with session(answers, *OURS) as client:
-        with suppress(aiohttp.InvalidURL):
-            await client.get("http://example.com/")
-
-    assert expected == written
 
 
 @pytest.mark.parametrize("outside", [[], [RETRY]], ids=["call", "attempt"])

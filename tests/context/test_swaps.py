@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 from calls import REQUEST, begin
-from chains import NOW, SAFELY, URL, pass_on, retrying, session
+from chains import NOW, SAFELY, URL, retrying, session
 
 from aioretry_smithy import (
     DecoratingClient,
@@ -38,21 +38,6 @@ async def test_patch_of_a_transport_counts_at_once():
         statuses.append((await client.get(URL)).status)
 
     assert [200, 201] == statuses
-
-
-@pytest.mark.parametrize("between", [(), (pass_on,)], ids=["own", "foreign"])
-async def test_patch_of_a_class_counts_at_once(between):
-    """A class of clients is patched, wherever its client stands in the chain."""
-    transport = ScriptedTransport([200])
-    async with session(transport, *between, retrying(), *between) as client:
-        with (
-            patch.object(RetryingClient, "execute", lambda *given: patched(*given[1:])),
-            pytest.raises(LookupError),
-        ):
-            await client.get(URL)
-        response = await client.get(URL)
-
-    assert 200 == response.status
 
 
 async def test_a_replaced_execute_is_seen_and_forgotten():
@@ -111,24 +96,6 @@ async def test_answer_of_another_delegate_is_recorded():
         unwrap(client, RetryingClient).delegate = Answering("a text")
         with pytest.raises(TypeError, match="Answering returned a str"):
             await client.get(URL)
-
-
-@pytest.mark.parametrize("retried", [True, False], ids=["retried", "alone"])
-async def test_failure_of_a_patched_client_is_recorded(retried):
-    """Nobody between it and who receives the failure looks at it."""
-    inside = DecoratingClient, DecoratingClient
-    chain = (*inside, retrying()) if retried else inside
-    async with session([], *chain) as client:
-        innermost = unwrap(client, DecoratingClient).delegate
-        with (
-            patch.object(innermost, "execute", patched),
-            capture_logs() as logs,
-            pytest.raises(LookupError),
-        ):
-            await client.get(URL)
-
-    causes = [type(log.response_cause) for log in (*logs[0].children, logs[0])]
-    assert [LookupError] * (1 + retried) == causes
 
 
 async def test_outcome_of_the_delegate_of_a_dataclass_is_recorded():

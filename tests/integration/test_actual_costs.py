@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import weakref
 
@@ -23,7 +22,6 @@ RATE = 1e-3
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n"
 PARTS = [HEAD, b'{"usa', 0.05, b'ge": 7}']
 BODY = b'{"usage": 7}'
-EVENTS = [b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n", b"data: 1\n\n"]
 FAILSAFE = RetryStrategy.failsafe(NOW)
 
 
@@ -45,11 +43,6 @@ def metered(asked):
         return None if content is None else len(content)
 
     return RateLimit(RATE, burst=100, cost=lambda ctx, request: 50, actual=actual)
-
-
-def full_in(limit):
-    """Return the time at which the limit has all of its tokens."""
-    return limit._line.rule._full_at
 
 
 def limited(limit, url, strategy, response_class=aiohttp.ClientResponse, **settings):
@@ -85,19 +78,6 @@ async def test_the_content_is_there_where_the_body_was_read_whole(
     assert [content] == asked
 
 
-async def test_an_empty_body_is_content_too(serve):
-    """All of them share one reader."""
-    asked = []
-    url = await serve([b"HTTP/1.1 204 No Content\r\n\r\n"])
-    async with (
-        limited(metered(asked), url, FAILSAFE, buffer_response=True) as client,
-        client.get("/") as response,
-    ):
-        assert b"" == await response.read()
-
-    assert [b""] == asked
-
-
 class OwnResponse(aiohttp.ClientResponse):
     """A response class of the user's own, with a way to read bodies of its own."""
 
@@ -118,38 +98,6 @@ async def test_a_response_class_of_ones_own_has_content_too(serve):
         assert BODY == await response.read()
 
     assert [BODY] == asked
-
-
-async def test_events_have_no_content(serve):
-    """It is asked at the headers, while they go on; the caller may say more."""
-    asked, seen = [], asyncio.Event()
-    limit = metered(asked)
-    url = await serve([*EVENTS, seen, b"data: 2\n\n", None])
-    async with limited(limit, url, FAILSAFE) as client, client.get("/") as response:
-        assert [None] == asked
-
-        seen.set()
-        events = [line async for line in response.content if line.strip()]
-        before = full_in(limit)
-        limit.settle(response, 4 * len(events))
-
-    assert 42 == round((before - full_in(limit)) * RATE)
-    assert [b"data: 1\n", b"data: 2\n"] == events
-
-
-@pytest.mark.parametrize("settings", [{}, {"buffer_response": True}], ids=str)
-async def test_a_body_that_breaks_has_no_figure(serve, settings):
-    """A buffered one is a failed attempt; of a stream the headers have said all."""
-    asked = []
-    url = await serve([HEAD, b"{", None], PARTS)
-    async with limited(metered(asked), url, FAILSAFE, **settings) as client:
-        try:
-            async with client.get("/") as response:
-                await response.read()
-        except aiohttp.ClientPayloadError:
-            assert not settings
-
-    assert [BODY if settings else None] == asked
 
 
 async def test_nothing_keeps_a_response_that_is_dropped(serve):

@@ -12,7 +12,7 @@ from story_chains import CHAINS
 from story_log import told_log
 from story_witness import Witness
 
-from aioretry_smithy import RequestLog, capture_logs
+from aioretry_smithy import capture_logs
 
 USUAL = ("retry", "full", "standard", "standard, untouched", "Smithy", "mapping")
 USUAL_REQUESTS = {
@@ -71,18 +71,6 @@ async def called(chain, path="/", look=None):
 
 
 @chains
-async def test_response_alone_keeps_its_log(chain):
-    """The response alone leads to the whole log, also much later."""
-    response = (await called(chain))[1]
-    gc.collect()
-    log = RequestLog.of(response)
-
-    assert (1, 200, True) == (log.total_attempts, log.response_status, log.is_complete)
-    assert [(1, 200)] == [(each.attempt, each.response_status) for each in log.children]
-    assert log.children[0].parent is log
-
-
-@chains
 async def test_log_alone_stays_as_it_was(chain):
     """It shows the same when response, session and context are gone."""
     log, response, session = await called(chain)
@@ -101,15 +89,3 @@ async def test_log_first_looked_at_afterwards_is_the_same(chain):
     logs = [(await called(chain, look=look))[0] for look in (None, told_log)]
 
     assert told_log(logs[0]) == told_log(logs[1])
-
-
-@chains
-async def test_child_alone_is_the_root_of_its_views(chain):
-    """A reference to the log of the attempt only does not keep that of the call."""
-    (child,) = (await called(chain, "/?token=secret"))[0].children
-    shown = child.render()
-    gc.collect()
-
-    assert child is child.root.children[0]
-    assert shown == child.render()
-    assert "secret" not in shown

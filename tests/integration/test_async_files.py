@@ -11,7 +11,7 @@ import aiofiles.tempfile
 import aiohttp
 import anyio
 import pytest
-from chains import connected, retrying, twice
+from chains import connected, retrying
 from fault_server import End, FaultServer, answer, cut
 from streamed_bodies import Progress
 
@@ -164,36 +164,6 @@ async def test_file_is_sent_again_with_another_token(path, opened):
 
 
 @every_library
-async def test_file_is_sent_twice_by_a_decorator(path, opened):
-    """One of the user's own."""
-    async with (
-        FaultServer() as server,
-        connected(server.url, twice) as session,
-        opened(path) as file,
-        session.post("/", data=file),
-    ):
-        pass
-
-    assert [CONTENT] * 2 == server.bodies
-
-
-@every_library
-async def test_file_follows_a_redirect(path, opened):
-    """Within one attempt."""
-    there = answer(307, b"", "Location: /there")
-    async with (
-        FaultServer([there]) as server,
-        connected(server.url, retrying()) as session,
-        opened(path) as file,
-        session.post("/", data=file) as response,
-    ):
-        pass
-
-    assert 200 == response.status
-    assert [CONTENT] * 2 == server.bodies
-
-
-@every_library
 async def test_read_of_a_cancelled_attempt_is_waited_for(path, opened):
     """A thread that reads on must not move the file under the next attempt."""
     async with FaultServer() as server, opened(path) as file:
@@ -250,21 +220,6 @@ async def test_progress_around_a_file_is_sent_once(path, opened):
     assert 503 == response.status
     assert [CONTENT] == server.bodies
     assert RetryStopReason.BODY_NOT_REPLAYABLE is log.stop_reason
-
-
-async def test_spooled_file_is_sent_whole_each_time():
-    """In memory, as small files of aiofiles are."""
-    async with (
-        FaultServer([answer(503)]) as server,
-        connected(server.url, retrying(SAFELY)) as session,
-        aiofiles.tempfile.SpooledTemporaryFile() as file,
-    ):
-        await file.write(CONTENT)
-        await file.seek(OFFSET)
-        async with session.put("/", data=file):
-            pass
-
-    assert [CONTENT[OFFSET:]] * 2 == server.bodies
 
 
 @every_library

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import aiohttp
 import pytest
-from chains import connected, pass_on, retrying, twice
+from chains import connected, retrying
 from fault_server import End, FaultServer, answer, cut
 from streamed_bodies import Once, Progress, pieces
 
 from aioretry_smithy import (
     Backoff,
-    LoggingClient,
     RefreshingClient,
-    RequestLog,
     ResumingClient,
-    RetryStopReason,
     RetryStrategy,
-    SessionBuilder,
-    UnprocessedRequestError,
     client_decorator,
 )
 
@@ -52,60 +47,6 @@ async def to_nobody_first(delegate, ctx, request):
 
 
 @every_body
-async def test_server_gets_it_once_and_the_caller_the_failure(make):
-    """No empty body follows, and the call does not succeed."""
-    async with (
-        FaultServer([answer(503)]) as server,
-        SessionBuilder.standard(server.url).build() as session,
-        session.put("/", data=make()) as response,
-    ):
-        log = RequestLog.of(response)
-
-    assert 503 == response.status
-    assert RetryStopReason.BODY_NOT_REPLAYABLE is log.stop_reason
-    assert 1 == len(server.bodies)
-    assert CONTENT in server.bodies[0]
-
-
-@every_body
-@pytest.mark.parametrize(
-    "decorator",
-    [LoggingClient.new_decorator(), pass_on, retrying(), retrying(SAFELY)],
-    ids=["logging", "ordinary", "retrying", "retrying safely"],
-)
-async def test_first_send_goes_out(make, decorator):
-    """Nobody iterates it to find out whether it can be iterated."""
-    async with (
-        FaultServer() as server,
-        connected(server.url, decorator) as session,
-        session.put("/", data=make()) as response,
-    ):
-        pass
-
-    assert 200 == response.status
-    assert CONTENT in server.bodies[0]
-
-
-@every_body
-@pytest.mark.parametrize(
-    "strategy", [RetryStrategy.never(), SAFELY], ids=["never", "failsafe"]
-)
-async def test_nothing_is_sent_again_on_a_stale_connection(make, strategy):
-    """The caller gets the failure, as from aiohttp alone."""
-    async with (
-        FaultServer([answer(), cut(end=End.RESET)]) as server,
-        connected(server.url, retrying(strategy)) as session,
-    ):
-        await session.get("/")
-        with pytest.raises(aiohttp.ClientError) as caught:
-            await session.put("/", data=make())
-
-    assert 2 == len(server.requests)
-    broken = aiohttp.ClientOSError | aiohttp.ServerDisconnectedError
-    assert isinstance(caught.value, broken)
-
-
-@every_body
 async def test_what_was_never_read_goes_out_later(make):
     """The port where nobody listens has read nothing of it."""
     async with (
@@ -130,19 +71,6 @@ async def test_refused_token_is_answered_with_the_refusal(make):
         pass
 
     assert 401 == response.status
-    assert 1 == len(server.requests)
-
-
-@every_body
-async def test_decorator_that_sends_twice_gets_an_error(make):
-    """Before anything is sent."""
-    async with (
-        FaultServer() as server,
-        connected(server.url, twice) as session,
-    ):
-        with pytest.raises(UnprocessedRequestError, match="read by an earlier attempt"):
-            await session.post("/", data=make())
-
     assert 1 == len(server.requests)
 
 

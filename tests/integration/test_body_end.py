@@ -14,45 +14,13 @@ from chains import connected as build
 
 from aioretry_smithy import (
     AttemptTimeoutError,
-    Backoff,
-    DecoratingClient,
     RequestLog,
     RetryStrategy,
     client_decorator,
 )
 
-RETRYING = retrying(RetryStrategy.failsafe(Backoff.fixed(0.01)))
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
 HALF = HEAD + b"01234"
-
-each_chain = pytest.mark.parametrize(
-    "decorator", [DecoratingClient, RETRYING], ids=["plain", "retrying"]
-)
-
-
-def ends(log):
-    """Return the log of the call and those of its attempts."""
-    return [log, *log.children]
-
-
-@each_chain
-async def test_body_read_to_its_end(serve, decorator):
-    """The log is complete with the last byte, and knows how many there were."""
-    asked = asyncio.Event()
-    url = await serve([HEAD + b"01234", asked, b"56789"])
-    async with build(url, decorator) as session, session.get("/") as response:
-        log = RequestLog.of(response)
-        assert not any(log.is_complete for log in ends(log))
-        assert log.response_length is log.total_duration is None
-        await asyncio.sleep(0.05)
-        asked.set()
-        assert b"0123456789" == await response.read()
-
-        for end in ends(log):
-            assert end.is_complete
-            assert 10 == end.response_length
-            assert end.response_cause is None
-            assert end.total_duration >= end.duration + 0.04
 
 
 async def test_stream_says_each_time_which_limit_passed(serve):
@@ -91,55 +59,12 @@ async def test_body_that_a_decorator_reads_and_fails_on(serve):
     assert log.is_complete
 
 
-@each_chain
-async def test_mocked_response_is_complete_at_once(aioresponses_mock, decorator):
-    """The fakes of aioresponses hold no connection, so nothing more can come."""
-    aioresponses_mock.get("http://127.0.0.1/", status=201, body=b"abc")
-    async with build(None, decorator) as session:
-        response = await session.get("http://127.0.0.1/")
-        log = RequestLog.of(response)
-
-        assert all(end.is_complete for end in ends(log))
-        assert (201, 3) == (log.response_status, log.response_length)
-        assert b"abc" == await response.read()
-
-
 async def read(response):
     await response.read()
 
 
-async def leave(response):
-    async with response:
-        pass
-
-
 async def close(response):
     response.close()
-
-
-@pytest.mark.parametrize("finish", [read, leave, close])
-@pytest.mark.parametrize(
-    "decorators", [[], [DecoratingClient], [RETRYING]], ids=["none", "plain", "retry"]
-)
-async def test_nothing_keeps_a_response_alive(serve, decorators, finish):
-    """With a chain as without, counting references frees response and connection."""
-    url = await serve([HEAD + b"01234", 0.02, b"56789"])
-    async with build(url, *decorators) as session:
-        gc.collect()
-        gc.disable()
-        try:
-            response = await session.get("/")
-            connection = weakref.ref(response.connection)
-            freed = weakref.ref(response)
-            await finish(response)
-            log = RequestLog.of(response, None)
-            del response
-
-            assert freed() is None
-            assert connection() is None
-            assert log is None or log.is_complete
-        finally:
-            gc.enable()
 
 
 async def test_response_that_was_given_up_is_freed(serve):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 
 import aiohttp
 import pytest
-from aiohttp import web
 from chains import connected, pass_on, retrying
 from content_answers import HEAD, sized
 
@@ -76,38 +74,6 @@ async def test_a_body_that_fails_is_a_failed_attempt(
         assert 200 == first.response_status == last.response_status
         assert EventCount(success=1, failure=1) == breaker.event_count
         assert not session.connector._acquired
-
-
-@pytest.mark.parametrize("headers", [[], [b"Content-Encoding: gzip"]])
-async def test_the_caller_gets_the_whole_body(serve, breaker, headers):
-    """A rule has seen its beginning, decoded; the rest was left to the caller."""
-    body = b"busy " * 100_000
-    url = await serve([sized(gzip.compress(body) if headers else body, *headers)])
-    guarded = CircuitBreakerClient.new_decorator(breaker, RULE)
-    async with connected(url, guarded) as session, session.get("/") as response:
-        read = b"".join([part async for part in response.content.iter_any()])
-
-    assert body == read
-    assert EventCount(success=0, failure=1) == breaker.event_count
-
-
-async def test_a_handshake_is_not_looked_at(serving, breaker):
-    """A websocket begins at once: its rule sees an empty body."""
-
-    async def handle(request):
-        socket = web.WebSocketResponse()
-        await socket.prepare(request)
-        await socket.send_str("hello")
-        await socket.close()
-        return socket
-
-    server = await serving(handle)
-    guarded = CircuitBreakerClient.new_decorator(breaker, RULE)
-    async with connected(server.make_url("/"), guarded) as session:
-        socket = await session.ws_connect("/")
-
-        assert ["hello"] == [message.data async for message in socket]
-    assert EventCount(success=1, failure=0) == breaker.event_count
 
 
 async def test_a_pool_of_one_connection_is_given_back(serve, breaker):

@@ -6,41 +6,28 @@ So whoever stands further in than the retrying client hears how it ended.
 from __future__ import annotations
 
 import asyncio
-import importlib
-import logging
 
 import aiohttp
 import pytest
 from chains import NOW, connected, retrying
-from until import until
 
 from aioretry_smithy import (
     AttemptTimeoutError,
     CircuitBreaker,
     CircuitBreakerClient,
-    CircuitState,
     ConcurrencyLimit,
     ConcurrencyLimitingClient,
     ContentPreviewingClient,
     EndpointGroup,
     EndpointSelectionStrategy,
-    FailFastError,
     HedgingClient,
-    LoggingClient,
     OutlierDetection,
-    RateLimit,
-    RateLimitingClient,
     RequestLog,
-    ResponseTimeoutError,
     RetryConfig,
     RetryStrategy,
-    RetryStrategyWithContent,
-    capture_logs,
     client_decorator,
-    new_response,
     request_options,
 )
-from aioretry_smithy.smithy import StandardRetryStrategy
 from aioretry_smithy.testing import FaultInjectingClient, InjectedFault
 
 SAFELY = RetryStrategy.failsafe(NOW)
@@ -80,11 +67,6 @@ async def get(session, path=""):
         return type(error)
 
 
-def call_has_headers(logs):
-    """Say whether the first attempt of a call has its answer, but for the body."""
-    return any(child.response_status for log in logs for child in log.children)
-
-
 def noting(seen):
     """Make a decorator of a user's, who notes what comes back."""
 
@@ -111,17 +93,6 @@ async def test_circuit_breaker_counts_a_failure(serve, script):
         await get(session)
 
     assert (0, 4) == (breaker.event_count.success, breaker.event_count.failure)
-
-
-async def test_circuit_opens_and_saves_the_rest_of_the_attempts(serve):
-    """Broken bodies are an outage like another."""
-    breaker = CircuitBreaker("orders", minimum_request_threshold=3)
-    inside = CircuitBreakerClient.new_decorator(breaker)
-    url = await serve(TRUNCATED)
-    async with connected(url, inside, buffering(9)) as session:
-        assert FailFastError is await get(session)
-
-    assert CircuitState.OPEN is breaker.state
 
 
 @broken
@@ -157,52 +128,6 @@ async def test_endpoint_is_ejected(serve, script):
 
 
 @broken
-async def test_prometheus_counts_no_answer(serve, script):
-    """Each is an attempt that failed."""
-    pytest.importorskip("prometheus_client")
-    prometheus = importlib.import_module("aioretry_smithy.prometheus")
-    registry = importlib.import_module("prometheus_client").CollectorRegistry()
-    url = await serve(script)
-    inside = prometheus.MetricsClient.new_decorator(registry)
-    async with connected(url, inside, buffering()) as session:
-        await get(session)
-        host = f"{session._base_url.host}:{session._base_url.port}"
-
-    def attempts(status_class):
-        labels = {"host": host, "method": "GET", "status_class": status_class}
-        return registry.get_sample_value("aioretry_smithy_attempts_total", labels)
-
-    assert (None, 2.0) == (attempts("2xx"), attempts("error"))
-
-
-@broken
-async def test_span_of_an_attempt_has_the_error(serve, script):
-    """It ends with the body."""
-    pytest.importorskip("opentelemetry.sdk")
-    heard = importlib.import_module("heard").Heard()
-    url = await serve(script)
-    async with connected(url, heard.decorator(), buffering()) as session:
-        raised = await get(session)
-
-    assert [raised.__name__] * 2 == [
-        span.attributes["error.type"].rpartition(".")[2] for span in heard.spans()
-    ]
-
-
-@broken
-async def test_logger_of_attempts_tells_of_a_failure(serve, script, caplog):
-    """By its line, which is written when the body has ended."""
-    caplog.set_level(logging.DEBUG, "aioretry_smithy")
-    url = await serve(script)
-    async with connected(url, LoggingClient.new_decorator(), buffering()) as session:
-        raised = await get(session)
-    lines = [each for each in caplog.records if each.message.startswith("Response:")]
-
-    assert [logging.WARNING] * 2 == [line.levelno for line in lines]
-    assert all(raised.__name__ in line.message for line in lines)
-
-
-@broken
 async def test_own_decorator_hears_of_it(serve, script):
     """An exception in place of a response; and of the next attempt a response."""
     seen = []
@@ -229,33 +154,6 @@ async def test_hedge_is_sent_for_it(serve, script):
     assert 200 == log.children[1].response_status
 
 
-async def test_body_of_the_request_that_lost_is_not_read_on(serve):
-    """It is closed while it is read, and nothing is left open."""
-    url = await serve([HEAD + b"go", 60.0], WHOLE)
-    inside = HedgingClient.new_decorator(QUICK / 3)
-    async with connected(url, inside, buffering(1)) as session:
-        assert b"good" == await get(session)
-        assert not session.connector._acquired
-
-
-@broken
-async def test_actual_cost_is_not_asked_of_it(serve, script):
-    """The estimate stands; of what came whole it is asked with the body."""
-    asked = []
-    limit = RateLimit(
-        1e-3,
-        burst=100,
-        cost=lambda ctx, request: 10,
-        actual=lambda log, content: asked.append(content),
-    )
-    inside = RateLimitingClient.new_decorator([limit])
-    url = await serve(script, WHOLE)
-    async with connected(url, inside, buffering()) as session:
-        assert b"good" == await get(session)
-
-    assert [b"good"] == asked
-
-
 @broken
 async def test_settings_of_a_block_count(serve, script):
     """As those of the client; and the other way round."""
@@ -274,37 +172,6 @@ async def test_settings_of_a_block_count(serve, script):
     assert [200, 200] == seen[1:]
 
 
-async def test_smithy_strategy_hears_of_it_too(serve):
-    """It classifies the failure, as any other."""
-    seen = []
-    url = await serve(TRUNCATED, WHOLE)
-    strategy = StandardRetryStrategy()
-    async with connected(url, noting(seen), buffering(3, strategy)) as session:
-        assert b"good" == await get(session)
-
-    assert [aiohttp.ClientPayloadError, 200] == seen
-
-
-class Looking(RetryStrategyWithContent):
-    def __init__(self):
-        self.seen = []
-
-    def should_retry(self, ctx, cause, content):
-        self.seen.append(content)
-        return NOW if cause is not None else None
-
-
-async def test_strategy_sees_the_content_after_it_was_read(serve):
-    """None of the attempt that failed."""
-    seen, looking = [], Looking()
-    url = await serve(TRUNCATED, WHOLE)
-    async with connected(url, noting(seen), buffering(2, looking)) as session:
-        assert b"good" == await get(session)
-
-    assert [aiohttp.ClientPayloadError, 200] == seen
-    assert [None, b"good"] == looking.seen
-
-
 async def test_attempt_that_was_cut_names_its_limit(serve):
     """While its body was read; the next one has its own time."""
     url = await serve(STALLED, WHOLE)
@@ -313,44 +180,6 @@ async def test_attempt_that_was_cut_names_its_limit(serve):
 
     assert AttemptTimeoutError is type(cause)
     assert "attempt 1 had 0.500 s, which passed while its body was read" in str(cause)
-
-
-async def test_deadline_of_the_call_ends_the_reading(serve):
-    """It is a failure for the breaker too, and the log keeps the answer."""
-    breaker, seen = CircuitBreaker("orders"), []
-    inside = CircuitBreakerClient.new_decorator(breaker)
-    around = retrying(SAFELY, buffer_response=True)
-    url = await serve(STALLED)
-    timeout = aiohttp.ClientTimeout(total=QUICK)
-    with capture_logs() as logs:
-        async with connected(
-            url, noting(seen), inside, around, timeout=timeout
-        ) as session:
-            assert ResponseTimeoutError is await get(session)
-
-    assert [ResponseTimeoutError] == seen
-    assert 1 == breaker.event_count.failure
-    assert (200, "deadline") == (logs[0].response_status, str(logs[0].stop_reason))
-
-
-async def test_caller_who_gives_up_ends_the_reading(serve):
-    """At once; nothing counts it, and no connection is left."""
-    breaker, seen = CircuitBreaker("orders"), []
-    inside = CircuitBreakerClient.new_decorator(breaker)
-    url, around = await serve(STALLED), retrying(SAFELY, buffer_response=True)
-    with capture_logs() as logs:
-        async with connected(url, noting(seen), inside, around) as session:
-            call = asyncio.ensure_future(get(session))
-            await until(lambda: call_has_headers(logs))
-            call.cancel()
-
-            assert asyncio.CancelledError is await call
-            assert not session.connector._acquired
-
-    assert [asyncio.CancelledError] == seen
-    assert (0, 0) == (breaker.event_count.success, breaker.event_count.failure)
-    assert "cancelled" == str(logs[0].stop_reason)
-    assert [200] == [child.response_status for child in logs[0].children]
 
 
 @pytest.mark.parametrize(
@@ -441,17 +270,3 @@ async def test_response_from_elsewhere_is_read_too(serve):
             assert b"good" == await get(session, "http://localhost/")
 
     assert [200, 200] == seen
-
-
-async def test_body_that_is_no_stream_is_read_whole():
-    """A response that never touched the network has all of it."""
-    seen = []
-
-    @client_decorator
-    async def answer(delegate, ctx, request):
-        return new_response(request, 200, body=b"made")
-
-    async with connected(None, answer, noting(seen), buffering()) as session:
-        assert b"made" == await get(session, "http://localhost/")
-
-    assert [200] == seen

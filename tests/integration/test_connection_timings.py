@@ -26,9 +26,7 @@ from aioretry_smithy import (
     RequestLog,
     RetryStrategy,
     SessionBuilder,
-    capture_logs,
     client_decorator,
-    undecorate,
 )
 from aioretry_smithy.testing import ScriptedTransport, patch_aioresponses
 
@@ -76,16 +74,6 @@ async def test_place_in_the_pool_is_waited_for(url, decorators):
     assert all(log.connection.waited + WAIT * 0.9 <= log.duration for log in logs)
 
 
-async def test_attempt_has_what_the_call_shows(url):
-    """That of a call is its last attempt's."""
-    async with timed(retrying(SAFELY)) as session:
-        log = await log_of(session, url)
-
-    (attempt,) = log.children
-    assert attempt.connection == log.connection
-    assert log.connection.connect is not None
-
-
 async def test_nobody_asked_for_timings(url):
     """Without them nothing is traced, and the module is not even imported."""
     code = (
@@ -107,18 +95,6 @@ async def test_nobody_asked_for_timings(url):
     assert log.to_dict()["connection"] is None
 
 
-async def test_standard_chain_has_them_too(server):
-    """It is a builder like another, and the numbers of an address need no resolver."""
-    builder = SessionBuilder.standard(server.make_url("/")).connection_timings()
-    async with builder.build() as session:
-        fresh, reused = [await log_of(session, "/") for _ in range(2)]
-
-    assert (None, None) == (fresh.connection.queued, fresh.connection.dns)
-    assert fresh.connection.connect is not None
-    assert REUSED == reused.connection
-    assert "connection_timings=True" in builder.describe()
-
-
 async def test_redirect_to_another_host(server):
     """The hops are added up; the last one says whether its connection was used."""
     there = f"http://other.test:{server.port}/"
@@ -138,17 +114,6 @@ async def test_redirect_to_another_host(server):
     assert WAIT * 0.9 <= mixed.connection.dns
     assert mixed.connection.waited + WAIT * 0.9 <= mixed.duration
     assert mixed.connection.reused
-
-
-async def test_redirect_that_waits_for_its_own_place(server):
-    """A pool of one place serves one hop after the other."""
-    there = f"http://other.test:{server.port}/"
-    here = f"http://orders.test:{server.port}/?to={there}"
-    async with timed(limit=1) as session:
-        logs = await asyncio.gather(log_of(session, here), log_of(session, there))
-
-    assert all(log.connection.waited <= log.duration for log in logs)
-    assert [200, 200] == [log.response_status for log in logs]
 
 
 async def test_handshake_of_tls_is_part_of_the_connection(serve):
@@ -187,26 +152,6 @@ async def test_attempt_that_is_cut_in_the_queue(serve, limits, attempt_timeout):
         log.connection.reused,
     )
     assert "in the pool's queue" in log.render()
-
-
-@each_chain
-async def test_call_that_is_cancelled_in_the_queue(url, decorators):
-    """Whoever looks at it later sees where it was."""
-    async with timed(*decorators, limit=1) as session:
-        first = asyncio.ensure_future(log_of(session, url))
-        await asyncio.sleep(0)
-        with capture_logs() as logs:
-            second = asyncio.ensure_future(session.get(url))
-            await asyncio.sleep(WAIT / 2)
-            under_way = logs[0].connection.queued
-            await asyncio.sleep(WAIT / 4)
-            assert logs[0].connection.queued > under_way
-            second.cancel()
-            await asyncio.wait([second])
-        await first
-
-    assert under_way < logs[0].connection.queued <= logs[0].duration
-    assert logs[0].connection == logs[0].connection
 
 
 async def test_hedge_has_times_of_its_own(url):
@@ -265,17 +210,6 @@ async def test_trace_configurations_of_the_caller_go_on(url):
     assert all(log.connection.connect is not None for log in logs)
     assert 4 == len(traces)
     assert 3 == len({id(each) for each in traces})
-
-
-async def test_session_without_its_chain_times_nothing(url):
-    """What is left of it is silent."""
-    async with timed() as session:
-        await log_of(session, url)
-        async with undecorate(session).get(url) as response:
-            await response.read()
-
-    assert RequestLog.of(response, None) is None
-    assert 200 == response.status
 
 
 async def test_call_of_a_middleware_is_another_one(url, server):

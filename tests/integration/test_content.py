@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-from contextlib import suppress
 
 import aiohttp
 import pytest
@@ -96,40 +95,6 @@ async def test_buffered_body_is_at_its_end_once_read(serve, answer, way):
     assert kept.decode() == await response.text()
 
 
-@each_value(way=["read", "text", "json"], answer=ANSWERS)
-@pytest.mark.parametrize("buffer", [True, False])
-async def test_what_was_taken_from_the_stream_does_not_come_again(
-    serve, answer, way, buffer
-):
-    """The rest does, as of a response that nobody has read before."""
-    url = await serve(sent(answer))
-    async with (
-        build(url, RetryStrategy.failsafe(), buffer=buffer) as session,
-        session.get("/") as response,
-    ):
-        start = await response.content.readexactly(1)
-        with suppress(json.JSONDecodeError):
-            await WAYS[way](response)
-        again = await response.read()
-        rest = await response.content.read()
-
-    assert BODY[:1] == start
-    assert BODY[1:] == again
-    assert b"" == rest
-
-
-async def test_what_was_put_back_comes_again(serve):
-    """The stream counts it as not taken."""
-    url = await serve([sized(b"done")])
-    async with build(url, RetryStrategy.failsafe(), buffer=True) as session:
-        response = await session.get("/")
-        start = await response.content.read(3)
-        with pytest.warns(DeprecationWarning, match="unread_data"):
-            response.content.unread_data(start[1:])
-
-        assert b"one" == await response.read()
-
-
 async def test_buffered_body_is_read_from_the_stream_that_takes_its_place(serve):
     """That of a fault outside of the retries, which cuts it."""
     url = await serve([sized(BODY)])
@@ -177,20 +142,6 @@ async def test_buffered_body_is_there_when_the_response_is_gone(serve):
 
         assert BODY.decode() == await released.text()
         assert BODY == gone
-
-
-@pytest.mark.parametrize("limit", [1, 6999, 7000, 7001, 100_000, MEBIBYTE, None])
-async def test_caller_sees_where_chunks_ended(serve, limit):
-    """``iter_chunks()`` tells the same ends of HTTP chunks as without us."""
-    url = await serve(in_parts(ANSWERS["chunked"]))
-    ends, position = [], 0
-    async with build(url, WhileBusy(limit or 1), buffer=limit is None) as session:
-        response = await session.get("/")
-        async for data, is_end in response.content.iter_chunks():
-            position += len(data)
-            ends += [position] if is_end else []
-
-    assert [*range(7000, len(BODY), 7000), len(BODY)] == ends
 
 
 @pytest.mark.parametrize("delta", [-1, 0, 1])
@@ -294,35 +245,6 @@ async def test_concurrent_calls_do_not_mix(serving):
     assert 600 == len(strategy.seen)
 
 
-@pytest.mark.parametrize("where", ["session", "request"])
-@pytest.mark.parametrize("how", ["bool", "callable"])
-async def test_raise_for_status_comes_once_at_the_end(serve, where, how):
-    """The strategy sees each status; what is refused is the last response, readable."""
-    error = sized(b"busy").replace(b"200 OK", b"503 Down")
-    last = error.replace(b"busy", b"gone")
-    url = await serve([error], [last])
-    refused = []
-
-    async def refuse(response):
-        refused.append(await response.text())
-        response.raise_for_status()
-
-    option = {"raise_for_status": refuse if how == "callable" else True}
-    strategy = WhileBusy()
-    async with build(
-        url, strategy, **(option if where == "session" else {})
-    ) as session:
-        with pytest.raises(aiohttp.ClientResponseError) as caught:
-            await session.get("/", **(option if where == "request" else {}))
-        log = RequestLog.of(caught.value)
-
-        assert 503 == caught.value.status
-        assert [(503, None, b"busy"), (503, None, b"gone")] == strategy.seen
-        assert (["gone"] if how == "callable" else []) == refused
-        assert [503, 503] == [attempt.response_status for attempt in log.children]
-        assert_nothing_is_held(session)
-
-
 async def test_buffered_response_tells_traces_once(serve):
     """A trace of the session sees the body, as with ``read()``."""
     received = []
@@ -343,32 +265,3 @@ async def test_buffered_response_tells_traces_once(serve):
         await response.content.read()
 
     assert [b"done"] == received
-
-
-async def test_redirects_are_followed_before(serve):
-    """A strategy is shown the body of the last hop."""
-    url = await serve(
-        [b"HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 4\r\n\r\nbusy"],
-        [sized(b"done")],
-    )
-    strategy = WhileBusy()
-    async with build(url, strategy) as session:
-        await session.get("/")
-
-    assert [b"done"] == [seen[2] for seen in strategy.seen]
-
-
-@pytest.mark.parametrize("buffer_response", [False, True])
-async def test_mocked_bodies(aioresponses_mock, buffer_response):
-    """Answers of aioresponses are looked at like any other."""
-    url = "http://shop.example/"
-    aioresponses_mock.get(url, body=b"busy")
-    aioresponses_mock.get(url, body=b"done")
-    strategy = WhileBusy()
-    async with build(None, strategy, buffer=buffer_response) as session:
-        response = await session.get(url)
-
-        assert b"done" == await response.content.read()
-        assert b"" == await response.read()
-
-    assert [b"busy", b"done"] == [seen[2] for seen in strategy.seen]

@@ -16,7 +16,6 @@ from aioretry_smithy import (
     Backoff,
     ContentPreviewingClient,
     RequestLog,
-    RetryStrategy,
     RetryStrategyWithContent,
 )
 
@@ -25,10 +24,8 @@ pytestmark = pytest.mark.slow
 MEBIBYTE = b"".join(b"line %6d\n" % n for n in range(87_382))
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
-BUSY = b"HTTP/1.1 503 Busy\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\n"
 PREVIEWING = ContentPreviewingClient.new_decorator(10)
 SOON = Backoff.fixed(0.001)
-RETRYING = retrying(RetryStrategy.on_server_error_status(SOON))
 
 
 def sized(body, *headers):
@@ -171,41 +168,6 @@ async def test_who_looks_at_bodies_and_previews_do_not_mind_each_other(
     assert "done line …" == log.response_content_preview
 
 
-async def test_early_exit_leaves_what_has_come(serve):
-    """The caller has lost interest; the log has the beginning all the same."""
-    url = await serve([CHUNKED, chunk(b"first"), 60])
-    async with build(url) as session:
-        async with session.get("/") as response:
-            await response.content.readany()
-        log = RequestLog.of(response)
-
-    assert "first" == log.response_content_preview
-    assert log.is_complete
-
-
-@pytest.mark.parametrize(
-    ("method", "answer"),
-    [
-        ("HEAD", sized(b"")),
-        ("GET", b"HTTP/1.1 204 No Content\r\nContent-Type: text/plain\r\n\r\n"),
-        ("GET", b"HTTP/1.1 304 Not Modified\r\nContent-Type: text/plain\r\n\r\n"),
-        ("GET", sized(b"")),
-        ("GET", b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"),
-        ("GET", sized(b"\x89PNG\r\n\x1a\n\0")),
-        ("GET", sized(b"abc").replace(b"text/plain", b"image/png")),
-    ],
-)
-async def test_no_text_has_no_preview(serve, method, answer):
-    """An empty body, one of another type, and what only claims to be a text."""
-    url = await serve([answer])
-    async with build(url) as session, session.request(method, "/") as response:
-        await response.read()
-        log = RequestLog.of(response)
-
-    assert log.response_content_preview is None
-    assert 1 == len(log.render().splitlines())
-
-
 async def test_compressed_bytes_are_no_text(serve):
     """With ``auto_decompress=False`` the caller gets them as they are."""
     packed = gzip.compress(MEBIBYTE)
@@ -217,15 +179,6 @@ async def test_compressed_bytes_are_no_text(serve):
 
     assert packed == body
     assert log.response_content_preview is None
-
-
-async def test_web_socket_is_left_alone(echoing):
-    """Its frames are for the caller."""
-    async with build(echoing) as session, session.ws_connect("/") as socket:
-        await socket.send_str("hello")
-        answer = await socket.receive_str()
-
-    assert "hello" == answer
 
 
 async def test_failure_in_the_body_leaves_what_had_come(serve):

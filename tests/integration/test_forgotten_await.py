@@ -168,32 +168,3 @@ async def test_transport_that_is_not_awaited_is_named(monkeypatch):
     async with connected("http://h/", RETRYING) as session:
         with pytest.raises(TypeError, match=r"^the transport returned a coroutine"):
             await session.get("/", params={"a": "b"})
-
-
-async def test_function_may_return_a_coroutine():
-    """It is the result, and for the caller to await, as without decorators."""
-
-    async def later():
-        return 7
-
-    @client_decorator
-    async def through(delegate, ctx, request):
-        return await delegate.execute(ctx, request)
-
-    @client_decorator
-    async def keeping(delegate, ctx, request):
-        coroutines.append(delegate.execute(ctx, request))
-        await coroutines[0]
-        return coroutines[0]
-
-    coroutines = []
-
-    @rpc(through)
-    async def fetch():
-        return later()
-
-    @rpc(keeping)
-    async def kept(): ...
-
-    assert 7 == await (await fetch())
-    assert coroutines == [await kept()]

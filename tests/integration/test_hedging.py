@@ -10,7 +10,6 @@ import aiohttp
 import pytest
 from aiohttp import web
 from chains import connected, retrying
-from left_over import is_ours, nothing_to_collect
 from races import hedging
 from until import until
 
@@ -20,7 +19,6 @@ from aioretry_smithy import (
     ConcurrencyLimit,
     ConcurrencyLimitingClient,
     RequestLog,
-    RetryStrategy,
     client_decorator,
 )
 from aioretry_smithy._hedging.hedged_request import _given_up
@@ -200,46 +198,6 @@ async def test_the_connection_of_a_loser_is_closed(serving):
         assert set() == client.connector._acquired
 
 
-ENDS = {
-    "hedge wins": [SLOW, QUICK],
-    "first wins": [QUICK * 2, SLOW],
-    "all bad": [ConnectionResetError, ConnectionResetError],
-    "bad, then good": [503, QUICK],
-    "good, then bad": [QUICK * 2, ConnectionResetError],
-    "cancelled": [SLOW, SLOW],
-}
-
-
-@pytest.mark.parametrize("end", ENDS)
-@pytest.mark.parametrize("inside", [(), (retrying(RetryStrategy.never()),)])
-async def test_nothing_is_left_to_collect(serving, end, inside):
-    """Any request may win, and the others may have any outcome."""
-
-    async def respond(request):
-        step = ENDS[end][IS_HEDGE in request.headers]
-        if isinstance(step, float):
-            await asyncio.sleep(step)
-            return web.Response(text="answer")
-        if step is ConnectionResetError:
-            request.transport.abort()
-        return web.Response(status=503, text="busy")
-
-    async def ask():
-        patience = 3 * QUICK if end == "cancelled" else None
-        with suppress(aiohttp.ClientError, TimeoutError):
-            async with asyncio.timeout(patience), client.get("/") as response:
-                await response.read()
-
-    server = await serving(respond)
-    decorator = hedging(QUICK)
-    async with connected(server.make_url("/"), decorator, *inside) as client:
-        await ask()
-        # aiohttp alone leaves a connection whose answer comes as it is cancelled.
-        with nothing_to_collect(is_ours):
-            await ask()
-            await asyncio.sleep(QUICK)
-
-
 @pytest.mark.parametrize("delay", [0.05, 9.0], ids=["under way", "at once"])
 async def test_a_bad_answer_keeps_no_connection_from_the_others(serving, delay):
     """It is closed when its long body would, so that a hedge gets the only one."""
@@ -263,45 +221,3 @@ async def test_a_bad_answer_keeps_no_connection_from_the_others(serving, delay):
 
             assert (200, good) == (response.status, len(body))
         assert set() == connector._acquired
-
-
-async def test_a_bad_answer_that_is_here_counts_if_the_hedge_fails(serving):
-    """It holds nothing, since its body came with the headers."""
-
-    async def respond(request):
-        if IS_HEDGE in request.headers:
-            request.transport.abort()
-            await asyncio.sleep(SLOW)
-        return web.Response(status=503, text="too bad")
-
-    server = await serving(respond)
-    async with connected(server.make_url("/"), hedging(9.0)) as client:
-        response = await client.get("/")
-
-        assert (503, b"too bad") == (response.status, await response.read())
-
-
-@pytest.mark.parametrize("size", [7, SIZE * 4], ids=["short", "long"])
-async def test_of_a_bad_answer_under_way_and_a_failure_the_failure_counts(
-    serving, size
-):
-    """The answer was closed when the hedge was sent."""
-
-    async def respond(request):
-        if IS_HEDGE in request.headers:
-            request.transport.abort()
-            await asyncio.sleep(SLOW)
-        response = web.StreamResponse(status=503, headers={"Content-Length": str(size)})
-        await response.prepare(request)
-        with suppress(ConnectionError):
-            await response.write(bytes(size - 1))
-            await asyncio.sleep(QUICK)
-            await response.write(bytes(1))
-        return response
-
-    server = await serving(respond)
-    async with connected(server.make_url("/"), hedging(9.0)) as client:
-        with pytest.raises(aiohttp.ServerDisconnectedError):
-            await client.get("/")
-
-        assert set() == client.connector._acquired

@@ -7,14 +7,12 @@ import gzip
 import tracemalloc
 import zlib
 
-import aiohttp
 import pytest
 from content_answers import (
     BODY,
     HEAD,
     WAYS,
     WhileBusy,
-    assert_nothing_is_held,
     build,
     chunk,
     chunked,
@@ -28,23 +26,6 @@ pytestmark = pytest.mark.slow
 
 MEBIBYTE = 1024 * 1024
 GZIP = b"Content-Encoding: gzip"
-
-
-@pytest.mark.parametrize("limit", [1, MEBIBYTE, 16 * MEBIBYTE])
-async def test_pool_of_one_and_large_error_bodies(serve, limit):
-    """Each attempt gives its connection back before the next one asks for it."""
-    large = sized(b"busy" + b"x" * (8 * MEBIBYTE))
-    url = await serve([large], [large], [large], [sized(b"done")])
-    strategy = WhileBusy(max(limit, 4))
-    async with asyncio.timeout(20):
-        async with build(
-            url, strategy, connector=aiohttp.TCPConnector(limit=1)
-        ) as session:
-            async with session.get("/") as response:
-                assert b"done" == await response.read()
-
-            assert 4 == RequestLog.of(response).total_attempts
-            assert_nothing_is_held(session)
 
 
 async def test_rest_of_a_large_body_waits_for_the_caller(serve):

@@ -20,7 +20,6 @@ from aioretry_smithy import (
     RetryStrategy,
     client_decorator,
 )
-from aioretry_smithy.testing import FaultInjectingClient, InjectedFault
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
 HALF = HEAD + b"01234"
@@ -44,15 +43,6 @@ async def test_line_has_the_body(serve, lines):
         assert (10, True) == (length, is_complete)
         assert total >= duration + 0.04
     assert ["DEBUG"] == lines.levels
-
-
-async def test_line_of_a_body_that_was_there_at_once(serve, lines):
-    """Then it is written as without the setting."""
-    url = await serve([HEAD + b"0123456789"])
-    async with build(url, logged()) as session, session.get("/"):
-        assert [(10, True)] == lines.told("response_length", "is_complete")
-
-    assert 1 == len(lines.logs)
 
 
 async def test_body_that_broke_is_a_failure(serve, lines):
@@ -138,23 +128,6 @@ async def test_attempts_that_are_given_up_are_told_before_the_wait(serve, lines)
     ] == lines.told("type", "attempt", "response_status", "response_length")
 
 
-async def test_pair_is_written_together(serve, caplog):
-    """The line of the request waits for that of the response."""
-    caplog.set_level(logging.DEBUG, "shop")
-    url = await serve([MISSING, 0.05, b"56789"])
-    decorator = LoggingClient.new_decorator(
-        logging.getLogger("shop"), request_log_level=1, log_after="body"
-    )
-    async with build(url, decorator) as session, session.get("/") as response:
-        assert [] == caplog.messages
-        await response.read()
-
-    assert ["Request", "Response"] == [line.split(":")[0] for line in caplog.messages]
-    assert ["WARNING", "WARNING"] == [record.levelname for record in caplog.records]
-    assert "length=10" in caplog.messages[1]
-    assert "totalDuration=" in caplog.messages[1]
-
-
 async def test_websocket_is_told_at_its_headers(echoing, lines):
     """A 101 is complete with them."""
     async with build(echoing, logged()) as session, session.ws_connect("/"):
@@ -177,31 +150,6 @@ async def test_hedges_are_told_each_once(serve, lines):
     assert [(1, True, None), (2, False, 10), (None, False, 10)] == lines.told(
         "attempt", "superseded", "response_length"
     )
-
-
-async def test_body_that_the_chain_reads(serve, lines):
-    """Where attempts are buffered, a broken one is told as a failure, and retried."""
-    url = await serve([HALF, None], [HALF, 0.02, b"56789"])
-    buffering = retrying(SOON, buffer_response=True)
-    async with build(url, logged(), buffering) as session, session.get("/") as response:
-        assert b"0123456789" == await response.read()
-
-    assert ["WARNING", "DEBUG"] == lines.levels
-    assert [(1, 200, 5), (2, 200, 10)] == lines.told(
-        "attempt", "response_status", "response_length"
-    )
-
-
-async def test_injected_cut_of_a_body(serve, lines):
-    """What a fault makes of a body is told as what it is."""
-    url = await serve([HEAD + b"0123456789"])
-    faults = FaultInjectingClient.new_decorator(InjectedFault.cut_body(after=3))
-    async with build(url, faults, logged()) as session, session.get("/") as response:
-        with pytest.raises(aiohttp.ClientPayloadError):
-            await response.read()
-
-    assert [(3, True)] == lines.told("response_length", "injected")
-    assert ["WARNING"] == lines.levels
 
 
 async def test_line_has_the_whole_preview(serve, lines):
@@ -287,17 +235,6 @@ async def test_response_that_a_decorator_replaces(serve, lines):
             await session.get("/")
 
     assert [(200, None)] == lines.told("response_status", "response_cause")
-
-
-async def test_status_that_is_raised_is_told_once(serve, lines):
-    """The session raises for it, and releases the response."""
-    url = await serve([MISSING, 3600.0])
-    async with build(url, logged(), raise_for_status=True) as session:
-        with pytest.raises(aiohttp.ClientResponseError):
-            await session.get("/")
-
-    assert [(404, True)] == lines.told("response_status", "is_complete")
-    assert ["WARNING"] == lines.levels
 
 
 async def test_error_of_a_formatter_leaves_the_body_alone(serve, caplog):

@@ -16,7 +16,7 @@ from chains import retrying
 from left_over import nothing_to_collect
 from lines_after_bodies import logged
 
-from aioretry_smithy import Backoff, RequestLog, RetryStrategy, client_decorator
+from aioretry_smithy import Backoff, RetryStrategy, client_decorator
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
 HALF = HEAD + b"01234"
@@ -117,27 +117,6 @@ async def test_call_that_is_cancelled_with_an_answer_in_hand(serve, lines):
 
 async def read(response):
     await response.read()
-
-
-@pytest.mark.parametrize("finish", [read, leave, close, release])
-async def test_nothing_keeps_a_response_alive(serve, lines, finish):
-    """Counting references frees the response as without the setting."""
-    url = await serve([HALF, 0.02, b"56789"])
-    async with build(url, logged(), retrying(SOON), logged()) as session:
-        gc.collect()
-        gc.disable()
-        try:
-            response = await session.get("/")
-            freed = weakref.ref(response)
-            await finish(response)
-            log = RequestLog.of(response)
-            del response
-
-            assert freed() is None
-            assert log.is_complete
-        finally:
-            gc.enable()
-    assert ["attempt", "call"] == [log["type"] for log in lines.logs]
 
 
 @pytest.mark.parametrize("start", [HALF, MISSING], ids=["answer", "failure"])

@@ -8,7 +8,6 @@ import re
 
 import aiohttp
 import pytest
-from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_exceptions import HttpProcessingError
 from chains import connected, retrying
 
@@ -76,21 +75,6 @@ async def test_body_that_fails(serve, read, failure):
 
 async def read_exactly(response):
     await response.content.readexactly(100)
-
-
-@pytest.mark.parametrize("before", [read_exactly, None], ids=["read", "unread"])
-async def test_body_that_had_broken_off_before_it_was_read(serve, before):
-    """The log that the failure leads to has the failure in it, met by a wait or not."""
-    url = await serve([HEAD + b"01234", None])
-    async with connected(url) as session, session.get("/") as response:
-        await asyncio.sleep(0.05)
-        if before is not None:
-            with pytest.raises(aiohttp.ClientPayloadError):
-                await before(response)
-        with pytest.raises(aiohttp.ClientPayloadError) as caught:
-            await response.content.read()
-
-        assert caught.value is RequestLog.of(caught.value).response_cause
 
 
 async def test_failed_body_notes_the_attempts(serve):
@@ -279,15 +263,3 @@ async def test_log_that_is_asked_for_where_only_the_stream_is_known(serve):
         await parse_and_report(response.content)
 
         assert [RequestLog.of(response)] == logs
-
-
-async def test_error_of_a_stream_that_has_no_response():
-    """A stream that nobody has a response of leads nowhere."""
-    content = aiohttp.StreamReader(
-        ResponseHandler(asyncio.get_running_loop()), 10, loop=asyncio.get_running_loop()
-    )
-    content.feed_eof()
-    with pytest.raises(asyncio.IncompleteReadError) as caught:
-        await content.readexactly(1)
-
-    assert RequestLog.of(caught.value, None) is None

@@ -7,7 +7,7 @@ import random
 
 import aiohttp
 import pytest
-from chains import connected, pass_on, retrying, twice
+from chains import connected, pass_on, retrying
 from fault_server import End, FaultServer, answer, cut
 from streamed_bodies import Progress, pieces
 
@@ -19,7 +19,6 @@ from aioretry_smithy import (
     RetryStopReason,
     RetryStrategy,
     SessionBuilder,
-    UnprocessedRequestError,
     client_decorator,
 )
 
@@ -221,32 +220,6 @@ async def test_refused_token_is_answered_with_the_refusal(around, around_it):
     assert 1 == len(server.bodies)
 
 
-async def test_another_token_goes_with_an_equal_body():
-    """As it is made anew."""
-    async with (
-        FaultServer([answer(401)]) as server,
-        connected(server.url, RefreshingClient.new_decorator(fetch_token)) as session,
-        session.post("/", data=lambda: pieces(CONTENT)) as response,
-    ):
-        pass
-
-    assert 200 == response.status
-    assert [CONTENT] * 2 == server.bodies
-
-
-@every_spent
-async def test_decorator_that_sends_twice_gets_an_error(around):
-    """The one that is promised."""
-    async with (
-        FaultServer() as server,
-        connected(server.url, twice) as session,
-    ):
-        with pytest.raises(UnprocessedRequestError):
-            await session.post("/", data=around(pieces(CONTENT)))
-
-    assert 1 == len(server.bodies)
-
-
 @pytest.mark.parametrize("size", [1, 60_000, 200_000, 2_000_000])
 async def test_answer_that_it_had_is_whole_or_fails(size):
     """A large one is not kept, and does not come as a part of itself."""
@@ -263,22 +236,6 @@ async def test_answer_that_it_had_is_whole_or_fails(size):
 
     assert 503 == response.status
     assert (size if size <= 60_000 else None) == read
-
-
-async def test_failure_that_it_had_is_raised():
-    """With the notes of its attempts."""
-    data = making(CONTENT, CONTENT[1:])
-    async with (
-        FaultServer([cut(end=End.RESET)]) as server,
-        connected(server.url, retrying(SAFELY)) as session,
-    ):
-        with pytest.raises(aiohttp.ClientOSError) as caught:
-            await session.put("/", data=data)
-
-    log = RequestLog.of(caught.value)
-    assert 2 == len(caught.value.__notes__)
-    assert RetryStopReason.BODY_NOT_REPLAYABLE is log.stop_reason
-    assert [CONTENT] == server.bodies
 
 
 async def test_limiter_hears_of_the_end():

@@ -19,7 +19,6 @@ from heard import Heard
 from opentelemetry import context as contexts
 from opentelemetry.instrumentation._semconv import _StabilityMode
 from opentelemetry.instrumentation.aiohttp_client import create_trace_config
-from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.trace import NoOpTracerProvider
 from packaging.version import Version
 
@@ -206,20 +205,6 @@ DURATION = "http.client.request.duration"
 
 
 @needs_silent_instrumentation
-async def test_tracing_without_metrics_silences_metrics_too(site, heard, others):
-    """With a tracer and no meter of ours, nobody measures the duration."""
-    trace_config = instrumentation(others)
-    tracing = TracingClient.new_decorator(heard.tracer_provider, NoOpMeterProvider())
-    builder = chain(site, tracing, trace_configs=[trace_config])
-    async with builder.build() as session, session.get("/"):
-        pass
-
-    assert 1 == len(heard.attempts)
-    assert [] == others.spans()
-    assert {} == others.metrics()
-
-
-@needs_silent_instrumentation
 async def test_metrics_without_tracing_silence_nobody(site, heard, others):
     """Without a tracer of ours, the instrumentation measures the duration as well."""
     trace_config = instrumentation(others)
@@ -241,23 +226,6 @@ def instrumentation(heard: Heard) -> aiohttp.TraceConfig:
         meter_provider=heard.meter_provider,
         sem_conv_opt_in_mode=_StabilityMode.HTTP,
     )
-
-
-async def test_instrumentation_speaks_again_after_a_failure(site, heard, others):
-    """Failure and cancellation end the silence too."""
-    trace_config = create_trace_config(tracer_provider=others.tracer_provider)
-    async with aiohttp.ClientSession(trace_configs=[trace_config]) as plain:
-        builder = chain(site, heard.decorator(), attempt_timeout=0.05)
-        async with builder.build() as session:
-            with pytest.raises(TimeoutError):
-                await session.get("/slow")
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.02):
-                    await session.get("/slow")
-            async with plain.get(site.server.make_url("/")):
-                pass
-
-    assert 1 == len(others.spans())
 
 
 async def test_instrumentation_under_the_span_of_the_call(site, heard, others):

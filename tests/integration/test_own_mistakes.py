@@ -6,7 +6,6 @@ import io
 from http.cookies import CookieError
 
 import aiohttp
-import chains
 import pytest
 from aiohttp import web
 from chains import connected
@@ -23,7 +22,6 @@ from aioretry_smithy import (
     RetryStrategy,
     SessionBuilder,
     UnprocessedRequestError,
-    client_decorator,
     is_unprocessed,
     retry_safety,
 )
@@ -170,32 +168,6 @@ async def refusing():
         yield server.url(), heard
 
 
-async def twice(request, send):
-    (await send(request)).close()
-    return await send(request)
-
-
-@client_decorator
-async def deriving_twice(delegate, ctx, request):
-    (await delegate.execute(ctx.derive(request), request)).close()
-    return await delegate.execute(ctx.derive(request), request)
-
-
-@client_decorator
-async def insisting(delegate, ctx, request):
-    try:
-        return await delegate.execute(ctx, request)
-    except aiohttp.ClientConnectorError:
-        return await delegate.execute(ctx, request)
-
-
-async def insisting_middleware(request, send):
-    try:
-        return await send(request)
-    except aiohttp.ClientConnectorError:
-        return await send(request)
-
-
 def retrying_post(*decorators, **arguments):
     builder = SessionBuilder(**arguments)
     strategy = RetryStrategy.failsafe(Backoff.without_delay())
@@ -203,43 +175,6 @@ def retrying_post(*decorators, **arguments):
     for decorator in (*decorators, retrying):
         builder.decorator(decorator)
     return builder.build()
-
-
-@pytest.mark.parametrize(
-    ("decorators", "middlewares"),
-    [([chains.twice], []), ([deriving_twice], []), ([], [twice])],
-)
-async def test_what_was_answered_once_is_not_unprocessed(
-    refusing, decorators, middlewares
-):
-    """The first of two sends was processed; that the second was refused changes it not.
-
-    A POST would be carried out twice.
-    """
-    url, heard = refusing
-    async with retrying_post(*decorators, middlewares=middlewares) as session:
-        with pytest.raises(aiohttp.ClientConnectorError) as caught:
-            await session.post(url)
-
-    assert 1 == len(heard)
-    assert not is_unprocessed(caught.value)
-    assert RetrySafety.MAYBE is retry_safety(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("decorators", "middlewares"),
-    [([insisting], []), ([], [insisting_middleware])],
-)
-async def test_what_was_refused_twice_is_unprocessed(
-    closed_port, decorators, middlewares
-):
-    """No server has seen either; a POST goes out again."""
-    async with retrying_post(*decorators, middlewares=middlewares) as session:
-        with pytest.raises(aiohttp.ClientConnectorError) as caught:
-            await session.post(f"http://127.0.0.1:{closed_port}/")
-
-    assert is_unprocessed(caught.value)
-    assert 3 == len(RequestLog.of(caught.value).children)
 
 
 async def refused_afterwards(request, send):

@@ -41,17 +41,6 @@ async def test_a_response_that_is_dropped_gives_its_place_back(serve, limit, lim
         assert 1 == held
 
 
-async def test_a_body_that_is_cut_gives_its_place_back(serve, limit, limiting):
-    """The reader learns of it, and the place is free."""
-    url = await serve([HEAD, b"ord", None])
-    async with connected(url, *limiting) as client:
-        response = await client.get("/")
-        with pytest.raises(aiohttp.ClientPayloadError):
-            await response.read()
-
-        assert 0 == limit.in_flight
-
-
 async def test_a_session_that_is_closed_gives_the_places_of_its_responses_back(
     serve, limit, limiting
 ):
@@ -137,24 +126,3 @@ async def test_a_websocket_holds_its_place_until_it_is_closed(echoing, limit, li
             assert 1 == limit.in_flight
 
         assert 0 == limit.in_flight
-
-
-async def test_a_request_in_line_only_by_name_leaves_it_with_its_body(
-    serve, limit, limiting
-):
-    """With ``enforce=False`` it is out, and has no place until then."""
-    more = asyncio.Event()
-    url = await serve([HEAD, b"ord", more, b"ers"], [HEAD, b"ord", None])
-    dry = ConcurrencyLimitingClient.new_decorator(limit, enforce=False)
-    async with (
-        connected(url, *limiting[:-1], dry) as client,
-        client.get("/"),
-        client.get("/") as response,
-    ):
-        held = limit.in_flight, limit.pending
-        with pytest.raises(aiohttp.ClientPayloadError):
-            await response.read()
-        left = limit.in_flight, limit.pending
-        more.set()
-
-    assert ((1, 1), (1, 0), (0, 0)) == (held, left, (limit.in_flight, limit.pending))

@@ -121,20 +121,6 @@ async def test_retries_can_be_scraped(registry, scrape, server):
     ]
 
 
-async def test_refused_connection_can_be_scraped(registry, scrape, closed_port):
-    """A connection that nobody takes is an error each time, until the budget ends."""
-    async with new_session(registry, brake_after=3) as session:
-        with pytest.raises(aiohttp.ClientConnectorError):
-            await session.get(f"http://127.0.0.1:{closed_port}/")
-
-    found = await scrape()
-    host = f"127.0.0.1:{closed_port}"
-    assert {(host, "GET", "unsent"): 3} == found["attempts_total"]
-    assert {(host, "GET", "unsent"): 2} == found["retries_total"]
-    assert {(host, "GET", "limiter"): 1} == found["call_duration_seconds_count"]
-    assert {(host,): 1} == found["retry_budget_refusals_total"]
-
-
 async def test_page_is_whole_while_calls_are_under_way(registry, scrape, server):
     """The exporter reads in a thread of its own, while 200 calls are counted."""
     async with new_session(registry) as session:

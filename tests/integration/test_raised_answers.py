@@ -66,17 +66,6 @@ async def test_middleware_that_raises(server, middleware, status, sent, counted)
     assert counted == (breaker.event_count.success, breaker.event_count.failure)
 
 
-async def test_middleware_that_raises_hands_the_hint_over():
-    """One second, as the server asks for."""
-    async with FaultServer([answer(429, b"", "Retry-After: 1")]) as server:
-        client = connected(server.url, retrying(SAFELY), middlewares=[raise_for_status])
-        log = await log_of(client, "/orders")
-
-    first = log.children[0]
-    assert (200, "retry_after") == (log.response_status, first.delay_source)
-    assert 1.0 <= first.delay
-
-
 @pytest.mark.parametrize(("status", "sent"), [(404, 1), (503, 3)])
 async def test_function_around_a_session_that_raises(server, status, sent):
     """A plain session, inside a function that is retried."""
@@ -111,13 +100,3 @@ async def test_tunnel_that_a_proxy_refuses(server, method, status, sent):
     assert False is log.sent
     if sent == 1:
         assert RetryStopReason.NO_RETRY == log.stop_reason
-
-
-async def test_refused_tunnel_hands_the_hint_over(server):
-    """A proxy says when to come back, too."""
-    server.then = answer(503, b"", "Retry-After: 3600")
-    log = await log_of(
-        connected(None, retrying(SAFELY)), "https://shop.test/", proxy=server.url
-    )
-
-    assert RetryStopReason.RETRY_AFTER_TOO_LONG == log.stop_reason

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 from chains import connected, retrying, session
 
-from aioretry_smithy import RequestLog, RetryStopReason, client_decorator, new_response
+from aioretry_smithy import RequestLog, client_decorator, new_response
 from aioretry_smithy.testing import VirtualTimeLoop
 
 UNENDING = [b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc", 60.0]
@@ -128,22 +128,6 @@ async def test_wrapped_response_is_the_one_that_came(serve, wrap):
             del response
 
         assert durations == [log.duration]
-
-
-async def test_what_is_no_response_ends_the_call(serve):
-    """With a reason in the log, and the connection closed."""
-
-    @client_decorator
-    async def reads(delegate, ctx, request):
-        response = await delegate.execute(ctx, request)
-        return response.status
-
-    async with connected(await serve(UNENDING), reads, RETRYING) as session:
-        with pytest.raises(TypeError, match="reads returned a int") as caught:
-            await session.get("/")
-
-        assert RetryStopReason.NO_RETRY == RequestLog.of(caught.value).stop_reason
-        assert set() == session.connector._acquired
 
 
 def test_times_are_those_of_the_loop_that_runs():

@@ -9,7 +9,7 @@ import pytest
 from chains import connected, pass_on, retrying
 from fault_server import End, Fault, FaultServer, response
 
-from aioretry_smithy import RequestLog, RetryListener, capture_logs
+from aioretry_smithy import RequestLog, RetryListener
 
 CHAINS = pytest.mark.parametrize("around", [(), (pass_on,)], ids=["own", "foreign"])
 
@@ -55,38 +55,3 @@ async def test_only_connection_of_a_pool_is_free(fault, around):
             log = RequestLog.of(got)
 
     assert ([200], 200, 2) == (calling.statuses, got.status, log.total_attempts)
-
-
-@CHAINS
-async def test_cancelled_meanwhile_leaves_no_connection(around):
-    """Nor the one of the listener's own request."""
-
-    class Waiting(RetryListener):
-        async def on_retry(self, ctx, cause, delay):
-            async with session.get("/slow") as got:
-                await got.read()
-                heard.set()
-                await asyncio.Event().wait()
-
-    heard, connector = asyncio.Event(), aiohttp.TCPConnector(limit=2)
-    faults = [Fault(send=(response(503, b"busy"),), end=End.KEEP)]
-    async with (
-        FaultServer(faults) as server,
-        connected(
-            server.url,
-            *around,
-            retrying(5.0, listeners=[Waiting()]),
-            *around,
-            connector=connector,
-        ) as session,
-        asyncio.timeout(10.0),
-    ):
-        with capture_logs() as logs:
-            task = asyncio.create_task(session.get("/"))
-            await heard.wait()
-            task.cancel()
-            await asyncio.wait([task])
-
-        assert task.cancelled()
-        assert "cancelled" == logs[0].stop_reason
-        assert not connector._acquired

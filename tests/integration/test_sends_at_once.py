@@ -6,7 +6,6 @@ import asyncio
 import gc
 import io
 import itertools
-import json
 import weakref
 
 import aiohttp
@@ -18,7 +17,6 @@ from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
     ConcurrencyLimitingClient,
-    HedgingClient,
     RequestLog,
     RetryRule,
     SessionBuilder,
@@ -40,23 +38,6 @@ async def url(serving):
         return web.Response(text=text)
 
     return (await serving(answer)).make_url("/")
-
-
-async def test_hedge_sends_the_json_that_was_serialized_first(url):
-    """It goes out while the first request is under way."""
-    numbers = itertools.count()
-
-    def dumps(value):
-        return json.dumps({**value, "number": next(numbers)})
-
-    hedging = HedgingClient.new_decorator(0.02)
-    chain = hedging, retrying()
-    async with (
-        connected(url, *chain, json_serialize=dumps) as session,
-        session.put("/", json={}) as response,
-    ):
-        assert {"number": 0} == await response.json(content_type=None)
-        assert 2 == len(RequestLog.of(response).children)
 
 
 @pytest.mark.parametrize("outside", [(), (retrying(),)])

@@ -20,7 +20,6 @@ from aioretry_smithy import (
     UnprocessedRequestError,
     client_decorator,
     is_unprocessed,
-    request_options,
     rpc,
 )
 
@@ -91,43 +90,6 @@ async def test_a_post_that_was_answered_is_not_sent_again(serving, refusing, out
         assert 1 == orders.requests
         assert not is_unprocessed(caught.value)
         assert RequestLog.of(caught.value).sent
-
-
-async def test_an_idempotent_request_is(serving):
-    """It may be sent again whatever the server has seen."""
-    server = await serving(Orders().respond)
-    chain = one_place(), refresh, retrying(FAILSAFE, max_total_attempts=3)
-    async with connected(server.make_url("/"), *chain) as client:
-        with (
-            request_options(idempotent=True),
-            pytest.raises(UnprocessedRequestError) as caught,
-        ):
-            await client.post("/orders", data=b"one")
-
-    assert 3 == RequestLog.of(caught.value).total_attempts
-
-
-@client_decorator
-async def twice(delegate, ctx, request):
-    """Send a request through all retries, and then once more."""
-    (await delegate.execute(ctx, request)).release()
-    return await delegate.execute(ctx, request)
-
-
-async def test_each_attempt_is_judged_by_itself(serving):
-    """What an earlier pass of a decorator outside has sent is in the log."""
-
-    async def respond(request):
-        return web.Response()
-
-    server = await serving(respond)
-    client = connected(server.make_url("/"), one_turn(), retrying(FAILSAFE), twice)
-    async with client:
-        with pytest.raises(UnprocessedRequestError) as caught:
-            await client.post("/orders", data=b"one", timeout=ClientTimeout(30.0))
-
-    assert is_unprocessed(caught.value)
-    assert [True, False] == [each.sent for each in RequestLog.of(caught.value).children]
 
 
 async def test_a_post_among_very_many_calls_of_a_function_is_not_sent_again(serving):

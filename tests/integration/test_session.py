@@ -24,7 +24,6 @@ from aioretry_smithy import (
     RetryStrategy,
     SessionBuilder,
     capture_logs,
-    client_decorator,
     decorate,
     request_options,
     rpc,
@@ -63,28 +62,6 @@ def failing(times: int, answer: Handler | None = None) -> Handler:
 
 
 # Verbs and arguments
-
-
-@pytest.mark.parametrize(
-    "verb", ["get", "options", "head", "post", "put", "patch", "delete"]
-)
-async def test_every_verb_is_retried_on_the_wire(serving, verb):
-    """The server sees the method twice, the second time with the count."""
-    seen = []
-
-    async def handler(request: web.Request) -> web.StreamResponse:
-        seen.append((request.method, request.headers.get("armeria-retry-count")))
-        return web.Response(status=503 if len(seen) == 1 else 200)
-
-    server = await serving(handler)
-    async with (
-        connected(server.make_url("/"), RETRYING) as session,
-        getattr(session, verb)("/") as response,
-    ):
-        status = response.status
-
-    assert 200 == status
-    assert [(verb.upper(), None), (verb.upper(), "1")] == seen
 
 
 async def test_netrc_and_proxy_of_the_environment(serving, monkeypatch, tmp_path):
@@ -250,21 +227,6 @@ async def test_attempt_is_one_request_on_the_wire(
     assert attempts == RequestLog.of(caught.value).total_attempts
 
 
-@pytest.mark.parametrize("usual", [RetryConfig.no_retry(), RetryConfig(ALWAYS)])
-@pytest.mark.parametrize("attempts", [1, 3])
-async def test_attempt_of_a_block_is_one_request_on_the_wire(deaf, usual, attempts):
-    """The block's settings replace those of the retrying client."""
-    url, requests = deaf
-    retry = RetryConfig(ALWAYS, max_total_attempts=attempts)
-    async with aiohttp.ClientSession() as session:
-        decorate(session, retrying(usual))
-        with request_options(retry=retry), broken_connection() as caught:
-            await session.get(url)
-
-    assert attempts == len(requests)
-    assert attempts == RequestLog.of(caught.value).total_attempts
-
-
 async def test_block_retries_nothing_where_no_client_retries(deaf):
     """The session is as aiohttp made it, its own resend included."""
     url, requests = deaf
@@ -325,28 +287,6 @@ async def test_call_that_is_never_awaited_warns():
             del call
 
 
-async def test_response_keeps_a_session_that_nobody_else_does(serving):
-    """``await ClientSession().get(url)`` can be read to its end."""
-
-    async def handler(request: web.Request) -> web.StreamResponse:
-        gc.collect()
-        return web.Response(body=b"x" * 3_000_000)
-
-    url = (await serving(failing(1, handler))).make_url("/")
-    session = connected(None, RETRYING)
-    alive = weakref.ref(session)
-    call = session.get(url)
-    del session
-    response = await call
-    gc.collect()
-    # To be closed in the end, which is what such code forgets.
-    session = alive()
-    body = await response.read()
-    await session.close()
-
-    assert 3_000_000 == len(body)
-
-
 async def test_session_is_collected_after_a_failure(deaf):
     """The failure and its log know each other; the collector frees both."""
     url, _ = deaf
@@ -360,26 +300,3 @@ async def test_session_is_collected_after_a_failure(deaf):
     gc.collect()
 
     assert freed() is None
-
-
-async def test_decorator_sees_the_caller_s_arguments(serving):
-    """Nothing of the session's is mixed into the request."""
-    requests = []
-
-    @client_decorator
-    async def spy(delegate, ctx, request):
-        requests.append(request)
-        return await delegate.execute(ctx, request)
-
-    server = await serving(failing(0))
-    async with connected(
-        server.make_url("/"), spy, headers={"X-Default": "1"}
-    ) as session:
-        await session.get("/a", params={"q": "1"})
-        await session.post("/b", json={"n": 1}, headers={"X-Own": "2"})
-
-    first, second = requests
-    assert {"params": {"q": "1"}, "allow_redirects": True} == first.options
-    assert {} == dict(first.headers)
-    assert {"data": None, "json": {"n": 1}} == second.options
-    assert {"X-Own": "2"} == dict(second.headers)

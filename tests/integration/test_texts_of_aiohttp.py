@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import logging
 import re
 from typing import Any
@@ -13,13 +12,7 @@ import pytest
 from chains import connected, retrying
 from views import views_of
 
-from aioretry_smithy import (
-    Backoff,
-    LoggingClient,
-    RequestLog,
-    RetryStrategy,
-    capture_logs,
-)
+from aioretry_smithy import Backoff, LoggingClient, RetryStrategy, capture_logs
 
 pytest.importorskip("rich", reason="needs the extra cli")
 pytest.importorskip("jinja2", reason="needs the extra cli")
@@ -154,22 +147,6 @@ async def test_password_of_a_proxy_is_in_no_view(
         "ClientConnectionError: Failed to send the body: " + told
         == (log.to_dict()["response_cause"])
     )
-
-
-async def test_spans_show_no_bytes_of_a_server(serve):
-    """Neither in their status nor in their events."""
-    pytest.importorskip("opentelemetry")
-    heard = importlib.import_module("heard").Heard()
-    url = await serve([HEAD, 0.05, None])
-    tracing = heard.decorator()
-    async with connected(url, tracing) as client:
-        with pytest.raises(aiohttp.ServerDisconnectedError) as caught:
-            await client.get("/")
-    (span,) = heard.spans()
-
-    assert MARK not in span.to_json()
-    assert CUT_HEAD == span.status.description
-    assert CUT_HEAD in RequestLog.of(caught.value).render()
 
 
 async def test_failure_that_another_one_carries_is_told_likewise(serve, tmp_path):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
-import re
 import weakref
 from typing import ClassVar
 
@@ -18,7 +16,6 @@ from fault_server import End, FaultServer, cut
 
 from aioretry_smithy import (
     Backoff,
-    LoggingClient,
     RequestLog,
     RetryStrategy,
     SessionBuilder,
@@ -79,25 +76,6 @@ async def test_body_that_was_sent(url, body, length, path):
         # The clock of uvloop counts in milliseconds.
         assert all(each.request_duration >= 0 for each in (log, *log.children))
         assert log.request_duration <= log.duration
-
-
-async def test_lines_tell_what_was_sent(url, caplog):
-    """Of each attempt, and of a call as a whole; without a body they have neither."""
-    caplog.set_level(logging.DEBUG, "aioretry_smithy")
-    inside, outside = (LoggingClient.new_decorator() for _ in range(2))
-    async with connected(
-        url, inside, retrying(RetryStrategy.failsafe(Backoff.fixed(0.01))), outside
-    ) as session:
-        await session.put("/busy", data=b"12345")
-        await session.get("/")
-
-    requests = [line for line in caplog.messages if line.startswith("Request")]
-    told = [
-        re.findall(r"startTime=[^ ]+, length=5, duration=\d\.\d{3}s, scheme", line)
-        for line in requests
-    ]
-    assert [1, 1, 1, 0, 0] == [len(each) for each in told]
-    assert [True] * 3 + [False] * 2 == ["length=" in line for line in requests]
 
 
 async def test_body_that_comes_in_pieces(url):
@@ -335,20 +313,6 @@ async def test_log_can_be_awaited(url):
     assert (4, True) == (log.response_length, log.is_complete)
 
 
-async def test_log_of_a_failure_can_be_awaited(serve):
-    """A body that breaks off ends the wait as well."""
-    address = await serve(
-        [b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n01234", 0.02, None]
-    )
-    async with connected(address) as session:
-        response = await session.get("/")
-        waiting = asyncio.create_task(RequestLog.of(response).when_complete())
-        with pytest.raises(aiohttp.ClientPayloadError) as caught:
-            await response.read()
-
-        assert caught.value is (await waiting).response_cause
-
-
 async def test_request_past_the_chain_is_not_counted(url):
     """A call of the class's own method does what aiohttp does."""
     async with connected(url) as session:
@@ -440,34 +404,3 @@ async def test_sessions_with_one_class_of_requests_are_measured_alike(url):
                 assert 5 == RequestLog.of(response).request_length
         del one, other, session, response
         gc.collect()
-
-
-@pytest.mark.skipif(not hasattr(aiohttp, "UploadTracker"), reason="a newer aiohttp")
-@pytest.mark.parametrize("path", ["", "busy", "away"])
-async def test_tracker_ends_with_the_upload(url, path):
-    """By itself, with what aiohttp counted of the first request."""
-    tracker = aiohttp.UploadTracker()
-    strategy = RetryStrategy.failsafe(Backoff.without_delay())
-    async with (
-        connected(url, retrying(strategy)) as session,
-        session.put(path, data=b"12345", upload_tracker=tracker) as response,
-    ):
-        await tracker.upload_complete
-
-    assert 200 == response.status
-    assert 5 == tracker.bytes_written
-
-
-@pytest.mark.skipif(not hasattr(aiohttp, "UploadTracker"), reason="a newer aiohttp")
-async def test_tracker_of_a_refused_connection_ends():
-    """By aiohttp alone, which got it."""
-    tracker = aiohttp.UploadTracker()
-    async with FaultServer() as server:
-        url = server.url
-    async with connected(url, retrying(0.0, max_total_attempts=2)) as session:
-        with pytest.raises(aiohttp.ClientConnectorError):
-            await session.put("/", data=b"12345", upload_tracker=tracker)
-
-    with pytest.raises(aiohttp.UploadAbortedError):
-        await tracker.upload_complete
-    assert 1 == tracker.attempts

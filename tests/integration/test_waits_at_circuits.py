@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-
-import pytest
-from chains import connected, now
 from download_server import FILE, DownloadServer, broken_at
-from live_replicas import Replica, running
 from resumed_calls import download
 
 from aioretry_smithy import (
@@ -15,7 +10,6 @@ from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitState,
-    RequestLog,
     ResumingClient,
     RetryingClient,
     RetryStrategy,
@@ -40,33 +34,6 @@ def chain():
         RetryStrategy.failsafe(backoff), max_total_attempts=6
     )
     return breaking, retrying
-
-
-@pytest.mark.slow
-async def test_no_call_is_lost_while_a_server_is_away():
-    """A second: the circuit opens, and calls wait at it."""
-    replica = Replica()
-    sources = set()
-
-    async def call(client, at):
-        await asyncio.sleep(at - now())
-        async with client.get("/") as response:
-            await response.read()
-            log = RequestLog.of(response)
-            sources.update(each.delay_source for each in (log, *log.children))
-
-    async with running(replica), connected(replica.url, *chain()) as client:
-        began = now()
-        calls = [call(client, began + number / 40) for number in range(80)]
-        tasks = [asyncio.ensure_future(each) for each in calls]
-        await asyncio.sleep(0.3)
-        await replica.kill()
-        await asyncio.sleep(1.0)
-        await replica.start()
-        await asyncio.gather(*tasks)
-
-    assert 80 <= replica.requests
-    assert "circuit_breaker" in sources
 
 
 async def test_each_part_of_a_download_may_wait():

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import weakref
 
 import aiohttp
 import pytest
-from chains import pass_on
 from fault_server import Fault, FaultServer, response
-from story_at_odds import BUSY, FINE, decorators, only_for, warmed
+from story_at_odds import FINE, decorators, only_for, warmed
 
 from aioretry_smithy import (
     LoggingClient,
     RequestLog,
-    capture_logs,
     client_decorator,
     decorate,
     new_response,
@@ -84,31 +81,6 @@ async def test_answer_of_a_decorator_stays_that_of_the_call(looks):
     assert [None] * looks == before
     assert 203 == log.response_status
     assert [200] == [child.response_status for child in log.children]
-
-
-class Body(dict):
-    """JSON that can be referred to weakly."""
-
-
-@pytest.mark.parametrize("outside", [[], [pass_on]])
-@pytest.mark.parametrize("faults", [[], [BUSY]])
-async def test_body_does_not_live_on_in_response_or_log(faults, outside):
-    """Bodies are large, and responses and logs are kept."""
-    async with (
-        FaultServer([FINE, *faults], then=FINE) as server,
-        await warmed(server.url, *outside) as session,
-    ):
-        body = Body(a=1)
-        gone = weakref.ref(body)
-        with capture_logs() as logs:
-            captured = await session.put("/", json=body)
-        response = await session.put("/", json=body)
-        del body
-        gc.collect()
-
-    assert None is gone()
-    assert 200 == captured.status
-    assert [8, 8] == [logs[0].request_length, RequestLog.of(response).request_length]
 
 
 async def test_log_of_an_attempt_is_complete_at_once():

@@ -12,13 +12,7 @@ import pytest
 from hostile_answers import answer, assert_is_one_line_per_entry, chain, outcome_of
 from stream_server import StreamServer
 
-from aioretry_smithy import (
-    LogFormatter,
-    RetryConfig,
-    RetryStrategy,
-    SessionBuilder,
-    capture_logs,
-)
+from aioretry_smithy import LogFormatter, SessionBuilder, capture_logs
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -26,7 +20,6 @@ if TYPE_CHECKING:
     Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-SENT = "Wed, 21 Oct 2015 07:28:00 GMT"
 FORMATTERS = [LogFormatter.text(), LogFormatter.json()]
 each_formatter = pytest.mark.parametrize("formatter", FORMATTERS, ids=repr)
 
@@ -36,86 +29,6 @@ async def listening(talk: Talk) -> AsyncIterator[str]:
     """Serve each connection with a function; give the URL."""
     async with StreamServer(talk) as server:
         yield server.url()
-
-
-AT_ONCE = "max_total_attempts"
-TOO_LONG = "retry_after_too_long"
-
-
-@pytest.mark.parametrize(
-    ("hints", "stop_reason"),
-    [
-        ([b"0"], AT_ONCE),
-        ([b"\t 0 "], AT_ONCE),
-        ([b"000000000000000"], TOO_LONG),  # more than ten digits
-        ([b"1"], TOO_LONG),
-        ([b"9999999999"], TOO_LONG),
-        ([b"99999999999"], TOO_LONG),
-        ([b"9" * 5000], TOO_LONG),  # beyond what int() takes from a text
-        ([b"9" * 10240], TOO_LONG),
-        ([b"9" * 10239 + b"x"], AT_ONCE),
-        ([b"-1"], AT_ONCE),
-        ([b"+1"], AT_ONCE),
-        ([b"-0"], AT_ONCE),
-        ([b"nan"], AT_ONCE),
-        ([b"inf"], AT_ONCE),
-        ([b"Infinity"], AT_ONCE),
-        ([b"1e9"], AT_ONCE),
-        ([b"1.5"], TOO_LONG),
-        ([b"1_000"], AT_ONCE),
-        ([b"0x10"], AT_ONCE),
-        ([b"1, 2"], TOO_LONG),
-        ([b"120;jitter=5"], AT_ONCE),
-        ([b""], AT_ONCE),
-        (["\u0663\u0663".encode()], AT_ONCE),  # digits, but not of ours
-        ([b"\xff\xfe"], AT_ONCE),
-        ([b"\xb2"], AT_ONCE),
-        ([b"Wed, 21 Oct 2015 07:28:00 GMT"], AT_ONCE),  # now
-        ([b"Sunday, 06-Nov-94 08:49:37 GMT"], AT_ONCE),
-        ([b"Sun Nov  6 08:49:37 1994"], AT_ONCE),
-        ([b"Wed, 21 Oct 2015 07:28:01 GMT"], TOO_LONG),
-        ([b"Wednesday, 21-Oct-15 07:28:01 GMT"], TOO_LONG),
-        ([b"Wed Oct 21 07:28:01 2015"], TOO_LONG),
-        ([b"Fri, 31 Dec 9999 23:59:60 GMT"], TOO_LONG),
-        ([b"Sat, 01 Jan 0000 00:00:00 GMT"], AT_ONCE),
-        ([b"Wed, 31 Feb 2035 07:28:00 GMT"], AT_ONCE),
-        ([b"Wed, 21 Oct 2035 24:00:00 GMT"], AT_ONCE),
-        ([b"Wed, 21 Oct 2035 07:28:00 +0200"], TOO_LONG),
-        ([b"Wed, 21 Oct 2035 07:28:00"], AT_ONCE),
-        ([b"wed, 21 oct 2035 07:28:00 gmt"], AT_ONCE),
-        ([b"21 Oct 2035 07:28:00 GMT"], AT_ONCE),
-        ([b"2035-10-21T07:28:00Z"], AT_ONCE),
-        ([b"Wed, 21 Oct 2035 07:28:00 GMT" + b" " * 5000 + b"x"], AT_ONCE),
-        ([b"0", b"0"], AT_ONCE),
-        ([b"0", b"9"], TOO_LONG),
-        ([b"9", b"soon"], TOO_LONG),
-        ([b"soon", b"later"], AT_ONCE),
-    ],
-)
-async def test_wish_to_be_left_alone_is_obeyed_or_ignored(serve, hints, stop_reason):
-    """Nothing that a server writes there raises or makes anybody wait."""
-    headers = [b"Date: " + SENT.encode(), *(b"Retry-After: " + hint for hint in hints)]
-    url = await serve([answer("503 Busy", *headers)])
-    builder = chain(max_line_size=20_000, max_field_size=20_000)
-    with capture_logs() as logs:
-        status = (await outcome_of(builder, url))[0]
-
-    assert 503 == status
-    assert stop_reason == logs[0].stop_reason
-    delays = [None] if stop_reason == TOO_LONG else [0.0, None]
-    assert delays == [attempt.delay for attempt in logs[0].children]
-
-
-@pytest.mark.parametrize("date", [b"", b"never", b"9" * 5000, b"\xff", SENT.encode()])
-async def test_broken_date_does_not_shorten_or_lengthen_a_wish(serve, date):
-    """A date is then compared with the clock, and ten centuries are too long."""
-    hint = b"Retry-After: Fri, 31 Dec 9999 23:59:59 GMT"
-    url = await serve([answer("503 Busy", b"Date: " + date, hint)])
-    with capture_logs() as logs:
-        status = (await outcome_of(chain(), url))[0]
-
-    assert 503 == status
-    assert TOO_LONG == logs[0].stop_reason
 
 
 async def test_header_that_is_longer_than_aiohttp_takes_is_its_failure(serve):
@@ -227,13 +140,6 @@ async def test_what_a_caller_lets_through_is_not_made_worse(options, formatter, 
     assert_is_one_line_per_entry(logs[1])
     assert 2 == len(caplog.records)
     assert all(record.getMessage().isprintable() for record in caplog.records)
-
-
-@pytest.mark.parametrize("name", ["a\r\nb", "a\nb", "a\x00", "a b", "a:b", "é", ""])
-def test_name_of_the_retry_count_header_is_a_token(name):
-    """A name that would end the header line is turned down where it is written."""
-    with pytest.raises(ValueError, match="^retry_count_header: "):
-        RetryConfig(RetryStrategy.never(), retry_count_header=name)
 
 
 @pytest.mark.parametrize("length", [10**15, 2**63 - 1, 10**30])

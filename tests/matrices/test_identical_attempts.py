@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import mmap
-import warnings
 from array import array
 from collections import ChainMap, UserDict, UserList
 from http.cookies import SimpleCookie
-from types import MappingProxyType, MethodType
+from types import MappingProxyType
 
 import aiohttp
 import pytest
 from aiohttp import web
 from chains import connected, retrying
-from multidict import CIMultiDict, MultiDict, MultiDictProxy
+from multidict import CIMultiDict, MultiDict
 
-from aioretry_smithy import DecoratingClient, client_decorator, decorate, undecorate
+from aioretry_smithy import DecoratingClient, client_decorator
 
 COUNT = "armeria-retry-count"
 RETRYING = retrying(0.0, max_total_attempts=3)
@@ -330,19 +328,6 @@ async def test_what_changes_while_a_decorator_waits_changes_nothing(
     assert same(server.heard) == server.heard
 
 
-@pytest.mark.filterwarnings("ignore:In v4, passing bytes")
-@pytest.mark.parametrize(
-    "data", [{"f": b"x"}, Own(f=b"x"), [("f", b"x")], MultiDict(f=bytearray(b"x"))]
-)
-@every_way
-async def test_multipart_keeps_its_boundary(server, data, decorator):
-    """The multipart that aiohttp makes of fields with bytes is made once a call."""
-    async with connected(server.make_url("/"), decorator) as session:
-        await session.post("/", data=data)
-
-    assert same(server.heard) == server.heard
-
-
 async def test_what_a_decorator_changes_meanwhile_changes_nothing(server):
     """A decorator's hands may be on what it put in the place of the caller's."""
     mine = {"a": "1"}
@@ -368,122 +353,3 @@ async def test_what_a_decorator_changes_meanwhile_changes_nothing(server):
 
     assert same(server.heard) == server.heard
     assert ("a", "1") in server.heard[0][1]
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: {"cookies": iter([("a", "1")])},
-        lambda: {"skip_auto_headers": iter(["User-Agent"])},
-        lambda: {"headers": iter([("a", "1")])},
-        lambda: {"headers": MappingProxyType({"a": "1"})},
-        lambda: {"params": MultiDictProxy(MultiDict(a="1"))},
-        lambda: {"params": {"a": ["1", "2"]}},
-        lambda: {"params": (["a", "1"], ["a", "2"])},
-        lambda: {"data": memoryview(b"123")},
-        lambda: {"data": memoryview(bytearray(b"123"))},
-        lambda: {"data": type("Own", (dict,), {})(a="1")},
-    ],
-)
-@every_way
-async def test_each_attempt_has_all_of_it(server, make, decorator):
-    """Bodies that can be read once, and rare containers, arrive whole each time."""
-    async with (
-        aiohttp.ClientSession(server.make_url("/")) as bare,
-        connected(server.make_url("/"), decorator) as session,
-    ):
-        await session.post("/", **make())
-        await bare.post("/", **make())
-
-    assert [server.heard[3]] * 3 == server.heard[:3]
-
-
-@pytest.mark.parametrize("name", ["json_serialize", "json_serialize_bytes"])
-async def test_json_is_serialized_once_a_call(server, name):
-    """A serializer that counts, or stamps, is asked once; the attempts are alike."""
-    if name == "json_serialize_bytes" and not hasattr(
-        aiohttp.payload, "JsonBytesPayload"
-    ):
-        pytest.skip("new in aiohttp 3.14")
-    asked = []
-
-    def dumps(value):
-        asked.append(value)
-        text = json.dumps([len(asked), value])
-        return text.encode() if name.endswith("bytes") else text
-
-    session = connected(server.make_url("/"), RETRYING, **{name: dumps})
-    async with session:
-        await session.post("/", json={"a": 1})
-        await session.post("/", json={"a": 1})
-
-    assert 2 == len(asked)
-    assert [b'[1, {"a": 1}]'] * 3 + [b'[2, {"a": 1}]'] == [
-        body for _, _, body in server.heard
-    ]
-
-
-@pytest.mark.parametrize("by", ["subclass", "function", "patch"])
-async def test_json_is_serialized_once_where_others_are_sent_meanwhile(
-    server, by, monkeypatch
-):
-    """A method before aiohttp's may wait, such as for a token."""
-    send = aiohttp.ClientSession._request
-    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
-
-        class Waiting(aiohttp.ClientSession):
-            async def _request(self, *arguments, **options):
-                await asyncio.sleep(0.01)
-                return await send(self, *arguments, **options)
-
-    asked = []
-
-    def dumps(value):
-        asked.append(value)
-        return json.dumps(value)
-
-    kind = Waiting if by == "subclass" else aiohttp.ClientSession
-    async with kind(server.make_url("/"), json_serialize=dumps) as session:
-        if by == "function":
-            session._request = MethodType(Waiting._request, session)
-        decorate(session, RETRYING)
-        if by == "patch":
-            monkeypatch.setattr(aiohttp.ClientSession, "_request", Waiting._request)
-        await asyncio.gather(*(session.put("/", json=text) for text in "ab"))
-
-    assert ["a", "b"] == sorted(asked)
-    assert [b'"a"', b'"a"', b'"b"', b'"b"'] == sorted(each[2] for each in server.heard)
-
-
-class Incomparable(dict):
-    """A dictionary that, like some vectors and tables, is not simply equal or not."""
-
-    def __eq__(self, other):
-        raise ValueError("ambiguous")
-
-    __hash__ = None
-
-
-@pytest.mark.parametrize("name", ["params", "headers", "cookies", "data"])
-async def test_a_container_need_not_compare(server, name):
-    """What cannot be compared is sent, as aiohttp alone sends it, three times alike."""
-    session = connected(server.make_url("/"), RETRYING)
-    async with session:
-        response = await session.put("/", **{name: Incomparable(a="1")})
-
-    assert 200 == response.status
-
-    assert [server.heard[0]] * 3 == server.heard
-
-
-async def test_the_serializer_is_given_back():
-    """An undecorated session is as it was, and a later serializer stays."""
-    async with aiohttp.ClientSession(json_serialize=repr) as session:
-        undecorate(decorate(session))
-        given_back = session.json_serialize
-        decorate(session)
-        session._json_serialize = str
-        undecorate(session)
-
-        assert repr is given_back
-        assert str is session.json_serialize

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -12,12 +11,11 @@ import aiohttp
 import pytest
 from calls import begin, begin_body, end, end_call
 from chains import in_virtual_time
-from hypothesis import assume, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from aioretry_smithy import Backoff, HttpRequest, LogFormatter, RequestLog
-from aioretry_smithy._failures.hints import retry_after
+from aioretry_smithy import HttpRequest, LogFormatter, RequestLog
 from aioretry_smithy._text.mask import DEFAULT_MASK
 
 EXAMPLES = settings.default.max_examples
@@ -41,41 +39,6 @@ tokens = st.sampled_from(
 )
 nearly = st.lists(tokens, max_size=8).map("".join)
 texts = anything | nearly
-
-
-@given(values=st.lists(texts, max_size=4), amazon=texts, date=texts, now=st.floats())
-@example(values=["Sunday, 06-Nov-94 08:49:37 GMT"], amazon="", date="", now=math.nan)
-@settings(max_examples=5 * EXAMPLES)
-def test_any_hint_is_a_wait_or_nothing(values, amazon, date, now):
-    """The reader of hints returns seconds, infinity or None, and never raises."""
-    assume(0 <= now < 4e9)  # the clock is the machine's own
-    headers = CIMultiDict([("Retry-After", value) for value in values])
-    headers.update({"x-amz-retry-after": amazon, "Date": date})
-    hint = retry_after(headers, now=now)
-
-    assert hint is None or (isinstance(hint, float) and hint >= 0)
-
-
-@given(spec=texts)
-@settings(max_examples=10 * EXAMPLES)
-def test_any_spec_is_a_backoff_or_a_bad_argument(spec):
-    """A spec that can be read waits a finite time; others are an error of one line."""
-    backoff = backoff_or_complaint(spec)
-    if isinstance(backoff, str):
-        assert backoff.startswith("spec: ")
-        assert backoff.isprintable()
-        assert len(backoff) < 2000
-        return
-    delays = [backoff.next_delay(count) for count in (1, 2, 1000, 10**9)]
-
-    assert all(delay is None or 0 <= delay < math.inf for delay in delays)
-
-
-def backoff_or_complaint(spec: str) -> Backoff | str:
-    try:
-        return Backoff.of(spec)
-    except ValueError as error:
-        return str(error)
 
 
 secrets = st.text(
