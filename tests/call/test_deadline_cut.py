@@ -325,3 +325,23 @@ async def test_function_does_not_begin_after_a_deadline_that_a_decorator_sets():
 
     with pytest.raises(ResponseTimeoutError):
         await function()
+
+
+@pytest.mark.parametrize("after", [1.0, DEADLINE, CUT, CUT + 0.5])
+async def test_cancellation_from_outside_stays_one(after):
+    """Before the cut, in the very moment, and while something is cleaned up."""
+
+    @client_decorator
+    async def cleaning(delegate, ctx, request):
+        try:
+            await asyncio.sleep(LONG)
+        finally:
+            await asyncio.sleep(1.0)
+
+    async with session([], cleaning, pass_on, timeout=DEADLINE) as client:
+        call = asyncio.ensure_future(client.get(URL))
+        asyncio.get_running_loop().call_at(after, call.cancel, "enough")
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+    assert call.cancelled()

@@ -43,12 +43,6 @@ PRIVATE = {
     if re.match("_[a-z]", name)
 }
 
-EXCEPTIONS = {
-    "context/test_client.py": {"_call.outcome"},  # counts outcomes
-}
-"""What a module may know all the same. Nothing is added here; what goes, goes here."""
-
-
 MAY_KNOW = re.compile(
     rf"\b(?:{'|'.join(sorted(PRIVATE))})\b"
     rf"|\b(?:{'|'.join(sorted(STATE))})(?:\(|\.__)"
@@ -99,7 +93,7 @@ def test_one_module_knows_the_inside_of_contexts_and_logs():
         if path != KNOWING
     }
 
-    assert EXCEPTIONS == {path: names for path, names in found.items() if names}
+    assert {} == {path: names for path, names in found.items() if names}
 
 
 @pytest.mark.parametrize(
