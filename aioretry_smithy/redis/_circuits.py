@@ -8,6 +8,7 @@ import math
 import random
 from collections import deque
 from contextvars import Context
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from uuid import uuid4
@@ -48,30 +49,32 @@ _MOST = 0.5
 _REFUSING = CircuitState.OPEN, CircuitState.HALF_OPEN
 
 
+@dataclass(frozen=True, slots=True)
 class _News:
     """The message that a circuit has entered a state."""
 
-    __slots__ = ("_text", "opening")
+    process: str
+    name: str
+    state: str
+
+    failed: int
+    """How many generations of trials have failed there since it was closed."""
+
+    slow: bool
+    """Whether the last of them may have taken the server long."""
 
     opening: str
     """The identifier of the opening."""
 
-    def __init__(
-        self, process: str, breaker: CircuitBreaker, state: CircuitState
-    ) -> None:
-        self.opening = uuid4().hex
-        news = {
-            "process": process,
-            "name": breaker.name,
-            "state": state,
-            "failed": breaker._state.failed,
-            "slow": breaker._state.was_slow,
-            "opening": self.opening,
-        }
-        self._text = json.dumps(news)
-
-    def __str__(self) -> str:
-        return self._text
+    @classmethod
+    def read(cls, data: str | bytes) -> _News | None:
+        """Read a message; return None for a foreign one, or an answer to a ping."""
+        try:
+            news = json.loads(data)
+            CircuitState(news["state"])
+            return cls(*(news[each.name] for each in fields(cls)))
+        except (KeyError, TypeError, ValueError):
+            return None
 
 
 class _Round(NamedTuple):
@@ -186,7 +189,9 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
         self._unheard.pop(circuit_breaker, None)
         is_news = not self._is_following and state is not CircuitState.FORCED_OPEN
         if is_news and self._is_in_use:
-            news = _News(self._id, circuit_breaker, state)
+            own = circuit_breaker._state
+            said = circuit_breaker.name, state, own.failed, own.was_slow
+            news = _News(self._id, *said, uuid4().hex)
             self._send(news)
             if state is CircuitState.OPEN:
                 self._unheard[circuit_breaker] = news
@@ -204,7 +209,8 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
         return task is not None and not task.get_loop().is_closed()
 
     def _send(self, news: _News) -> None:
-        self._storage.send(partial(self._redis.publish, self._channel, str(news)))
+        text = json.dumps(asdict(news))
+        self._storage.send(partial(self._redis.publish, self._channel, text))
 
     async def _tell(self) -> None:
         """Tell the others of open circuits again, until that was heard."""
@@ -259,29 +265,23 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
                 await cancellable(pubsub.ping())
 
     def _hear(self, data: str | bytes) -> None:
-        try:
-            news = json.loads(data)
-            process, name = str(news["process"]), news["name"]
-            state, failed = CircuitState(news["state"]), news.get("failed")
-            was_slow = news.get("slow") is True
-        except (KeyError, TypeError, ValueError):
-            return  # an answer to a ping, or a foreign message
-        # Older versions tell of each opening once, and do not number them.
-        opening = news.get("opening")
-        known = [breaker for breaker in [*self._rounds] if breaker.name == name]
-        self._note_heard(known, opening)
-        if opening in self._heard:
+        news = _News.read(data)
+        if news is None:
             return
-        if known and isinstance(opening, str):
-            self._heard.append(opening)
+        known = [breaker for breaker in [*self._rounds] if breaker.name == news.name]
+        self._note_heard(known, news.opening)
+        if news.opening in self._heard:
+            return
+        if known:
+            self._heard.append(news.opening)
         self._is_following = True
         try:
             for breaker in known:
-                self._follow(breaker, process, state, _count_of(failed), was_slow)
+                self._follow(breaker, news)
         finally:
             self._is_following = False
 
-    def _note_heard(self, breakers: list[CircuitBreaker], opening: object) -> None:
+    def _note_heard(self, breakers: list[CircuitBreaker], opening: str) -> None:
         """Note that a message arrived back here, and hence at all processes."""
         # They may not have subscribed again yet, where all have lost their connections.
         if loop_time() - self._subscribed_at > _SETTLED:
@@ -290,36 +290,25 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
                 if news is not None and news.opening == opening:
                     del self._unheard[breaker]
 
-    def _follow(
-        self,
-        breaker: CircuitBreaker,
-        process: str,
-        state: CircuitState,
-        failed: int,
-        was_slow: bool,
-    ) -> None:
-        """Do as another process did, or go on with the present round.
-
-        That was after so many generations of trials that have *failed* there, of which
-        the last one may have taken the server long.
-        """
+    def _follow(self, breaker: CircuitBreaker, news: _News) -> None:
+        """Do as another process did, or go on with the present round."""
         last, now = self._rounds[breaker], loop_time()
         is_open = breaker.state is CircuitState.OPEN
-        if state is CircuitState.CLOSED:
+        if news.state == CircuitState.CLOSED:
             self._rounds[breaker] = None
             if breaker.state in _REFUSING:
-                breaker.enter_state(state)
-        elif state is CircuitState.HALF_OPEN:
+                breaker.enter_state(CircuitState.CLOSED)
+        elif news.state == CircuitState.HALF_OPEN:
             if breaker.state in _REFUSING:
                 was_slow = breaker._state.was_slow
-                self._begin_round(breaker, now, failed, was_slow, process)
-        elif last is not None and now < last.until and last.tried_by != process:
+                self._begin_round(breaker, now, news.failed, was_slow, news.process)
+        elif last is not None and now < last.until and last.tried_by != news.process:
             # The news of that process is older than the round here.
             if is_open:
                 was_slow = breaker._state.was_slow
                 breaker._enter(CircuitState.OPEN, last.until - now, was_slow=was_slow)
         elif is_open or _is_shaky(breaker):
-            self._begin_round(breaker, now, failed, was_slow)
+            self._begin_round(breaker, now, news.failed, news.slow)
 
     def _begin_round(
         self,
@@ -334,11 +323,6 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
         self._rounds[breaker] = _Round(now + seconds, tried_by)
         if breaker.state is not CircuitState.HALF_OPEN:
             breaker._enter(CircuitState.OPEN, seconds, was_slow=was_slow)
-
-
-def _count_of(failed: object) -> int:
-    """Return the number of failures in a message; older versions send none."""
-    return failed if type(failed) is int and failed >= 0 else 0
 
 
 def _is_shaky(breaker: CircuitBreaker) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 
 import pytest
@@ -139,21 +138,6 @@ class TestTrials:
                 await heard()
 
                 assert 16.9 == round(late.breaker.retry_in, 1)
-
-    @pytest.mark.parametrize("failed", [None, "1", -1, True, 2.0, [1]])
-    async def test_what_does_not_say_how_many_have_failed_lets_nothing_grow(
-        self, redis, failed
-    ):
-        """Such as a process with an older version."""
-        async with processes(
-            Process(redis, 0.2, circuit_open_window=Backoff.exponential(8.0, 60.0))
-        ) as (one,):
-            one.report(False)
-            news = {"process": "x", "name": "orders", "state": "open", "failed": failed}
-            await redis.publish(CHANNEL, json.dumps(news))
-            await heard()
-
-            assert 8.6 == round(one.breaker.retry_in, 1)
 
     async def test_several_trials_are_made_by_one_process(self, redis):
         """The others wait for the last of them, and close with it."""

@@ -129,7 +129,11 @@ class TestNews:
 
     @pytest.mark.parametrize(
         "message",
-        ["", "7", "{}", '{"process": 1, "name": "orders", "state": "gone"}', "[" * 9],
+        [
+            *("", "7", "{}", "[" * 9),
+            '{"process": "x", "name": "orders", "state": "gone"}',
+            '{"process": "x", "name": "orders", "state": "open"}',
+        ],
     )
     async def test_what_is_no_news_is_ignored(self, redis, message, caplog):
         """Other programs may use the channel."""
@@ -266,19 +270,6 @@ class TestHeard:
 
             assert len(redis.messages) > 1
             assert CLOSED is fine.state
-
-    async def test_an_older_version_tells_of_an_opening_once(self, redis):
-        """Its news have no mark, and hold each time."""
-        news = {"process": "old", "name": "orders", "state": "open", "failed": 0}
-        async with processes(Process(redis)) as (one,):
-            one.report(False)
-            states = []
-            for state in OPEN, CLOSED, OPEN:
-                await redis.publish(CHANNEL, json.dumps(news | {"state": state}))
-                await heard()
-                states.append(one.state)
-
-            assert [OPEN, CLOSED, OPEN] == states
 
     async def test_a_connection_that_is_closed_again_and_again_is_no_connection(
         self, redis, caplog

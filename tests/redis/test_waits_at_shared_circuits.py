@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 
 import pytest
 from chains import session
@@ -74,17 +73,3 @@ async def test_whether_the_server_was_slow_is_told(redis, slow):
 
     expected = (1.3, FailFastError) if slow else (1.1, 200)
     assert expected == (round(end, 1), status)
-
-
-async def test_older_versions_say_nothing_of_it(redis):
-    """Then they wait."""
-    server = RestartingServer(0.0)
-    async with processes(Process(redis, 0.1, **ROW)) as (one,):
-        one.report(False)
-        news = {"process": "x", "name": "orders", "state": "open", "failed": 0}
-        await redis.publish(CHANNEL, json.dumps(news))
-        await heard()
-        async with session(server.transport(), waiting_at(one.breaker)) as client:
-            _, status = await end_of(client)
-
-    assert 200 == status
