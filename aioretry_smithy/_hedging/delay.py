@@ -55,7 +55,7 @@ class HedgingDelay(ABC):
         >>> HedgingDelay.fixed(0.05)
         HedgingDelay.fixed(0.05)
         """
-        return _FixedDelay(seconds)
+        return FixedDelay(seconds)
 
     @staticmethod
     def percentile(
@@ -100,7 +100,9 @@ class HedgingDelay(ABC):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class _FixedDelay(HedgingDelay):
+class FixedDelay(HedgingDelay):
+    """The same delay for all requests."""
+
     seconds: float
 
     def __post_init__(self) -> None:
@@ -108,7 +110,14 @@ class _FixedDelay(HedgingDelay):
         check_unit("delay", self.seconds)
 
     def _new_delays(self) -> Delays:
-        return OneForAll("all", FixedDelay(self.seconds))
+        return OneForAll("all", self)
+
+    def note(self, seconds: float) -> None:
+        """Ignore the latency: the delay is fixed."""
+
+    def delay(self) -> float:
+        """Return the seconds."""
+        return self.seconds
 
     def __repr__(self) -> str:
         return f"HedgingDelay.fixed({self.seconds!r})"
@@ -200,22 +209,6 @@ class RecentTimes:
         self._now, self._size = Counter(), 0
         self._ends += window if is_next else late + window
         self._found_of = 0
-
-
-class FixedDelay:
-    """The same delay for all requests."""
-
-    __slots__ = ("_seconds",)
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    def note(self, seconds: float) -> None:
-        """Ignore the latency: the delay is fixed."""
-
-    def delay(self) -> float:
-        """Return the seconds."""
-        return self._seconds
 
 
 Delays: TypeAlias = OneForAll[FixedDelay] | PerKey[RecentTimes]
