@@ -18,10 +18,12 @@ try:
 except ModuleNotFoundError as _cause:
     raise missing_extra("limits", _cause) from _cause
 
+from limits.aio.storage import MovingWindowSupport
+
 from ._limits.rate_gate import RateLimitError
 from ._limits.rate_limit import Admission, RateLimit, check_function, cost_of
 from ._limits.storage import StorageProbe, Turns
-from ._limits.stored_rates import StoredCounter, StoredRate, storage_of
+from ._limits.stored_rates import StoredCounter, StoredWindow, storage_of
 from ._text.printable import encodable, name_of
 from ._values import BoundedMap
 
@@ -85,8 +87,8 @@ class SharedRateLimit(RateLimit):
 
     Raises:
         ValueError: An argument is not as described; no storage is known for the URI, or
-            it cannot read it, or does not know one of the options. Also if *actual* is
-            given: no storage takes back what it has counted.
+            it cannot read it, or an option looks like an argument that is misspelt.
+            Also if *actual* is given: no storage takes back what it has counted.
         limits.errors.ConfigurationError: The library that the storage needs is not
             installed, or one of its own settings is missing.
 
@@ -123,7 +125,8 @@ class SharedRateLimit(RateLimit):
         self._description = description = f"{kind}({settings})"
         self._key, self._cost, self._most = key, cost, item.amount
         probe = StorageProbe(description, _CONSEQUENCES[on_storage_error])
-        stored = (StoredRate if cost is None else StoredCounter)(found, item)
+        has_window = cost is None and isinstance(found, MovingWindowSupport)
+        stored = (StoredWindow if has_window else StoredCounter)(found, item)
         allow = on_storage_error == "allow"
         self._new_turns = partial(Turns, stored, storage=probe, allow=allow)
         self._turns: BoundedMap[Turns] = BoundedMap(self._new_turns)

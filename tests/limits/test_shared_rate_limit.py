@@ -24,7 +24,7 @@ from aioretry_smithy import (
     SessionBuilder,
     unwrap,
 )
-from aioretry_smithy._limits.stored_rates import StoredRate
+from aioretry_smithy._limits.stored_rates import StoredWindow
 from aioretry_smithy.limits import SharedRateLimit
 
 limiting = RateLimitingClient.new_decorator
@@ -277,7 +277,7 @@ async def test_a_turn_that_is_freed_meanwhile_is_asked_for_again(memory):
         async def acquire_entry(self, key, limit, expiry, amount=1):
             return False
 
-    rate = StoredRate(Late(), limits.parse("1/minute"))
+    rate = StoredWindow(Late(), limits.parse("1/minute"))
 
     assert 0.001 == await rate.take("orders")
 
