@@ -317,24 +317,6 @@ def is_finite(value: object) -> TypeGuard[float]:
     return abs(value) <= sys.float_info.max
 
 
-def check_int(name: str, value: object, low: int) -> None:
-    """Refuse anything but an int that is *low* or more; a bool is none."""
-    if type(value) is not int or value < low:
-        raise bad_argument(name, value, f"an int >= {low}")
-
-
-def check_positive(name: str, value: object) -> None:
-    """Refuse anything but a finite number above 0."""
-    if not is_finite(value) or value <= 0:
-        raise bad_argument(name, value, "finite and > 0")
-
-
-def check_not_negative(name: str, value: object) -> None:
-    """Refuse anything but a finite number that is 0 or more."""
-    if not is_finite(value) or value < 0:
-        raise bad_argument(name, value, "finite and >= 0")
-
-
 def checked_name(name: object, default: str | None = None) -> str:
     """Return *name*, or *default* with the next number in place of None."""
     if name is None and default is not None:

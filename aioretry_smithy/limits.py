@@ -10,6 +10,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from . import _checks as check
 from ._errors import bad_argument, is_plain_function, missing_extra
 from ._facade import publish
 
@@ -21,7 +22,7 @@ except ModuleNotFoundError as _cause:
 from limits.aio.storage import MovingWindowSupport
 
 from ._limits.rate_gate import RateLimitError
-from ._limits.rate_limit import Admission, RateLimit, check_function, cost_of
+from ._limits.rate_limit import Admission, RateLimit, cost_of
 from ._limits.storage import StorageProbe, Turns
 from ._limits.stored_rates import StoredCounter, StoredWindow, storage_of
 from ._text.printable import encodable, name_of
@@ -117,7 +118,7 @@ class SharedRateLimit(RateLimit):
             raise bad_argument("key", key, "a str that is not empty, or a function")
         if on_storage_error not in [*_CONSEQUENCES]:
             raise bad_argument("on_storage_error", on_storage_error, "allow or refuse")
-        check_function("cost", cost, "the context and the request")
+        check.function("cost", cost, "the context and the request")
         shown = repr(key) if isinstance(key, str) else name_of(key)
         kind = type(self).__name__
         costs = "" if cost is None else f", cost={name_of(cost)}"

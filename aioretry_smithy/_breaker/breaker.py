@@ -6,13 +6,13 @@ import logging
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
+from .. import _checks as check
 from .._call.tries import is_slow
 from .._clock import loop_time
 from .._errors import (
     RefusedRequestError,
     bad_argument,
     call_it,
-    check_int,
     checked_name,
     is_finite,
     nearest,
@@ -81,13 +81,13 @@ class CircuitBreakerSettings:
         threshold = self.failure_rate_threshold
         if not is_finite(threshold) or not 0 < threshold <= 1:
             raise bad_argument("failure_rate_threshold", threshold, "> 0 and <= 1")
-        check_int("minimum_request_threshold", self.minimum_request_threshold, 0)
-        _check_row(self.consecutive_failures)
-        check_int("success_threshold", self.success_threshold, 1)
+        check.integer("minimum_request_threshold", self.minimum_request_threshold, 0)
+        check.integer(
+            "consecutive_failures", self.consecutive_failures, 1, or_none=True
+        )
+        check.integer("success_threshold", self.success_threshold, 1)
         for name in _SECONDS:
-            seconds = getattr(self, name)
-            if not is_finite(seconds) or seconds <= 0:
-                raise bad_argument(name, seconds, "> 0 and finite")
+            check.positive(name, getattr(self, name))
         _check_open_window(self.circuit_open_window)
         window, interval = self.counter_sliding_window, self.counter_update_interval
         if window <= interval:
@@ -142,20 +142,14 @@ class CircuitBreakerSettings:
 
 def _asked(backoff: Backoff, number: int) -> float | None:
     seconds = backoff.next_delay(number)
-    if seconds is None or (is_finite(seconds) and seconds >= 0):
-        return seconds
-    raise bad_argument("next_delay", seconds, "seconds, finite and >= 0, or None")
-
-
-def _check_row(number: object) -> None:
-    if number is not None and (type(number) is not int or number < 1):
-        raise bad_argument("consecutive_failures", number, "an int >= 1, or None")
+    check.not_negative("next_delay", seconds, or_none=True)
+    return seconds
 
 
 def _check_open_window(window: object) -> None:
     if isinstance(window, Backoff) or (is_finite(window) and window > 0):
         return
-    expected = f"> 0 and finite, or a Backoff{call_it(window, Backoff)}"
+    expected = f"finite and > 0, or a Backoff{call_it(window, Backoff)}"
     raise bad_argument("circuit_open_window", window, expected)
 
 
@@ -410,8 +404,7 @@ class CircuitBreaker(Shared):
         Raises:
             ValueError: *state* is no :class:`CircuitState`.
         """
-        if not isinstance(state, CircuitState):
-            raise bad_argument("state", state, "a CircuitState")
+        check.kind("state", state, CircuitState)
         self._enter(state)
 
     def update(self, **settings: Unpack[CircuitBreakerChanges]) -> None:

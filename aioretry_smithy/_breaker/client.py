@@ -7,6 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from .. import _checks as check
 from .._bodies.response_content import read_head_of
 from .._call.deadline_cut import until_deadline
 from .._call.outcome import NOTHING, Request, Result
@@ -30,7 +31,7 @@ from .._request.keys import (
 from .._text.printable import name_of
 from .breaker import CircuitBreaker, FailFastError
 from .strategy import AnyJudge, CircuitBreakerStrategy, JudgeOfContent, Looking
-from .wait_for_ready import check_patience, must_wait, until_ready
+from .wait_for_ready import must_wait, until_ready
 
 if TYPE_CHECKING:
     import aiohttp
@@ -312,8 +313,7 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         >>> breaker = CircuitBreaker("orders", circuit_open_window=30.0)
         >>> decorator = CircuitBreakerClient.new_decorator(breaker)
         """
-        if not isinstance(circuit_breaker, CircuitBreaker):
-            raise bad_argument("circuit_breaker", circuit_breaker, "a CircuitBreaker")
+        check.kind("circuit_breaker", circuit_breaker, CircuitBreaker)
         one = OneForAll(circuit_breaker.name, circuit_breaker)
         return cls._decorator(one, strategy, fallback, enforce, wait_for_ready)
 
@@ -333,9 +333,8 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
             raise bad_argument("strategy", strategy, expected)
         if fallback is not None and not callable(fallback):
             raise bad_argument("fallback", fallback, "(ctx, request) -> response")
-        if not isinstance(enforce, bool):
-            raise bad_argument("enforce", enforce, "True or False")
-        check_patience(wait_for_ready)
+        check.boolean("enforce", enforce)
+        check.positive("wait_for_ready", wait_for_ready, or_none=True)
         dry_run = None if enforce else DryRun(_owner(circuit_breakers))
 
         def decorator(delegate: ClientT) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias, Unpack
 
 import aiohttp
 
+from .. import _checks as check
 from .._call.deadline_cut import CUT, until_deadline
 from .._call.tries import THROTTLING, is_throttled, status_judged
 from .._errors import UnprocessedRequestError, bad_argument
@@ -116,8 +117,7 @@ class CircuitBreakerStrategy(ABC):
         >>> CircuitBreakerStrategy.on_server_error_status(count_throttling=False)
         CircuitBreakerStrategy.on_server_error_status(count_throttling=False)
         """
-        if not isinstance(count_throttling, bool):
-            raise bad_argument("count_throttling", count_throttling, "True or False")
+        check.boolean("count_throttling", count_throttling)
         return _ON_SERVER_ERROR_STATUS if count_throttling else _BUT_NOT_THROTTLING
 
 

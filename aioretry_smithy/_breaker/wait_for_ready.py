@@ -10,7 +10,6 @@ from .._call.closing import unless_closed
 from .._call.recorder import begin_after_wait
 from .._call.time_limits import tick_of
 from .._clock import loop_time
-from .._errors import bad_argument, is_finite
 from .._policies.queues import WaitQueue, note_queue, unless_held
 
 if TYPE_CHECKING:
@@ -254,9 +253,3 @@ async def until_ready(
         if cut is not None:
             cut.follow(loop, ctx.deadline)
     return answer
-
-
-def check_patience(seconds: object) -> None:
-    """Refuse what is neither None nor the seconds of a longest wait."""
-    if seconds is not None and not (is_finite(seconds) and seconds > 0):
-        raise bad_argument("wait_for_ready", seconds, "finite and > 0, or None")

@@ -12,9 +12,10 @@ from weakref import WeakKeyDictionary
 
 from yarl import URL
 
+from .. import _checks as check
 from .._call.closing import unless_closed
 from .._context.context import ClientRequestContext
-from .._errors import bad_argument, check_positive, checked_name
+from .._errors import bad_argument, checked_name
 from .._policies.listeners import Listeners
 from .._policies.queues import WaitQueue
 from .._request.endpoint import Endpoint, Service
@@ -233,7 +234,7 @@ class EndpointGroup(Shared):
             ValueError: *timeout* is not as described.
         """
         if timeout is not None:
-            check_positive("timeout", timeout)
+            check.positive("timeout", timeout)
         loop = get_running_loop()
         until = math.inf if timeout is None else loop.time() + timeout
         while not _are_ready(self._rosters(loop)):

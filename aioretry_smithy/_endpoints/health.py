@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final, Self
 import aiohttp
 from yarl import URL
 
+from .. import _checks as check
 from .._clock import chance
-from .._errors import bad_argument, check_positive
+from .._errors import bad_argument
 from .._text.mask import DEFAULT_MASK
 from .ejection import note_health
 from .group import EndpointGroup, GroupOfGroups
@@ -71,8 +72,8 @@ class HealthCheckedEndpointGroup(GroupOfGroups):
         if not isinstance(group, EndpointGroup):
             raise bad_argument("group", group, "an EndpointGroup")
         _check(path, method, session)
-        check_positive("interval", interval)
-        check_positive("timeout", timeout)
+        check.positive("interval", interval)
+        check.positive("timeout", timeout)
         super().__init__((group,), group.name, group._service)
         self._warn = group._warn
         self._path, self._method = path, method.upper()

@@ -7,14 +7,10 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, ClassVar, Final, TypedDict
 
+from .. import _checks as check
 from .._breaker.strategy import CircuitBreakerStrategy
 from .._clock import dice as chance
-from .._errors import (
-    bad_argument,
-    check_not_negative,
-    check_positive,
-    is_plain_function,
-)
+from .._errors import bad_argument, is_plain_function
 from .._failures.failure import judge
 from .._policies.listeners import check_plain
 from .._text.printable import name_of
@@ -190,8 +186,8 @@ class _PeakEwma(_BuiltIn):
     _failure_penalty: float
 
     def __post_init__(self) -> None:
-        check_positive("decay", self._decay)
-        check_not_negative("failure_penalty", self._failure_penalty)
+        check.positive("decay", self._decay)
+        check.not_negative("failure_penalty", self._failure_penalty)
 
     def select(
         self, ctx: ClientRequestContext, candidates: Sequence[EndpointState]
@@ -408,7 +404,7 @@ class GroupSettings:
             raise bad_argument("listener", self.listener, expected)
         if self.listener is not None:
             check_plain("listener", self.listener, EndpointGroupListener)
-        check_positive("selection_timeout", self.selection_timeout)
+        check.positive("selection_timeout", self.selection_timeout)
 
     @property
     def strategy(self) -> CircuitBreakerStrategy:

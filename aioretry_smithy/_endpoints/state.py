@@ -12,9 +12,10 @@ import math
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final
 
+from .. import _checks as check
 from .._breaker.strategy import CircuitBreakerStrategy
 from .._call.tries import Rounds, tries_of
-from .._errors import bad_argument, check_int, check_positive, is_finite
+from .._errors import bad_argument, is_finite
 from .._request.endpoint import AddressMiddleware, Endpoint, joined, keep, origin_key
 from .._values import extensible
 
@@ -155,12 +156,12 @@ class OutlierDetection:
     strategy: CircuitBreakerStrategy | None = None
 
     def __post_init__(self) -> None:
-        check_int("consecutive_failures", self.consecutive_failures, 1)
-        check_int("connect_failures", self.connect_failures, 1)
-        check_int("minimum_request_threshold", self.minimum_request_threshold, 1)
-        check_positive("counter_sliding_window", self.counter_sliding_window)
-        check_positive("ejection_time", self.ejection_time)
-        check_positive("max_ejection_time", self.max_ejection_time)
+        check.integer("consecutive_failures", self.consecutive_failures, 1)
+        check.integer("connect_failures", self.connect_failures, 1)
+        check.integer("minimum_request_threshold", self.minimum_request_threshold, 1)
+        check.positive("counter_sliding_window", self.counter_sliding_window)
+        check.positive("ejection_time", self.ejection_time)
+        check.positive("max_ejection_time", self.max_ejection_time)
         for name in ("failure_rate_threshold", "max_ejected"):
             share = getattr(self, name)
             if not (is_finite(share) and 0 <= share <= 1):

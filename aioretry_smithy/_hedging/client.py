@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from .. import _checks as check
 from .._bodies.request_body import can_be_sent_at_once
 from .._call.recorder import judge_attempt, record_failure
 from .._call.time_limits import time_left
@@ -12,7 +13,7 @@ from .._clock import loop_time
 from .._context.client import DecoratingClient, Decorator, HttpClient, check_inside
 from .._context.context import AttemptContext, ClientRequestContext
 from .._context.holdings import hand_over
-from .._errors import ResponseTimeoutError, bad_argument, call_it, check_int, is_finite
+from .._errors import ResponseTimeoutError, bad_argument, call_it, is_finite
 from .._failures.failure import IN_POOL, copy_marks, failure_of, was_in_pool
 from .._retry.config import hedges_are_off
 from .._retry.limiter import RetryLimiter
@@ -119,9 +120,8 @@ class HedgingClient(DecoratingClient[HttpClient]):
             expected = "seconds, finite and >= 0, or a HedgingDelay"
             expected += call_it(delay, HedgingDelay)
             raise bad_argument("delay", delay, expected)
-        check_int("max_hedges", max_hedges, 1)
-        if limiter is not None and not isinstance(limiter, RetryLimiter):
-            raise bad_argument("limiter", limiter, "a RetryLimiter, or None")
+        check.integer("max_hedges", max_hedges, 1)
+        check.kind("limiter", limiter, RetryLimiter, or_none=True)
         checked, delays = delay, delay._new_delays()
 
         def decorator(delegate: HttpClient) -> HttpClient:

@@ -8,15 +8,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from .. import _checks as check
 from .._clock import loop_time
-from .._errors import (
-    bad_argument,
-    check_int,
-    check_not_negative,
-    check_positive,
-    check_unit,
-    is_finite,
-)
+from .._errors import bad_argument, check_unit, is_finite
 from .._request.keys import OneForAll, PerKey, host_key
 
 _GROWTH: Final = 1.05
@@ -106,7 +100,7 @@ class FixedDelay(HedgingDelay):
     seconds: float
 
     def __post_init__(self) -> None:
-        check_not_negative("seconds", self.seconds)
+        check.not_negative("seconds", self.seconds)
         check_unit("delay", self.seconds)
 
     def _new_delays(self) -> Delays:
@@ -133,9 +127,9 @@ class _Percentile(HedgingDelay):
     def __post_init__(self) -> None:
         if not (is_finite(self.quantile) and 0 < self.quantile < 1):
             raise bad_argument("quantile", self.quantile, "> 0 and < 1")
-        check_int("minimum_samples", self.minimum_samples, 1)
-        check_positive("window", self.window)
-        check_not_negative("floor", self.floor)
+        check.integer("minimum_samples", self.minimum_samples, 1)
+        check.positive("window", self.window)
+        check.not_negative("floor", self.floor)
 
     def _new_delays(self) -> Delays:
         return PerKey("host", host_key, lambda key: RecentTimes(self), self)

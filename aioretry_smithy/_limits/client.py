@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import aiohttp
 
+from .. import _checks as check
 from .._call.closing import unless_closed
 from .._call.outcome import NOTHING, Result, connection_of, end_with
 from .._clock import loop_time
@@ -19,7 +20,7 @@ from .._errors import LimitedRequestError, bad_argument
 from .._failures.failure import failure_of, peel
 from .._failures.hints import is_cut_body
 from .._policies.listeners import DryRun
-from .._policies.queues import check_timeout, note_queue, unless_held, unsent
+from .._policies.queues import note_queue, unless_held, unsent
 from .._request.keys import OneForAll, PerKey, host_key
 from .concurrency_limit import ConcurrencyLimit, Permit
 
@@ -463,11 +464,8 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         timeout: float | None,
         dry_run: DryRun | None,
     ) -> Decorator:
-        if max_pending is not None and (
-            type(max_pending) is not int or max_pending < 0
-        ):
-            raise bad_argument("max_pending", max_pending, "an int >= 0, or None")
-        check_timeout(timeout)
+        check.integer("max_pending", max_pending, 0, or_none=True)
+        check.not_negative("timeout", timeout, or_none=True)
         return lambda delegate: cls(delegate, limits, max_pending, timeout, dry_run)
 
     @property
@@ -505,6 +503,5 @@ def _limit_of(limit: object, name: str | None) -> ConcurrencyLimit:
 
 def _dry_run(enforce: bool, owner: str) -> DryRun | None:
     """Return the dry run that logs the decisions of *owner*, if *enforce* is false."""
-    if not isinstance(enforce, bool):
-        raise bad_argument("enforce", enforce, "True or False")
+    check.boolean("enforce", enforce)
     return None if enforce else DryRun(owner)

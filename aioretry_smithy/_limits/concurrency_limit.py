@@ -8,15 +8,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
+from .. import _checks as check
 from .._clock import NEAR, loop_time
-from .._errors import (
-    bad_argument,
-    check_int,
-    check_not_negative,
-    checked_name,
-    is_finite,
-    is_plain_function,
-)
+from .._errors import bad_argument, checked_name, is_finite, is_plain_function
 from .._policies.listeners import Listeners
 from .._policies.queues import WaitQueue
 from .._values import Shared
@@ -143,7 +137,7 @@ class _Adaptive:
 
     def __post_init__(self) -> None:
         minimum, maximum = self.minimum, self.maximum
-        check_int("minimum", minimum, 1)
+        check.integer("minimum", minimum, 1)
         if not is_finite(maximum) or maximum < minimum:
             raise bad_argument("maximum", maximum, f"finite and >= minimum, {minimum}")
         if not is_finite(self.initial) or not minimum <= self.initial <= maximum:
@@ -192,8 +186,7 @@ class Aimd(_Adaptive):
         ratio, slow_after = self.backoff_ratio, self.slow_after
         if not is_finite(ratio) or not 0 < ratio < 1:
             raise bad_argument("backoff_ratio", ratio, "> 0 and < 1")
-        if slow_after is not None and not (is_finite(slow_after) and slow_after > 0):
-            raise bad_argument("slow_after", slow_after, "finite and > 0, or None")
+        check.positive("slow_after", slow_after, or_none=True)
 
     def add(
         self, now: float, round_trip: float, in_flight: int, *, dropped: bool
@@ -246,8 +239,8 @@ class Gradient(_Adaptive):
             raise bad_argument("tolerance", self.tolerance, "finite and >= 1")
         if not is_finite(self.smoothing) or not 0 < self.smoothing <= 1:
             raise bad_argument("smoothing", self.smoothing, "> 0 and <= 1")
-        check_not_negative("queue", self.queue)
-        check_int("window", self.window, 1)
+        check.not_negative("queue", self.queue)
+        check.integer("window", self.window, 1)
 
     def add(
         self, now: float, round_trip: float, in_flight: int, *, dropped: bool

@@ -9,6 +9,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
+from .. import _checks as check
 from .._bodies.response_content import whole_body
 from .._call.call import Call, await_body
 from .._call.closing import unless_closed
@@ -18,11 +19,11 @@ from .._clock import loop_time
 from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._context.holdings import holdings_of
 from .._context.recording import record_error
-from .._errors import bad_argument, check_not_negative
+from .._errors import bad_argument
 from .._failures.failure import failure_of
 from .._log.request_log import log_of
 from .._policies.listeners import DryRun
-from .._policies.queues import check_timeout, note_queue, unless_held, unsent
+from .._policies.queues import note_queue, unless_held, unsent
 from .._request.keys import OneForAll, PerKey, service_key
 from .rate_gate import Permits, RateGate, RateLimitError, TurnTime, gate_of
 from .rate_limit import keep_charge
@@ -82,7 +83,7 @@ class _Asked:
         try:
             figure = self.actual(log_of(call, self.record), content)
             if figure is not None:
-                check_not_negative("actual", figure)
+                check.not_negative("actual", figure)
                 self.limit._settle(self.charge, figure)
         except Exception:
             # The answer is not lost for it; the estimate stands.
@@ -270,9 +271,8 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
     def _decorator(
         cls, gates: RateGates, timeout: float | None, enforce: bool, owner: str
     ) -> Decorator:
-        check_timeout(timeout)
-        if not isinstance(enforce, bool):
-            raise bad_argument("enforce", enforce, "True or False")
+        check.not_negative("timeout", timeout, or_none=True)
+        check.boolean("enforce", enforce)
         dry_run = None if enforce else DryRun(owner)
         return lambda delegate: cls(delegate, gates, timeout, dry_run)
 

@@ -6,14 +6,9 @@ import logging
 import math
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeAlias
 
+from .. import _checks as check
 from .._clock import NEAR, loop_time
-from .._errors import (
-    bad_argument,
-    check_not_negative,
-    check_positive,
-    is_finite,
-    is_plain_function,
-)
+from .._errors import bad_argument, is_finite
 from .._failures.failure import judge
 from .._text.printable import name_of
 from .._values import Shared
@@ -40,13 +35,6 @@ _CHARGES: Final = "_aioretry_smithy_charges"
 """The attribute of a response with the charges of limits, by id of the limit."""
 
 
-def check_function(name: str, function: object, arguments: str) -> None:
-    """Refuse what is neither None nor a plain function."""
-    if function is not None and not is_plain_function(function):
-        expected = f"a plain function of {arguments}, or None"
-        raise bad_argument(name, function, expected)
-
-
 def cost_of(
     cost: Cost | None, ctx: ClientRequestContext, request: HttpRequest
 ) -> float:
@@ -61,7 +49,7 @@ def cost_of(
         return 1.0
     try:
         figure = cost(ctx, request)
-        check_not_negative("cost", figure)
+        check.not_negative("cost", figure)
     except Exception as error:
         judge(error).raised_by_caller = True
         raise
@@ -251,16 +239,16 @@ class RateLimit(Shared):
         cost: Cost | None = None,
         actual: Actual | None = None,
     ) -> None:
-        check_positive("requests", requests)
-        check_positive("per", per)
+        check.positive("requests", requests)
+        check.positive("per", per)
         size = max(1, requests) if burst is None else burst
         if not is_finite(size) or size < 1:
             raise bad_argument("burst", burst, "finite and >= 1, or None")
         if not is_finite(size * (per / requests)):
             # By a clock no turn would ever come, or each at once.
             raise bad_argument("per", per, "burst * per / requests finite")
-        check_function("cost", cost, "the context and the request")
-        check_function("actual", actual, "the log and the content")
+        check.function("cost", cost, "the context and the request")
+        check.function("actual", actual, "the log and the content")
         self._cost, self._actual = cost, actual
         self._burst = size
         given = "" if burst is None else f", burst={burst!r}"
@@ -333,7 +321,7 @@ class RateLimit(Shared):
         """
         if self._cost is None and self._actual is None:
             raise bad_argument("limit", self, "a limit with cost or actual")
-        check_not_negative("actual", actual)
+        check.not_negative("actual", actual)
         charge = charge_of(response, self)
         if not isinstance(charge, Charge):
             raise bad_argument(
@@ -359,7 +347,7 @@ class RateLimit(Shared):
 
 class _Learned(RateLimit):
     def __init__(self, max_wait: float) -> None:
-        check_positive("max_wait", max_wait)
+        check.positive("max_wait", max_wait)
         given = "" if max_wait == _MAX_WAIT else f"max_wait={max_wait!r}"
         self._description = f"RateLimit.from_headers({given})"
         # Only the server knows.

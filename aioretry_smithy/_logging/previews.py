@@ -7,10 +7,11 @@ from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
+from .. import _checks as check
 from .._bodies.request_body import bytes_in_memory, form_charset, form_pairs
 from .._bodies.response_content import keep_preview
 from .._context.client import DecoratingClient, Decorator, HttpClient, find_client
-from .._errors import bad_argument, check_int
+from .._errors import bad_argument
 from .._text.printable import BodyHead, is_text, shortened
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class ContentPreviewingClient(DecoratingClient):
             ...
         ValueError: max_length: 0 (expected: an int >= 1)
         """
-        check_int("max_length", max_length, 1)
+        check.integer("max_length", max_length, 1)
 
         def decorator(delegate: HttpClient) -> HttpClient:
             if find_client(delegate, ContentPreviewingClient) is not None:

@@ -18,7 +18,8 @@ from typing import (
     cast,
 )
 
-from .._errors import bad_argument, is_finite, is_plain_function
+from .. import _checks as check
+from .._errors import bad_argument, is_plain_function
 from .._failures.failure import RetrySafety, failure_of, peel
 from .._failures.hints import ABOVE_ANSWERS
 
@@ -96,12 +97,11 @@ class Conditions:
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-        check_function("request_filter", self.request_filter, "the request")
-        check_function("on_response", self.on_response, "the context")
-        check_seconds("slower_than", self.slower_than)
+        check.function("request_filter", self.request_filter, "the request")
+        check.function("on_response", self.on_response, "the context")
+        check.positive("slower_than", self.slower_than, or_none=True)
         for name in ("on_timeout", "on_unprocessed"):
-            if not isinstance(value := getattr(self, name), bool):
-                raise bad_argument(name, value, "True or False")
+            check.boolean(name, getattr(self, name))
         if self._needs_condition and not self._has_condition():
             expected = f"at least one of {', '.join(self._conditions)}"
             raise bad_argument("conditions", None, expected)
@@ -235,18 +235,6 @@ def _is_failure(entry: object) -> bool:
     return is_plain_function(entry)
 
 
-def check_seconds(name: str, value: object) -> None:
-    """Refuse anything but a positive, finite number of seconds or None."""
-    if value is not None and (not is_finite(value) or value <= 0):
-        raise bad_argument(name, value, "seconds, > 0 and finite, or None")
-
-
-def check_function(name: str, value: object, argument: str) -> None:
-    """Refuse anything but a plain function or None."""
-    if value is not None and not is_plain_function(value):
-        raise bad_argument(name, value, f"a plain function of {argument}, or None")
-
-
 def checked_answer(name: str, answer: object) -> bool:
     """Return the answer of a user's function as a bool; refuse an awaitable."""
     if isinstance(answer, Awaitable):
@@ -339,7 +327,7 @@ class ContentConditions(Conditions):
     _conditions: ClassVar[tuple[str, ...]] = (*Conditions._conditions, "on_content")
 
     def _check_content(self) -> None:
-        check_function("on_content", self.on_content, "bytes or None")
+        check.function("on_content", self.on_content, "bytes or None")
         checked_length(self.max_content_length)
 
     def _looks_at(self, ctx: ClientRequestContext) -> bool:

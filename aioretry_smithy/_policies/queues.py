@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 from .._call.outcome import NOTHING, Nothing
 from .._clock import loop_time
 from .._context.holdings import fetch_around, is_held
-from .._errors import bad_argument, is_finite
 from .._failures.failure import judge
 
 if TYPE_CHECKING:
@@ -250,9 +249,3 @@ def unsent(error: _E) -> _E:
     """Mark a deadline that ended a wait: no server is blamed."""
     judge(error).queue = "limit"
     return error
-
-
-def check_timeout(seconds: float | None) -> None:
-    """Refuse what is neither None nor the seconds of a longest wait."""
-    if seconds is not None and not (is_finite(seconds) and seconds >= 0):
-        raise bad_argument("timeout", seconds, "finite and >= 0, or None")

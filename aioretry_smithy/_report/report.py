@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from .._errors import bad_argument, check_int
+from .. import _checks as check
+from .._errors import bad_argument
 from .._log.request_log import RequestLog
 from .document import blocks, plain_text
 from .reading import Reading
@@ -50,7 +51,7 @@ class Report:
         """
         if by not in KEYS:
             raise bad_argument("by", by, f"one of {', '.join(KEYS)}")
-        check_int("top", top, 0)
+        check.integer("top", top, 0)
         if not isinstance(logs, Iterable):
             raise bad_argument("logs", logs, "a list of RequestLog objects")
         reading = Reading(by, top, Selection())

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
+from .. import _checks as check
 from .._call.outcome import content_of
 from .._call.recorder import judge_attempt, record_failure
 from .._context.client import DecoratingClient, Decorator, HttpClient, retrying_client
-from .._errors import bad_argument, check_int, is_plain_function
+from .._errors import bad_argument
 from .._policies.conditions import checked_answer
 from .._text.printable import name_of
 from .download import Download
@@ -187,10 +188,8 @@ class ResumingClient(DecoratingClient[HttpClient]):
         ... )
         """
         name = "max_resumes_without_progress"
-        check_int(name, max_resumes_without_progress, 0)
-        if request_filter is not None and not is_plain_function(request_filter):
-            expected = "a plain function of the request, or None"
-            raise bad_argument("request_filter", request_filter, expected)
+        check.integer(name, max_resumes_without_progress, 0)
+        check.function("request_filter", request_filter, "the request")
 
         def decorator(delegate: HttpClient) -> HttpClient:
             config = getattr(retrying_client(delegate), "config", None)

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
+from .. import _checks as check
 from .._call.tries import Rounds, is_of_one_server, is_throttled, is_unserved
 from .._errors import bad_argument, checked_name, is_finite
 from .._policies.listeners import Listeners, checked
@@ -343,12 +344,10 @@ def prices_of(budget: RetryBudget) -> RetryPrices:
 def _check(
     deposit: object, capacity: object, brake_after: object, unserved_cost: object
 ) -> None:
-    if not is_finite(deposit) or deposit < 0:
-        raise bad_argument("deposit", deposit, "finite and >= 0")
+    check.not_negative("deposit", deposit)
     if not is_finite(capacity) or capacity < 1:
         raise bad_argument("capacity", capacity, "finite and >= 1")
-    if brake_after is not None and (type(brake_after) is not int or brake_after < 1):
-        raise bad_argument("brake_after", brake_after, "an int >= 1, or None")
+    check.integer("brake_after", brake_after, 1, or_none=True)
     if not is_finite(unserved_cost) or not 0 <= unserved_cost <= 1:
         raise bad_argument("unserved_cost", unserved_cost, ">= 0 and <= 1")
 

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import aiohttp
 from multidict import CIMultiDict, CIMultiDictProxy
 
+from .. import _checks as check
 from .._bodies.response_content import read_head_within
 from .._call.outcome import headers_of
-from .._errors import bad_argument, is_finite
+from .._errors import bad_argument
 from .._failures.failure import Failure as JudgedFailure
 from .._failures.failure import RetrySafety, failure_of, peel
 from .._failures.hints import Fault, retry_after
@@ -197,11 +198,9 @@ class RetryAction:
     retry_after: float | None = None
 
     def __post_init__(self) -> None:
-        if self.kind is not None and not isinstance(self.kind, ErrorKind):
-            raise bad_argument("kind", self.kind, "an ErrorKind")
-        wait = self.retry_after
-        if wait is not None and not (is_finite(wait) and wait >= 0):
-            raise bad_argument("retry_after", wait, "seconds, finite and >= 0, or None")
+        if self.kind is not None:
+            check.kind("kind", self.kind, ErrorKind)
+        check.not_negative("retry_after", self.retry_after, or_none=True)
 
     @staticmethod
     def retry(
@@ -221,8 +220,7 @@ class RetryAction:
         >>> RetryAction.retry(ErrorKind.THROTTLING, retry_after=1.5)
         RetryAction.retry(ErrorKind.THROTTLING, retry_after=1.5)
         """
-        if kind is None:
-            raise bad_argument("kind", kind, "an ErrorKind")
+        check.kind("kind", kind, ErrorKind)
         return RetryAction(kind, retry_after)
 
     @staticmethod

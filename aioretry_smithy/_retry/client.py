@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Unpack
 from uuid import uuid4
 
+from .. import _checks as check
 from .._call.outcome import Request, RetryStopReason
 from .._call.recorder import record_failure
 from .._context.client import ClientT, DecoratingClient, Decorator, HttpClient
@@ -322,8 +323,7 @@ class RetryingClient(CommonRetryingClient[HttpClient]):
         ...     )
         ... )
         """
-        if not isinstance(mapping, RetryConfigMapping):
-            raise bad_argument("mapping", mapping, "a RetryConfigMapping")
+        check.kind("mapping", mapping, RetryConfigMapping)
         return cls._decorator(mapping)
 
 

@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
+from .. import _checks as check
 from .._call.deadline_cut import CUT, until_deadline
-from .._errors import bad_argument, check_int, check_positive, is_finite, shown
+from .._errors import bad_argument, is_finite, shown
 from .._failures.failure import SERVER_ERRORS, failure_of
 from .._values import Shared
 
@@ -308,7 +309,7 @@ class RetryLimiter(ABC):
 
 class _ConcurrencyLimiter(Shared, RetryLimiter):
     def __init__(self, max_retries: int) -> None:
-        check_int("max_retries", max_retries, 1)
+        check.integer("max_retries", max_retries, 1)
         self._max_retries = max_retries
         self._retries = 0
 
@@ -332,11 +333,11 @@ class _ConcurrencyLimiter(Shared, RetryLimiter):
 
 class _TokenBasedLimiter(Shared, RetryLimiter):
     def __init__(self, max_tokens: float, threshold: float, token_ratio: float) -> None:
-        check_positive("max_tokens", max_tokens)
+        check.positive("max_tokens", max_tokens)
         if not is_finite(threshold) or not 0 <= threshold < max_tokens:
             expected = f">= 0 and < max_tokens, {max_tokens!r}"
             raise bad_argument("threshold", threshold, expected)
-        check_positive("token_ratio", token_ratio)
+        check.positive("token_ratio", token_ratio)
         self._settings = f"{max_tokens!r}, {threshold!r}, token_ratio={token_ratio!r}"
         self._tokens = self._max_tokens = max_tokens
         self._threshold = threshold

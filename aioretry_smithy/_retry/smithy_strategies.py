@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from .. import _checks as check
 from .._call.deadline_cut import until_deadline
-from .._errors import bad_argument, is_finite
+from .._errors import bad_argument
 from .._policies.backoff import Backoff
 from ..smithy import sync
 from ..smithy.interfaces import (
@@ -141,12 +142,9 @@ def delay_of(token: Token, origin: str) -> float:
     """Return the delay of a token that the method *origin* has returned, checked."""
     if not hasattr(token, "retry_delay"):
         raise bad_argument(origin, token, "a token")
-    delay = token.retry_delay
-    if delay is None:
-        return 0.0
-    if not is_finite(delay) or delay < 0:
-        raise bad_argument("retry_delay", delay, "seconds, finite and >= 0, or None")
-    return delay
+    delay: float | None = token.retry_delay
+    check.not_negative("retry_delay", delay, or_none=True)
+    return 0.0 if delay is None else delay
 
 
 def names_scope(value: object) -> bool:
@@ -208,9 +206,7 @@ def from_backoff(backoff: Backoff) -> RetryBackoffStrategy:
     >>> from_backoff(Backoff.fixed(0.5)).compute_next_backoff_delay(1)
     0.5
     """
-    given: object = backoff
-    if not isinstance(given, Backoff):
-        raise bad_argument("backoff", given, "a Backoff")
+    check.kind("backoff", backoff, Backoff)
     return _BackoffStrategy(backoff)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
 
+from .. import _checks as check
 from .._errors import bad_argument, call_it
 from .._failures.failure import SERVER_ERRORS, RetrySafety, failure_of, may_pass_by
 from .._policies.backoff import Backoff
@@ -65,8 +66,7 @@ class RetryDecision:
         >>> RetryDecision.retry(Backoff.fixed(0.5))
         RetryDecision.retry(Backoff.fixed(0.5))
         """
-        if not isinstance(backoff, Backoff):
-            raise bad_argument("backoff", backoff, "a Backoff")
+        check.kind("backoff", backoff, Backoff)
         return RetryDecision(backoff)
 
     @staticmethod

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 import aiohttp
 
+from .. import _checks as check
 from .._call.outcome import RetryStopReason
 from .._call.time_limits import up_to_tick
 from .._call.tries import UNAVAILABLE, has_untried, is_unsent, rests_of, status_judged
 from .._clock import chance
-from .._errors import RefusedRequestError, bad_argument, is_finite
+from .._errors import RefusedRequestError
 from .._failures.failure import peel
 
 if TYPE_CHECKING:
@@ -82,8 +83,8 @@ def plan_wait(
     """
     delay = wait.delay
     is_usual = type(delay) is float and 0.0 <= delay < math.inf
-    if not is_usual and not (is_finite(delay) and delay >= 0):
-        raise bad_argument("next_delay", delay, "seconds, finite and >= 0, or None")
+    if not is_usual:
+        check.not_negative("next_delay", delay, or_none=True)
     if retry_after:
         longest = config.max_retry_after
         most = math.inf if longest is None else longest

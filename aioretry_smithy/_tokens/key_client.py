@@ -6,10 +6,11 @@ import inspect
 import uuid
 from typing import TYPE_CHECKING, TypeAlias
 
+from .. import _checks as check
 from .._call.call import BoundHeader, IdempotencyKey
 from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._context.recording import record_error
-from .._errors import bad_argument, is_plain_function
+from .._errors import bad_argument
 from .._failures.failure import judge
 from .._policies.conditions import methods_of
 from .._request.arguments import check_header_name, is_header_value
@@ -106,9 +107,7 @@ class IdempotencyKeyClient(DecoratingClient[HttpClient]):
         named = methods_of(methods)
         if named is None:
             raise bad_argument("methods", methods, 'a collection such as ["POST"]')
-        if key is not None and not is_plain_function(key):
-            expected = "a plain function of the context and the request, or None"
-            raise bad_argument("key", key, expected)
+        check.function("key", key, "the context and the request")
         own_hosts = OwnHosts(hosts)
         return lambda delegate: cls(delegate, header, named, key, own_hosts)
 

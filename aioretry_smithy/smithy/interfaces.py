@@ -17,6 +17,7 @@ from typing import (
     runtime_checkable,
 )
 
+from .. import _checks as check
 from .._clock import chance, to_be_pickled
 from .._errors import UnprocessedRequestError, bad_argument, is_finite, shown
 
@@ -479,13 +480,8 @@ class ExponentialRetryBackoffStrategy:
 
     def __post_init__(self) -> None:
         for name in ("backoff_scale_value", "max_backoff"):
-            seconds = getattr(self, name)
-            if not is_finite(seconds) or seconds < 0:
-                raise bad_argument(name, seconds, "finite and >= 0")
-        kind: object = self.jitter_type
-        if not isinstance(kind, ExponentialBackoffJitterType):
-            expected = "an ExponentialBackoffJitterType"
-            raise bad_argument("jitter_type", kind, expected)
+            check.not_negative(name, getattr(self, name))
+        check.kind("jitter_type", self.jitter_type, ExponentialBackoffJitterType)
         if not callable(self.random):
             raise bad_argument("random", self.random, "a callable that returns [0, 1)")
         object.__setattr__(self, "random", to_be_pickled(self.random))

@@ -9,6 +9,7 @@ from collections import deque
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from .. import _checks as check
 from .._clock import loop_time
 from .._errors import bad_argument, is_finite
 from .._failures.hints import RetryInfo
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _SECONDS = "backoff_scale_value", "throttling_backoff_scale_value", "max_backoff"
-_COUNTS = "max_attempts", "retry_cost", "timeout_cost", "throttling_cost"
+_COUNTS = "retry_cost", "timeout_cost", "throttling_cost", "no_retry_increment"
 
 
 @extensible
@@ -100,17 +101,12 @@ class RetryProfile:
     max_added_delay: float | None = 5.0
 
     def __post_init__(self) -> None:
-        for name in (*_COUNTS, "no_retry_increment"):
-            count, least = getattr(self, name), 1 if name == "max_attempts" else 0
-            if type(count) is not int or count < least:
-                raise bad_argument(name, count, f"an int >= {least}")
-        refund = self.success_refund
-        if refund is not None and (type(refund) is not int or refund < 0):
-            raise bad_argument("success_refund", refund, "an int >= 0, or None")
+        check.integer("max_attempts", self.max_attempts, 1)
+        for name in _COUNTS:
+            check.integer(name, getattr(self, name), 0)
+        check.integer("success_refund", self.success_refund, 0, or_none=True)
         for name in _SECONDS:
-            seconds = getattr(self, name)
-            if not is_finite(seconds) or seconds < 0:
-                raise bad_argument(name, seconds, "finite and >= 0")
+            check.not_negative(name, getattr(self, name))
         added = self.max_added_delay
         if added not in (None, math.inf) and not (is_finite(added) and added >= 0):
             expected = "finite and >= 0, math.inf, or None"
@@ -191,8 +187,7 @@ class StandardRetryQuota(Shared):
         *,
         profile: RetryProfile | None = None,
     ) -> None:
-        if type(initial_capacity) is not int or initial_capacity < 0:
-            raise bad_argument("initial_capacity", initial_capacity, "an int >= 0")
+        check.integer("initial_capacity", initial_capacity, 0)
         if profile is None:
             profile = replace(
                 RetryProfile.V2_1,
@@ -201,7 +196,7 @@ class StandardRetryQuota(Shared):
                 throttling_cost=self.THROTTLING_RETRY_COST,
                 no_retry_increment=self.NO_RETRY_INCREMENT,
             )
-        check_profile(profile)
+        check.kind("profile", profile, RetryProfile)
         self.RETRY_COST = profile.retry_cost
         self.THROTTLING_RETRY_COST = profile.throttling_cost
         self.NO_RETRY_INCREMENT = profile.no_retry_increment
@@ -249,8 +244,7 @@ class StandardRetryQuota(Shared):
         Raises:
             ValueError: *release_amount* is not as described.
         """
-        if type(release_amount) is not int or release_amount < 0:
-            raise bad_argument("release_amount", release_amount, "an int >= 0")
+        check.integer("release_amount", release_amount, 0)
         profile = self._profile
         if not release_amount:
             amount = profile.no_retry_increment
@@ -276,12 +270,6 @@ class StandardRetryQuota(Shared):
         if info.is_timeout_error:
             return self._profile.timeout_cost
         return self._profile.retry_cost
-
-
-def check_profile(value: object) -> None:
-    """Refuse an argument that is no profile."""
-    if not isinstance(value, RetryProfile):
-        raise bad_argument("profile", value, "a RetryProfile")
 
 
 _MAX_GROWTH = 2.0
@@ -447,8 +435,7 @@ class ClientRateLimiter(Shared):
         Raises:
             ValueError: *amount* is not as described.
         """
-        if not is_finite(amount) or amount <= 0:
-            raise bad_argument("amount", amount, "finite and > 0")
+        check.positive("amount", amount)
         with self._lock:
             now = self._now()
             return self._bucket.try_take(amount, now) if self._enabled else 0.0
@@ -467,8 +454,7 @@ class ClientRateLimiter(Shared):
         >>> limiter.expected_wait(), limiter.expected_wait(after=0.5)
         (2.0, 1.5)
         """
-        if not is_finite(after) or after < 0:
-            raise bad_argument("after", after, "seconds, finite and >= 0")
+        check.not_negative("after", after)
         with self._lock:
             if not self._enabled:
                 return 0.0

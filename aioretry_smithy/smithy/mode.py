@@ -15,7 +15,8 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict, cast
 
-from .._errors import bad_argument, is_finite, positive_integer, shown
+from .. import _checks as check
+from .._errors import bad_argument, positive_integer, shown
 from .._text.printable import encodable
 from .._values import Shared, extensible
 from .interfaces import ExponentialRetryBackoffStrategy, is_smithy_strategy
@@ -24,7 +25,6 @@ from .strategies import (
     AdaptiveRetryStrategy,
     SimpleRetryStrategy,
     StandardRetryStrategy,
-    check_max_attempts,
 )
 
 if TYPE_CHECKING:
@@ -158,23 +158,18 @@ def _checked_backoff(
     initial_backoff: float | None, max_backoff: float | None
 ) -> _BackoffSettings:
     """Return what is given, under the names that profiles and backoffs share."""
+    check.not_negative("max_backoff", max_backoff, or_none=True)
+    check.not_negative("initial_backoff", initial_backoff, or_none=True)
     given: _BackoffSettings = {}
     longest = RetryProfile.V2_1.max_backoff
     if max_backoff is not None:
-        _check_seconds("max_backoff", max_backoff)
         given["max_backoff"] = longest = max_backoff
     if initial_backoff is not None:
-        _check_seconds("initial_backoff", initial_backoff)
         if initial_backoff > longest:
             expected = f"<= max_backoff, {longest}"
             raise bad_argument("initial_backoff", initial_backoff, expected)
         given["backoff_scale_value"] = initial_backoff
     return given
-
-
-def _check_seconds(name: str, value: object) -> None:
-    if not is_finite(value) or value < 0:
-        raise bad_argument(name, value, "seconds, finite and >= 0, or None")
 
 
 RetryStrategyType: TypeAlias = Literal["simple", "standard", "adaptive"]
@@ -210,8 +205,7 @@ class RetryStrategyOptions:
         # A warning comes here, and not again at each use.
         mode = read_mode("retry_mode", self.retry_mode, stacklevel=4)
         object.__setattr__(self, "retry_mode", mode.value)
-        if self.max_attempts is not None:
-            check_max_attempts(self.max_attempts)
+        check.integer("max_attempts", self.max_attempts, 1, or_none=True)
 
 
 class RetryStrategyResolver(Shared):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypedDict, TypeVar, Unpack
 
+from .. import _checks as check
 from .._errors import bad_argument, shown
 from .._failures.hints import RetryInfo
 from .._values import BoundedMap, NeverCopied, Shared
@@ -23,7 +24,7 @@ from .interfaces import (
     check_backoff_strategy,
     use_token,
 )
-from .limiters import ClientRateLimiter, RetryProfile, StandardRetryQuota, check_profile
+from .limiters import ClientRateLimiter, RetryProfile, StandardRetryQuota
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,17 +49,11 @@ class PerScope(Generic[T]):
 
     def get(self, token_scope: str | None = None) -> T:
         """Return the object of a scope; None has no name, nor has an empty str."""
-        check_token_scope(token_scope)
+        check.kind("token_scope", token_scope, str, or_none=True)
         if self.given is not None:
             return self.given
         with self._lock:
             return self._made.get(token_scope or "")
-
-
-def check_token_scope(value: object) -> None:
-    """Refuse an argument that names no scope."""
-    if value is not None and not isinstance(value, str):
-        raise bad_argument("token_scope", value, "a str, or None")
 
 
 class SimpleMode(NeverCopied):
@@ -79,13 +74,13 @@ class SimpleMode(NeverCopied):
         if backoff_strategy is None:
             backoff_strategy = ExponentialRetryBackoffStrategy()
         check_backoff_strategy("backoff_strategy", backoff_strategy)
-        check_max_attempts(max_attempts)
+        check.integer("max_attempts", max_attempts, 1)
         self.backoff_strategy = backoff_strategy
         self.max_attempts = max_attempts
 
     def _acquire(self, token_scope: str | None) -> SimpleRetryToken:
         """Return the token of the first attempt."""
-        check_token_scope(token_scope)
+        check.kind("token_scope", token_scope, str, or_none=True)
         delay = ask_for_delay(self.backoff_strategy, 0)
         return SimpleRetryToken(retry_count=0, retry_delay=delay, _issuer=self)
 
@@ -127,12 +122,6 @@ class SimpleMode(NeverCopied):
         return f"{type(self).__name__}({', '.join(given)})"
 
 
-def check_max_attempts(value: object) -> None:
-    """Refuse an argument that is no number of attempts."""
-    if type(value) is not int or value < 1:
-        raise bad_argument("max_attempts", value, "an int >= 1")
-
-
 class StandardStrategySettings(TypedDict, total=False):
     """The keyword arguments of the standard mode."""
 
@@ -169,7 +158,7 @@ class StandardMode(Shared, SimpleMode):
         retry_quota: StandardRetryQuota | None = None,
         long_polling: bool = False,
     ) -> None:
-        check_profile(profile)
+        check.kind("profile", profile, RetryProfile)
         if backoff_strategy is None:
             backoff_strategy = _backoff(profile, profile.backoff_scale_value)
         if throttling_backoff_strategy is None:
@@ -181,11 +170,8 @@ class StandardMode(Shared, SimpleMode):
         check_backoff_strategy(
             "throttling_backoff_strategy", throttling_backoff_strategy
         )
-        if not (retry_quota is None or isinstance(retry_quota, StandardRetryQuota)):
-            expected = "a StandardRetryQuota, or None"
-            raise bad_argument("retry_quota", retry_quota, expected)
-        if not isinstance(long_polling, bool):
-            raise bad_argument("long_polling", long_polling, "True or False")
+        check.kind("retry_quota", retry_quota, StandardRetryQuota, or_none=True)
+        check.boolean("long_polling", long_polling)
         self.profile = profile
         self.throttling_backoff_strategy = throttling_backoff_strategy
         self.long_polling = self._may_wait = long_polling
@@ -208,7 +194,7 @@ class StandardMode(Shared, SimpleMode):
         return self._quotas.get(token_scope)
 
     def _acquire(self, token_scope: str | None) -> StandardRetryToken:
-        check_token_scope(token_scope)
+        check.kind("token_scope", token_scope, str, or_none=True)
         return StandardRetryToken(
             retry_count=0,
             retry_delay=ask_for_delay(self.backoff_strategy, 0),
@@ -326,11 +312,8 @@ class AdaptiveMode(StandardMode):
         **settings: Unpack[StandardStrategySettings],
     ) -> None:
         super().__init__(**settings)
-        if not (rate_limiter is None or isinstance(rate_limiter, ClientRateLimiter)):
-            expected = "a ClientRateLimiter, or None"
-            raise bad_argument("rate_limiter", rate_limiter, expected)
-        if not isinstance(fail_fast, bool):
-            raise bad_argument("fail_fast", fail_fast, "True or False")
+        check.kind("rate_limiter", rate_limiter, ClientRateLimiter, or_none=True)
+        check.boolean("fail_fast", fail_fast)
         if fail_fast and self.long_polling:
             raise bad_argument("fail_fast", fail_fast, "False with long_polling=True")
         self.fail_fast = fail_fast

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import aiohttp
 
+from .. import _checks as check
 from .._bodies.response_content import TruncatedBody, read_whole
 from .._call.recorder import record_injected
 from .._call.time_limits import passed_limit
@@ -18,7 +19,7 @@ from .._context.client import DecoratingClient, Decorator, HttpClient, chain_of
 from .._context.recording import close_result, record_cut, record_error, record_result
 from .._errors import bad_argument, is_finite, is_plain_function
 from .._failures.kept_cause import without_frames
-from .._policies.conditions import check_function, checked_answer
+from .._policies.conditions import checked_answer
 from .._session.aiohttp_transport import AiohttpTransport
 from .._session.deadline import silence_limit
 from .._text.printable import name_of
@@ -198,7 +199,7 @@ class InjectedFault:
     ) -> None:
         if not (is_finite(rate) and 0 <= rate <= 1):
             raise bad_argument("rate", rate, ">= 0 and <= 1")
-        check_function("request_filter", request_filter, "the request")
+        check.function("request_filter", request_filter, "the request")
         self._kind = kind
         self._rate = rate
         self._request_filter = request_filter

@@ -12,10 +12,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeVar, TypeVarTuple
 
+from .. import _checks as check
 from .._clock import VirtualClock
 from .._context.context import UNSET, Unset
 from .._errors import bad_argument, is_plain_function
-from .._policies.conditions import check_function
 from ._fleet import COMPARED, Chain, Progress, nobody, run_fleet, standard_chain
 from ._simulation import (
     Counts,
@@ -269,7 +269,7 @@ def simulate(
         failing=failing,
         restart=away,
     )
-    check_function("progress", progress, "the name of a chain and a number")
+    check.function("progress", progress, "the name of a chain and a number")
     simulations = _by_name(chains, replicas)
     _refuse_running_loop()
     runs: dict[str, SimulatedRun] = {}

@@ -382,14 +382,14 @@ REFUSED = {
     ("failure_rate_threshold", "> 0 and <= 1"): NO_SHARES,
     ("minimum_request_threshold", "an int >= 0"): [-1, 2.0, math.nan, True, "9", None],
     ("consecutive_failures", "an int >= 1, or None"): [0, -1, 1.0, True, "1"],
-    ("trial_request_interval", "> 0 and finite"): NO_TIMES,
+    ("trial_request_interval", "finite and > 0"): NO_TIMES,
     ("success_threshold", "an int >= 1"): [0, -1, 1.0, math.inf, True, "1", None],
-    ("circuit_open_window", "> 0 and finite, or a Backoff"): NO_TIMES,
-    ("circuit_open_window", f"> 0 and finite, or a Backoff{CALL_IT}"): [
+    ("circuit_open_window", "finite and > 0, or a Backoff"): NO_TIMES,
+    ("circuit_open_window", f"finite and > 0, or a Backoff{CALL_IT}"): [
         Backoff.of_default
     ],
-    ("counter_sliding_window", "> 0 and finite"): NO_TIMES,
-    ("counter_update_interval", "> 0 and finite"): NO_TIMES,
+    ("counter_sliding_window", "finite and > 0"): NO_TIMES,
+    ("counter_update_interval", "finite and > 0"): NO_TIMES,
     ("counter_sliding_window", "> counter_update_interval, 1.0"): [0.5, 1.0],
     ("listeners", "CircuitBreakerListener objects"): [
         CircuitBreakerListener(),

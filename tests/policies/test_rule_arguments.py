@@ -54,7 +54,7 @@ METHODS_EXPECTED = 'a collection such as ["GET"], or None'
 STATUSES_EXPECTED = "a collection of integers in [100, 599]"
 CLASSES_EXPECTED = "a collection of integers in [1, 5]"
 EXCEPTIONS_EXPECTED = "classes derived from Exception or plain functions of the cause"
-SECONDS_EXPECTED = "seconds, > 0 and finite, or None"
+SECONDS_EXPECTED = "finite and > 0, or None"
 
 
 class AsyncCall:

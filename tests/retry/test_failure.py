@@ -41,7 +41,7 @@ def test_kind_is_one_of_three(kind):
 @pytest.mark.parametrize("hint", [-0.1, math.nan, math.inf, True, "1"])
 def test_hint_is_a_time_that_can_be_waited(hint):
     """It would otherwise fail in the middle of a call, or be dropped in silence."""
-    with bad_argument("retry_after", hint, "seconds, finite and >= 0, or None"):
+    with bad_argument("retry_after", hint, "finite and >= 0, or None"):
         RetryAction.retry(retry_after=hint)
 
 

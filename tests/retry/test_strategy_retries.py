@@ -186,9 +186,7 @@ async def test_delay_that_is_no_delay_is_an_error_of_the_caller(delay):
         def next_delay(self, num_attempts_so_far):
             return delay
 
-    with bad_argument(
-        "next_delay", delay, "seconds, finite and >= 0, or None"
-    ) as caught:
+    with bad_argument("next_delay", delay, "finite and >= 0, or None") as caught:
         await response_of(session([503], retrying(Always(Nonsense()))))
 
     assert RetryStopReason.ERROR == RequestLog.of(caught.value).stop_reason

@@ -72,7 +72,7 @@ async def test_thing_without_a_delay_is_no_token(thing):
 @pytest.mark.parametrize("delay", [-1.0, float("inf"), "1"])
 async def test_token_with_a_senseless_delay_is_told_at_once(delay):
     """The delay in a strategy's token must be seconds."""
-    with bad_argument("retry_delay", delay, "seconds, finite and >= 0, or None"):
+    with bad_argument("retry_delay", delay, "finite and >= 0, or None"):
         await response_of(session([200], Plain(delay)))
 
 

@@ -153,7 +153,7 @@ def test_strategy_without_settings_has_the_usual_profile():
 @pytest.mark.parametrize("seconds", [-1, math.inf, math.nan, True, "1", 10**400])
 def test_bad_seconds_are_refused(mode, name, seconds):
     """The error names the argument as it was given."""
-    with bad_argument(name, seconds, "seconds, finite and >= 0, or None"):
+    with bad_argument(name, seconds, "finite and >= 0, or None"):
         new_strategy(mode, **{name: seconds})
 
 

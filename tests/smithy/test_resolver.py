@@ -104,9 +104,9 @@ async def test_what_is_neither_strategy_nor_options_is_refused(given):
     [
         ({"retry_mode": "off"}, f"retry_mode: 'off' (expected: {NAMES})"),
         ({"retry_mode": 5}, f"retry_mode: 5 (expected: {NAMES})"),
-        ({"max_attempts": 0}, "max_attempts: 0 (expected: an int >= 1)"),
-        ({"max_attempts": True}, "max_attempts: True (expected: an int >= 1)"),
-        ({"max_attempts": "3"}, "max_attempts: '3' (expected: an int >= 1)"),
+        ({"max_attempts": 0}, "max_attempts: 0 (expected: an int >= 1, or None)"),
+        ({"max_attempts": True}, "max_attempts: True (expected: an int >= 1, or None)"),
+        ({"max_attempts": "3"}, "max_attempts: '3' (expected: an int >= 1, or None)"),
     ],
 )
 async def test_bad_options_are_refused(settings, expected):

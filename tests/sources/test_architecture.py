@@ -18,6 +18,7 @@ ROOT = Path(aioretry_smithy.__file__).parent
 PACKAGE = ROOT.name
 
 GROUND_FLOOR = {
+    "_checks",
     "_clock",
     "_errors",
     "_facade",
