@@ -27,14 +27,13 @@ from .._context.client import (
     checked_decorator,
     describe_client,
     find_client,
-    mask_of,
     sends_again,
 )
 from .._context.context import UNSET, OptionsBlock, RequestOptions, Unset
 from .._endpoints.client import LoadBalancingClient
 from .._endpoints.group import EndpointGroup, listen
 from .._errors import NAMES_ELSEWHERE, bad_argument, call_it, is_finite, nearest
-from .._request.endpoint import Endpoint, Service, check_scheme, endpoint_of
+from .._request.endpoint import Endpoint, check_scheme, endpoint_of
 from .._retry.config import RetryConfig, RetryListener, Strategy
 from .._text.mask import DEFAULT_MASK
 from . import install as installing
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     from aiohttp.abc import AbstractCookieJar
     from aiohttp.typedefs import JSONEncoder, LooseCookies, LooseHeaders, StrOrURL
 
-    from .._context.client import Decorator, HttpClient
+    from .._context.client import Decorator
     from .._request.arguments import Arguments
     from .._retry.limiter import RetryLimiter
     from .standard import ChainMetrics, StandardSettings
@@ -423,11 +422,11 @@ class SessionBuilder:
         check_attempt_timeout(client, self._total)
         group = self._group
         base_url = self._base_url if group is None else group.placeholder
-        check_origin(client, base_url or _service_of(client))
+        check_origin(client, base_url or installing.service_of(client))
         session = new_session(base_url, arguments)
         if self._keeps_limit:
             keep_session_limit(session)
-        return _install(session, transport, client)
+        return installing.install(session, transport, client)
 
     if not TYPE_CHECKING:
         # Type checkers see what is missing themselves.
@@ -477,12 +476,6 @@ def _balances(client: object, group: EndpointGroup) -> bool:
     return isinstance(client, LoadBalancingClient) and client.group is group
 
 
-def _service_of(client: HttpClient) -> Service | None:
-    """Return the service of a chain's endpoint group; None without a group."""
-    balancing = find_client(client, LoadBalancingClient)
-    return None if balancing is None else balancing.service
-
-
 def decorate(session: ClientSession, *decorators: Decorator) -> ClientSession:
     """Put decorators on an existing session, in place.
 
@@ -503,8 +496,8 @@ def decorate(session: ClientSession, *decorators: Decorator) -> ClientSession:
     transport = AiohttpTransport()
     client = assemble(transport, decorators, "sessions")
     check_attempt_timeout(client, lambda: limit_of(session.timeout.total))
-    check_origin(client, session._base_url or _service_of(client))
-    return _install(session, transport, client)
+    check_origin(client, session._base_url or installing.service_of(client))
+    return installing.install(session, transport, client)
 
 
 def decorate_standard(
@@ -575,22 +568,6 @@ def _checked(session: object) -> ClientSession:
     if isinstance(session, ClientSession):
         expected += f", not a {type(session).__name__} that looks like one"
     raise bad_argument("session", session, expected)
-
-
-def _install(
-    session: ClientSession, transport: AiohttpTransport, client: HttpClient
-) -> ClientSession:
-    # Even one that never retries: a block of code may tell it to.
-    resend = not any(map(sends_again, chain_of(client)))
-    installing.install(
-        session,
-        transport,
-        client,
-        mask=mask_of(client),
-        resend=resend,
-        service=_service_of(client),
-    )
-    return session
 
 
 def request_options(

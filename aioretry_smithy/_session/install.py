@@ -23,8 +23,10 @@ from .._call.recorder import (
     record_failure,
 )
 from .._call.time_limits import time_left
+from .._context.client import chain_of, find_client, mask_of, sends_again
 from .._context.context import CallContext, begin_call, current_options
 from .._context.recording import close_result
+from .._endpoints.client import LoadBalancingClient
 from .._errors import (
     RefusedRequestError,
     ResponseTimeoutError,
@@ -274,24 +276,27 @@ class _Installed(NamedTuple):
     serializers_before: Serializers
 
 
+def service_of(client: HttpClient) -> Service | None:
+    """Return the service of a chain's endpoint group; None without a group."""
+    balancing = find_client(client, LoadBalancingClient)
+    return None if balancing is None else balancing.service
+
+
 def install(
-    session: ClientSession,
-    transport: AiohttpTransport,
-    client: HttpClient,
-    *,
-    mask: Mask,
-    resend: bool,
-    service: Service | None,
-) -> None:
+    session: ClientSession, transport: AiohttpTransport, client: HttpClient
+) -> ClientSession:
     """Let the calls of *session* go through *client*, which ends in *transport*.
 
     Every verb ends in ``session._request``; one attribute of the instance catches them
-    all, and the session stays what it is. Without *resend* aiohttp no longer sends a
-    request again behind our back: the transport does. Relative URLs are joined to the
-    *service*, if there is one.
+    all, and the session stays what it is. In a chain that sends again, aiohttp no
+    longer does so behind our back: the transport does. Relative URLs are joined to the
+    service of an endpoint group, if there is one.
     """
     reference = transport.session = weakref.ref(session)
-    chain = SessionChain(client, session, mask, service)
+    service = service_of(client)
+    chain = SessionChain(client, session, mask_of(client), service)
+    # Even one that never retries: a block of code may tell it to.
+    sends = any(map(sends_again, chain_of(client)))
     raises = session._raise_for_status
 
     def _request(
@@ -304,7 +309,7 @@ def install(
         return chain.send(reference(), method, str_or_url, options)
 
     attributes = vars(session)
-    resend_before = None if resend else session._retry_connection
+    resend_before = session._retry_connection if sends else None
     # Another library may have put a function in the same place.
     transport.replaced = attributes.get("_request")
     attributes[_INSTALLED] = _Installed(
@@ -319,10 +324,11 @@ def install(
     attributes["_request"] = _request
     if service is not None:
         follow_hops(session)
-    if not resend:
+    if sends:
         transport.resends = bool(session._retry_connection)
         session._retry_connection = False
         mark_pool(session.connector)
+    return session
 
 
 def remove(session: ClientSession) -> None:
