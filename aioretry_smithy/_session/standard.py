@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Final,
-    Literal,
-    NamedTuple,
-    Protocol,
-    TypeAlias,
-    TypedDict,
-)
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypedDict
 
 from .._breaker.breaker import CircuitBreaker, CircuitBreakerListener
 from .._breaker.client import CircuitBreakerClient, breaker_per_other_host
@@ -116,34 +107,6 @@ _OF_RETRIES: Final = (
 """The settings that are arguments of :meth:`RetryConfig.standard`."""
 
 
-class _Counting(NamedTuple):
-    """The decorators and the listeners that count; none without metrics."""
-
-    clients: tuple[Decorator, ...] = ()
-    breakers: tuple[CircuitBreakerListener, ...] = ()
-    budgets: tuple[RetryBudgetListener, ...] = ()
-    limits: tuple[ConcurrencyLimitListener, ...] = ()
-
-    @classmethod
-    def by(cls, metrics: ChainMetrics | None) -> _Counting:
-        """Return those of the metrics.
-
-        Raises:
-            ValueError: These are none.
-        """
-        if metrics is None:
-            return cls()
-        if isinstance(metrics, type) or not hasattr(metrics, "concurrency_limits"):
-            expected = "a PrometheusMetrics, an OpenTelemetryMetrics or None"
-            raise bad_argument("metrics", metrics, expected)
-        return cls(
-            (metrics.client(),),
-            (metrics.circuit_breakers,),
-            (metrics.retry_budgets,),
-            (metrics.concurrency_limits,),
-        )
-
-
 def standard_decorators(
     settings: StandardSettings,
     *,
@@ -169,31 +132,33 @@ def standard_decorators(
     enforce = settings.get("enforce", True)
     if not isinstance(enforce, bool):
         raise bad_argument("enforce", enforce, "True or False")
-    counting = _Counting.by(settings.get("metrics"))
+    metrics = _checked_metrics(settings.get("metrics"))
+    counting = () if metrics is None else (metrics.client(),)
     inside = settings.get("inside", ())
     if not isinstance(inside, Iterable):
         raise bad_argument("inside", inside, "a list of decorators")
-    how = _how_to_retry(settings, counting.budgets)
+    how = _how_to_retry(settings, () if metrics is None else [metrics.retry_budgets])
     yield from inside
     # Attempts as servers see them: without waits at limits and circuits.
-    yield from counting.clients
+    yield from counting
     concurrency, rate = settings.get("concurrency"), settings.get("rate")
     if concurrency is not None or rate is not None:
         # Most chains have neither.
         from .standard_limits import limit_decorators  # noqa: PLC0415
 
         longest = _longest_attempt(how, response_timeout)
+        listeners = () if metrics is None else [metrics.concurrency_limits]
         yield from limit_decorators(
-            concurrency, rate, longest, enforce=enforce, listeners=counting.limits
+            concurrency, rate, longest, enforce=enforce, listeners=listeners
         )
     # What waits at a circuit holds no place and takes no turn.
     if circuit_breaker is UNSET:
-        yield _circuit_breaker(patience, counting, has_group=has_group, enforce=enforce)
+        yield _circuit_breaker(patience, metrics, has_group=has_group, enforce=enforce)
     elif circuit_breaker is not None:
         yield circuit_breaker
     if how is not None:
         yield _retrying(how)
-    yield from counting.clients
+    yield from counting
     if logging is UNSET:
         yield LoggingClient.new_decorator(formatter=LogFormatter.line())
     elif logging is not None:
@@ -220,6 +185,15 @@ def _check_part(name: str, part: object, usual: str, hint: str = "") -> None:
     if hint or not (part is UNSET or part is None or callable(part)):
         expected = f"{usual}, another decorator, or None to leave it out{hint}"
         raise bad_argument(name, part, expected)
+
+
+def _checked_metrics(metrics: ChainMetrics | None) -> ChainMetrics | None:
+    if metrics is not None and (
+        isinstance(metrics, type) or not hasattr(metrics, "concurrency_limits")
+    ):
+        expected = "a PrometheusMetrics, an OpenTelemetryMetrics or None"
+        raise bad_argument("metrics", metrics, expected)
+    return metrics
 
 
 def _how_to_retry(
@@ -265,7 +239,7 @@ def _patience(
 
 def _circuit_breaker(
     patience: float | None,
-    counting: _Counting,
+    metrics: ChainMetrics | None,
     *,
     has_group: bool,
     enforce: bool,
@@ -277,8 +251,8 @@ def _circuit_breaker(
         consecutive_failures=5,
         circuit_open_window=windows.with_jitter(-0.2, 0.0),
     )
-    if counting.breakers:
-        factory = partial(factory, listeners=counting.breakers)
+    if metrics is not None:
+        factory = partial(factory, listeners=[metrics.circuit_breakers])
     strategy = CircuitBreakerStrategy.on_server_error_status(count_throttling=False)
     if has_group:
         return breaker_per_other_host(
