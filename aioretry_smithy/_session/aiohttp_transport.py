@@ -213,15 +213,13 @@ _ONCE = frozenset({"data", "json", "upload_tracker"})
 class AiohttpTransport(Transport):
     """Sends requests with aiohttp, within the limits that the context sets."""
 
-    __slots__ = ("__weakref__", "replaced", "resends", "session", "timeouts")
-
     session: Callable[[], ClientSession | None]
     """Finds the session, which must not be kept alive from here."""
 
-    replaced: Callable[..., Awaitable[aiohttp.ClientResponse]] | None
+    replaced: Callable[..., Awaitable[aiohttp.ClientResponse]] | None = None
     """The function that replaced the session's ``_request``, if one did."""
 
-    resends: bool
+    resends: bool = False
     """Whether the transport resends stale connections in place of aiohttp."""
 
     timeouts: AttemptTimeouts
@@ -230,8 +228,6 @@ class AiohttpTransport(Transport):
     def __init__(self) -> None:
         self.session = lambda: None  # none yet
         self.timeouts = AttemptTimeouts()
-        self.replaced = None
-        self.resends = False
 
     async def failed(
         self, ctx: ClientRequestContext, request: HttpRequest, cause: BaseException

@@ -66,21 +66,13 @@ class AttemptTimeout:
         deadline: When.
     """
 
-    is_of_function: bool
+    is_of_function = False
     """Whether it ends with the function, because only a decorator has set a limit."""
 
-    is_named: bool
+    is_named = False
     """Whether the error of the limit was raised, to avoid a second error."""
 
-    __slots__ = (
-        "_before",
-        "_deadline",
-        "_handle",
-        "_has_cancelled",
-        "_task",
-        "is_named",
-        "is_of_function",
-    )
+    _has_cancelled = False
 
     def __init__(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
         task = asyncio.current_task()
@@ -89,7 +81,6 @@ class AttemptTimeout:
             raise RuntimeError(message)
         self._task: asyncio.Task[object] = task
         self._before = task.cancelling()
-        self._has_cancelled = self.is_named = self.is_of_function = False
         self._deadline: float | None = deadline
         self._handle = loop.call_at(deadline, self._cancel)
 
