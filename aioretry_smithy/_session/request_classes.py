@@ -10,7 +10,7 @@ import asyncio
 import weakref
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 import aiohttp
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from .._request.arguments import Arguments
+    from .transport import ShownBody
 
     Kind: TypeAlias = type[ClientRequest]
 
@@ -53,25 +54,9 @@ class RequestClasses:
         made = None if known is None else known()
         if made is None:
             members = {"__module__": kind.__module__, **self._members(kind)}
-            # A class made by another chain is shielded already.
-            bases = (kind,) if issubclass(kind, _Quiet) else (_Quiet, kind)
-            metaclass: Callable[..., Kind] = type(kind)
-            try:
-                made = metaclass(kind.__name__, bases, members)
-            except Exception:
-                # Its metaclass wants more than a class statement has.
-                return kind
+            made = type(kind.__name__, (kind,), members)
             self._known[kind] = weakref.ref(made)
         return made
-
-
-class _Quiet:
-    """Stands before a user's class, to let it hear nothing of a class made of it."""
-
-    __slots__ = ()
-
-    def __init_subclass__(cls) -> None:
-        """Ask for none of the arguments that a subclass in the user's code has."""
 
 
 _USED: Final = "_aioretry_smithy_used"
@@ -168,13 +153,6 @@ _WHOLE = frozenset(
 _ONE_PIECE = 2**15
 
 
-class Shown(Protocol):
-    """A body as shown to recorders and mocks."""
-
-    async def prepare(self) -> None:
-        """Rewind the body for recorders, which read from the start."""
-
-
 _last_upload: ContextVar[Upload | None] = ContextVar(
     "aioretry_smithy_upload", default=None
 )
@@ -198,7 +176,7 @@ async def sending(
     record: Record,
     json: list[SerializedJson] | None,
     send: Callable[[], Awaitable[aiohttp.ClientResponse]],
-    shown: Shown | None = None,
+    shown: ShownBody | None = None,
 ) -> aiohttp.ClientResponse:
     """Send a request, and count its body for the *record*.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
-from typing import ClassVar
 
 import aiohttp
 import pytest
@@ -336,43 +335,6 @@ async def test_requests_that_a_function_makes_are_not_counted(url):
 
         assert "fine" == await response.text()
         assert RequestLog.of(response).request_length is None
-
-
-class Named(aiohttp.ClientRequest):
-    """A class of requests whose subclasses have to say who they are."""
-
-    known: ClassVar[list[str]] = []
-
-    def __init_subclass__(cls, *, name):
-        cls.known.append(name)
-
-
-class Strict(type):
-    """A metaclass whose classes have to say who they are."""
-
-    def __new__(cls, name, bases, members, *, owner):
-        return super().__new__(cls, name, bases, members)
-
-    def __init__(cls, name, bases, members, *, owner):
-        super().__init__(name, bases, members)
-
-
-class Owned(aiohttp.ClientRequest, metaclass=Strict, owner="shop"):
-    """A class of requests that no subclass can be made of without asking."""
-
-
-@pytest.mark.parametrize(("kind", "length"), [(Named, 5), (Owned, None)])
-async def test_class_of_requests_that_is_hard_to_derive_from(url, kind, length):
-    """It is measured without its knowledge, or works unmeasured."""
-    session = connected(url, request_class=kind)
-    async with session:
-        response = await session.post("/", data=b"12345")
-
-        assert "fine" == await response.text()
-        assert length == RequestLog.of(response).request_length
-        assert issubclass(session._request_class, kind)
-
-    assert [] == Named.known
 
 
 async def test_class_of_requests_is_freed_with_its_session(url):
