@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import (
     TYPE_CHECKING,
@@ -38,7 +37,7 @@ from .._retry.config import RetryConfig, RetryListener, Strategy
 from .._text.mask import DEFAULT_MASK
 from . import install as installing
 from .aiohttp_transport import AiohttpTransport
-from .deadline import keep_session_limit, limit_of, means_no_limit
+from .deadline import keep_session_limit, limit_of, means_no_limit, with_total
 from .standard import STANDARD_SETTINGS, Retrying, check_settings, standard_decorators
 
 if TYPE_CHECKING:
@@ -357,13 +356,7 @@ class SessionBuilder:
         timeout = self._arguments.get("timeout", aiohttp.client.DEFAULT_TIMEOUT)
         if not isinstance(timeout, ClientTimeout):
             raise bad_argument("timeout", timeout, "an aiohttp.ClientTimeout")
-        self._arguments["timeout"] = ClientTimeout(
-            total=seconds,
-            connect=timeout.connect,
-            sock_read=timeout.sock_read,
-            sock_connect=timeout.sock_connect,
-            ceil_threshold=math.inf,
-        )
+        self._arguments["timeout"] = with_total(timeout, seconds)
         self._keeps_limit = True
         return self
 

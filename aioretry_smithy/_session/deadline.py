@@ -80,10 +80,7 @@ class AttemptTimeouts:
     Most attempts of a session have the same.
     """
 
-    __slots__ = ("_last",)
-
-    def __init__(self) -> None:
-        self._last: tuple[object, float, ClientTimeout | None] = (None, 0.0, None)
+    _last: tuple[object, float, ClientTimeout | None] = None, 0.0, None
 
     def of(
         self,
@@ -159,7 +156,7 @@ def with_rest_of_timeout(
         return request
     if passed >= limit:
         return None
-    return request.replace(timeout=_cut(timeout, limit - passed))
+    return request.replace(timeout=with_total(timeout, limit - passed))
 
 
 def _is_replaced(call: Call, request: HttpRequest) -> bool:
@@ -172,22 +169,21 @@ def _is_replaced(call: Call, request: HttpRequest) -> bool:
 
 def silence_limit(request: HttpRequest, session: ClientSession) -> float:
     """Return the seconds that a server may be silent; ``inf`` for no limit."""
-    timeout = request.arguments.get("timeout", sentinel)
-    if timeout is sentinel:
-        timeout = session._timeout
-    return limit_of(getattr(timeout, "sock_read", None)) or math.inf
+    timeout = _as_timeout(request.arguments.get("timeout", sentinel), session)
+    return limit_of(timeout.sock_read) or math.inf
 
 
 def _timeout_of(timeout: ClientTimeout, limit: float) -> ClientTimeout | None:
     own = limit_of(timeout.total) or math.inf
     if limit == own or 0 <= own - limit <= CLOSE_ENOUGH:
         return None
-    return _cut(timeout, limit)
+    return with_total(timeout, None if limit == math.inf else limit)
 
 
-def _cut(timeout: ClientTimeout, limit: float) -> ClientTimeout:
+def with_total(timeout: ClientTimeout, seconds: float | None) -> ClientTimeout:
+    """Return a timeout with an exact ``total``, and the same other limits."""
     return ClientTimeout(
-        total=None if limit == math.inf else limit,
+        total=seconds,
         connect=timeout.connect,
         sock_read=timeout.sock_read,
         sock_connect=timeout.sock_connect,
