@@ -6,11 +6,11 @@ import json
 import os
 import stat
 import sys
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, TextIO
 
-from .._log.exports import HarWriter
+from .._log.exports import HarArchive
 from .._log.saved_log import SavedLog, cleaned
 from .._report.document import blocks
 from .._report.reading import Reading, read
@@ -22,68 +22,13 @@ from .plain_output import PlainOutput
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator, Sequence
-    from types import TracebackType
+    from collections.abc import Callable, Sequence
 
     from .._report.answers import Answers, Line
 
 
 class UnwritableError(Exception):
     """A file cannot be written; says which one and why."""
-
-
-class HarFile:
-    """An archive, which is begun with the first call and ended with its block.
-
-    Args:
-        path: The file.
-
-    Raises:
-        UnwritableError: The file cannot be written.
-    """
-
-    def __init__(self, path: Path) -> None:
-        check_writable("har", path)
-        self._path = path
-        self._open = ExitStack()
-        self._writer: HarWriter | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        with self._complaining():
-            self._open.__exit__(kind, error, traceback)
-        left_out = 0 if self._writer is None else self._writer.skipped
-        if left_out:
-            said = f"--har: left out {left_out:,} calls without a time"
-            PlainOutput(sys.stderr).line(said)
-
-    def add(self, values: Line) -> None:
-        """Write a call.
-
-        Raises:
-            UnwritableError: The file cannot be written.
-        """
-        with self._complaining():
-            if self._writer is None:
-                # What was in it stays there where there is no call.
-                file = self._path.open("w", encoding="utf-8", newline="\n")
-                writer = HarWriter(self._open.enter_context(file))
-                self._writer = self._open.enter_context(writer)
-            self._writer.add(SavedLog(cleaned(values)))
-
-    @contextmanager
-    def _complaining(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise UnwritableError(f"--har: {error}") from None
 
 
 def check_writable(option: str, path: Path) -> None:
@@ -137,32 +82,15 @@ def _identity(name: str | Path) -> object:
     return name if is_input else None
 
 
-class ReportPage:
-    """The file for a page, or nothing where None is given.
-
-    Raises:
-        UsageError: The template engine is not installed.
-        UnwritableError: The file cannot be written. Nothing was read by then.
-    """
-
-    def __init__(self, file: Path | None) -> None:
-        self._file = file
-        if file is not None:
-            self._to_html = _to_html()
-            # What is in it stays there until there is a report.
-            check_writable("html", file)
-
-    def write(self, answers: Answers) -> ExitCode:
-        """Write the page; print an error if writing fails."""
-        if self._file is None:
-            return ExitCode.OK
-        page = self._to_html(answers)
-        try:
-            self._file.write_text(page, encoding="utf-8", newline="\n")
-        except OSError as error:
-            complain(f"--html: {error}")
-            return ExitCode.CANNOT_WRITE
-        return ExitCode.OK
+def _write(option: str, path: Path, write: Callable[[TextIO], object]) -> ExitCode:
+    """Write a file; print an error if that fails."""
+    try:
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            write(file)
+    except OSError as error:
+        complain(f"--{option}: {error}")
+        return ExitCode.CANNOT_WRITE
+    return ExitCode.OK
 
 
 def _to_html() -> Callable[[Answers], str]:
@@ -183,7 +111,8 @@ def report(arguments: argparse.Namespace) -> ExitCode:
     """
     check_apart(arguments)
     try:
-        return _report(arguments)
+        with closing(HarArchive()) as archive:
+            return _report(arguments, archive)
     except UnreadableError as error:
         complain(str(error))
         return ExitCode.CANNOT_READ
@@ -192,14 +121,27 @@ def report(arguments: argparse.Namespace) -> ExitCode:
         return ExitCode.CANNOT_WRITE
 
 
-def _report(arguments: argparse.Namespace) -> ExitCode:
-    page = ReportPage(arguments.html)
-    answers = _answers(arguments)
+def _report(arguments: argparse.Namespace, archive: HarArchive) -> ExitCode:
+    html, har = arguments.html, arguments.har
+    to_html = None if html is None else _to_html()
+    # What is in a file stays there until there is a report.
+    for option, path in (("html", html), ("har", har)):
+        if path is not None:
+            check_writable(option, path)
+    answers = _answers(arguments, [] if har is None else [_adding(archive)])
     if not answers.input.calls:
         complain(_nothing(answers))
         return ExitCode.NO_CALLS
-    # The page first: whoever reads the text may have left.
-    code = page.write(answers)
+    # The files first: whoever reads the text may have left.
+    code = ExitCode.OK
+    if to_html is not None:
+        page = to_html(answers)
+        code = _write("html", html, lambda file: file.write(page))
+    if har is not None:
+        code = _write("har", har, archive.write) or code
+        if archive.skipped:
+            said = f"--har: left out {archive.skipped:,} calls without a time"
+            PlainOutput(sys.stderr).line(said)
     if arguments.json:
         print(json.dumps(answers.to_dict(), indent=2))
     else:
@@ -207,12 +149,15 @@ def _report(arguments: argparse.Namespace) -> ExitCode:
     return code
 
 
-def _answers(arguments: argparse.Namespace) -> Answers:
+def _adding(archive: HarArchive) -> Callable[[Line], None]:
+    return lambda values: archive.add(SavedLog(cleaned(values)))
+
+
+def _answers(
+    arguments: argparse.Namespace, listeners: Sequence[Callable[[Line], None]]
+) -> Answers:
     with ExitStack() as stack:
         sources = _opened(arguments.files, stack)
-        listeners = []
-        if arguments.har is not None:
-            listeners.append(stack.enter_context(HarFile(arguments.har)).add)
         matches = tuple(arguments.matches)
         reading = Reading(
             arguments.by,

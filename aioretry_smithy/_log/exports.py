@@ -11,8 +11,9 @@ import re
 import shlex
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from shutil import copyfileobj
 from tempfile import SpooledTemporaryFile
-from typing import TYPE_CHECKING, Final, NamedTuple, Self, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TextIO, TypeAlias
 from urllib.parse import parse_qsl, quote, unquote
 
 from .._text.printable import one_word
@@ -215,7 +216,7 @@ def _query(url: str) -> list[dict[str, str]]:
 
 
 _IN_MEMORY: Final = 1 << 20
-"""How many bytes of pages are put aside before they go to a temporary file."""
+"""How many characters of an archive are kept before they go to a temporary file."""
 
 _encode: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
@@ -240,20 +241,18 @@ def _http_calls(log: SavedLog) -> Iterator[SavedLog]:
             yield from _http_calls(call)
 
 
-class HarWriter:
-    """Writes an archive call by call, and keeps none of them.
+class HarArchive:
+    """Gathers calls for an archive, of which few are in memory.
 
-    It skips HTTP calls of which nobody knows when they began. A ``with`` block ends the
-    file, unless an error leaves it. The file stays open.
-
-    Args:
-        file: Where to write. All that is written is ASCII.
+    It skips HTTP calls of which nobody knows when they began.
 
     >>> import io, json
-    >>> file = io.StringIO()
+    >>> from contextlib import closing
     >>> call = {"request_url": "/", "request_started_at": "2026-11-26T12:00:00+00:00"}
-    >>> with HarWriter(file) as archive:
+    >>> file = io.StringIO()
+    >>> with closing(HarArchive()) as archive:
     ...     archive.add(SavedLog(call))
+    ...     archive.write(file)
     >>> sorted(json.loads(file.getvalue())["log"])
     ['creator', 'entries', 'pages', 'version']
     """
@@ -261,39 +260,38 @@ class HarWriter:
     skipped: int
     """How many calls were left out."""
 
-    def __init__(self, file: TextIO) -> None:
-        self._file = file
-        # Closed with the writer, after many calls.
-        self._aside = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
-        self._written = self.skipped = 0
-        file.write(f'{{"log":{_encode(_head())[:-1]},"entries":[')
+    def __init__(self) -> None:
+        # Closed by close(), after many calls.
+        self._entries = SpooledTemporaryFile(_IN_MEMORY, "w+")  # noqa: SIM115
+        self._pages = SpooledTemporaryFile(_IN_MEMORY, "w+")  # noqa: SIM115
+        self._added = self.skipped = 0
 
     def add(self, call: SavedLog) -> None:
-        """Write a call; of a function, all HTTP calls inside."""
+        """Add a call; of a function, all HTTP calls inside."""
         for log in _http_calls(call):
-            page = _page(log, self._written + 1)
+            page = _page(log, self._added + 1)
             if page is None:
                 self.skipped += 1
                 continue
-            separator = ",\n" if self._written else "\n"
-            self._file.write(separator + ",\n".join(map(_encode, page.entries)))
-            self._aside.write((separator + _encode(page.values)).encode())
-            self._written += 1
+            separator = ",\n" if self._added else "\n"
+            self._entries.write(separator + ",\n".join(map(_encode, page.entries)))
+            self._pages.write(separator + _encode(page.values))
+            self._added += 1
 
-    def __enter__(self) -> Self:
-        return self
+    def write(self, file: TextIO) -> None:
+        """Write all into a file, in ASCII."""
+        file.write(_encode({"log": _head()})[:-2])
+        for name, values in (("entries", self._entries), ("pages", self._pages)):
+            file.write(f',"{name}":[')
+            values.seek(0)
+            copyfileobj(values, file)
+            file.write("\n]")
+        file.write("}}\n")
 
-    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        with self._aside:
-            if kind is None:
-                self._end()
-
-    def _end(self) -> None:
-        self._file.write('\n],"pages":[')
-        self._aside.seek(0)
-        while chunk := self._aside.read(_IN_MEMORY):
-            self._file.write(chunk.decode())
-        self._file.write("\n]}}\n")
+    def close(self) -> None:
+        """Forget the calls."""
+        self._entries.close()
+        self._pages.close()
 
 
 class _Page(NamedTuple):

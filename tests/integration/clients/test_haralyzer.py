@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 
 import pytest
 
@@ -12,7 +13,7 @@ from chains import connected, retrying
 from haralyzer import HarParser
 
 from aioretry_smithy import RequestLog
-from aioretry_smithy._log.exports import HarWriter
+from aioretry_smithy._log.exports import HarArchive
 from aioretry_smithy._log.saved_log import SavedLog
 
 
@@ -51,9 +52,10 @@ async def test_page_has_the_attempts(log):
 
 async def test_file_of_calls(log, tmp_path):
     """A file that was written call by call is the same to it."""
-    with (tmp_path / "calls.har").open("w") as file, HarWriter(file) as archive:
+    with (tmp_path / "calls.har").open("w") as file, closing(HarArchive()) as archive:
         for _ in range(3):
             archive.add(SavedLog(log.to_dict()))
+        archive.write(file)
 
     parser = HarParser.from_file(tmp_path / "calls.har")
 
