@@ -63,20 +63,20 @@ def complain(message: str) -> None:
         _give_up()
 
 
-def write(chunk: bytes) -> None:
+def write(chunk: bytes) -> ExitCode | None:
     """Write to standard output at once.
 
-    Raises:
-        OSError: It cannot be written to; from now on nobody tries.
+    Return None, or the exit code where it cannot be written to; from now on nobody
+    tries.
     """
     if sys.stdout is None:
-        return
+        return None
     try:
         sys.stdout.buffer.write(chunk)
         sys.stdout.buffer.flush()
-    except OSError:
-        _give_up()
-        raise
+    except OSError as error:
+        return cannot_write(error)
+    return None
 
 
 def end_line(last: bytes) -> None:

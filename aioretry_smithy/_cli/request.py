@@ -154,35 +154,18 @@ async def _send(
         return ExitCode.HTTP_ERROR if response.status >= 400 else code
 
 
-class _UnwrittenError(Exception):
-    """The body could not be written to the output."""
-
-    def __init__(self, error: OSError) -> None:
-        super().__init__(error)
-        self.error = error
-
-
 async def _read(response: aiohttp.ClientResponse, *, shown: bool) -> ExitCode:
     """Read a body to its end, or until nobody takes it: a full disk, a closed pipe."""
     chunk = b""
     try:
         async for chunk in response.content.iter_any():
-            if shown:
-                _write(chunk)
-    except _UnwrittenError as failure:
-        return cannot_write(failure.error)
+            code = write(chunk) if shown else None
+            if code is not None:
+                return code
     finally:
         if shown:
-            with contextlib.suppress(OSError):
-                end_line(chunk)
+            end_line(chunk)
     return ExitCode.OK
-
-
-def _write(chunk: bytes) -> None:
-    try:
-        write(chunk)
-    except OSError as error:
-        raise _UnwrittenError(error) from None
 
 
 def _is_misuse(error: Exception) -> bool:
