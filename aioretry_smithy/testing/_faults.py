@@ -7,7 +7,7 @@ import math
 import random
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import aiohttp
 
@@ -32,121 +32,6 @@ if TYPE_CHECKING:
 
 _SECONDS = "seconds, finite and >= 0, or a pair (low, high) of them"
 _ERROR = "an exception, or a class of exceptions that needs no argument"
-
-
-class FaultKind:
-    """Does nothing to a request; the base of the other kinds."""
-
-    name: ClassVar[str]
-    """The constructor method of :class:`InjectedFault`."""
-
-    shown: str = ""
-    """The fault's own setting, as Python code."""
-
-    async def answer(
-        self, delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
-    ) -> aiohttp.ClientResponse | None:
-        """Answer in place of *delegate*, or raise; None: the request goes on."""
-        return None
-
-    def spoil(
-        self, ctx: ClientRequestContext, response: aiohttp.ClientResponse
-    ) -> None:
-        """Change the response to a request that went on."""
-
-
-class Status(FaultKind):
-    """Answers in place of the server."""
-
-    name = "status"
-
-    def __init__(
-        self, status: int, headers: Mapping[str, str] | None, body: ScriptedBody
-    ) -> None:
-        check_response(status, headers, body)
-        self._response = status, headers, body
-        # Headers and body may be long, and secret.
-        self.shown = str(int(status))
-
-    async def answer(
-        self, delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
-    ) -> aiohttp.ClientResponse:
-        """Answer."""
-        return made_response(request, *self._response)
-
-
-class ErrorFault(FaultKind):
-    """Raises an exception."""
-
-    name = "error"
-
-    def __init__(self, error: object) -> None:
-        made = error
-        if isinstance(error, type) and issubclass(error, Exception):
-            try:
-                made = error()
-            except Exception:
-                raise bad_argument("error", error, _ERROR) from None
-        if not isinstance(made, Exception):
-            raise bad_argument("error", error, _ERROR)
-        self._error = made
-        self.shown = repr(made)
-
-    async def answer(
-        self, delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
-    ) -> None:
-        """Raise a copy, since each call writes on its exception."""
-        raise without_frames(self._error)
-
-
-class Latency(FaultKind):
-    """A latency fault: delays a request; several latencies add up."""
-
-    name = "latency"
-
-    def __init__(self, seconds: float | tuple[float, ...]) -> None:
-        pair = seconds if isinstance(seconds, tuple) else (seconds, seconds)
-        if len(pair) != 2 or not (
-            all(map(is_finite, pair)) and 0 <= pair[0] <= pair[1]
-        ):
-            raise bad_argument("seconds", seconds, _SECONDS)
-        self._low, self._high = pair
-        self.shown = repr(seconds)
-
-    def draw(self, random: Callable[[], float]) -> float:
-        """Return how long a request is to wait."""
-        return self._low + (self._high - self._low) * random()
-
-
-class Hang(FaultKind):
-    """Never answers."""
-
-    name = "hang"
-
-    async def answer(
-        self, delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
-    ) -> None:
-        """Wait until a limit of the request passes, or for good."""
-        await wait_for_answer(delegate, ctx, request, math.inf)
-
-
-class Cut(FaultKind):
-    """Cuts off bodies."""
-
-    name = "cut_body"
-
-    def __init__(self, after: int) -> None:
-        if type(after) is not int or after < 0:
-            raise bad_argument("after", after, "an int >= 0")
-        self._after = after
-        self.shown = f"after={after}"
-
-    def spoil(
-        self, ctx: ClientRequestContext, response: aiohttp.ClientResponse
-    ) -> None:
-        """Let the body of *response* be cut."""
-        cut = partial(record_cut, ctx.call, ctx.record.outcome, self._after)
-        response.content = TruncatedBody(response, self._after, cut)
 
 
 async def wait_for_answer(
@@ -189,20 +74,29 @@ class InjectedFault:
     InjectedFault.status(503, rate=0.1)
     """
 
-    __slots__ = ("_kind", "_rate", "_request_filter")
-
     def __init__(
         self,
-        kind: FaultKind,
+        name: str,
+        shown: str,
         rate: float,
         request_filter: Callable[[HttpRequest], bool] | None,
+        *,
+        answer: Callable[[HttpRequest], aiohttp.ClientResponse] | None = None,
+        seconds: tuple[float, ...] | None = None,
+        hangs: bool = False,
+        cut_after: int | None = None,
     ) -> None:
         if not (is_finite(rate) and 0 <= rate <= 1):
             raise bad_argument("rate", rate, ">= 0 and <= 1")
         check.function("request_filter", request_filter, "the request")
-        self._kind = kind
+        self._name = name
+        self._shown = shown
         self._rate = rate
         self._request_filter = request_filter
+        self._answer = answer
+        self._seconds = seconds
+        self._hangs = hangs
+        self._cut_after = cut_after
 
     @staticmethod
     def status(
@@ -226,7 +120,14 @@ class InjectedFault:
         Raises:
             ValueError: An argument is not as described.
         """
-        return InjectedFault(Status(status, headers, body), rate, request_filter)
+        check_response(status, headers, body)
+
+        def answer(request: HttpRequest) -> aiohttp.ClientResponse:
+            return made_response(request, status, headers, body)
+
+        # Headers and body may be long, and secret.
+        shown = str(int(status))
+        return InjectedFault("status", shown, rate, request_filter, answer=answer)
 
     @staticmethod
     def error(
@@ -248,7 +149,20 @@ class InjectedFault:
         >>> InjectedFault.error(aiohttp.ServerDisconnectedError, rate=0.01)
         InjectedFault.error(ServerDisconnectedError('Server disconnected'), rate=0.01)
         """
-        return InjectedFault(ErrorFault(error), rate, request_filter)
+        made: object = error
+        if isinstance(error, type) and issubclass(error, Exception):
+            try:
+                made = error()
+            except Exception:
+                raise bad_argument("error", error, _ERROR) from None
+        if not isinstance(made, Exception):
+            raise bad_argument("error", error, _ERROR)
+
+        def answer(request: HttpRequest) -> aiohttp.ClientResponse:
+            # A copy, since each call writes on its exception.
+            raise without_frames(made)
+
+        return InjectedFault("error", repr(made), rate, request_filter, answer=answer)
 
     @staticmethod
     def latency(
@@ -273,7 +187,15 @@ class InjectedFault:
         >>> InjectedFault.latency((0.1, 0.5))
         InjectedFault.latency((0.1, 0.5), rate=1.0)
         """
-        return InjectedFault(Latency(seconds), rate, request_filter)
+        pair: tuple[float, ...] = (
+            seconds if isinstance(seconds, tuple) else (seconds, seconds)
+        )
+        if len(pair) != 2 or not (
+            all(map(is_finite, pair)) and 0 <= pair[0] <= pair[1]
+        ):
+            raise bad_argument("seconds", seconds, _SECONDS)
+        shown = repr(seconds)
+        return InjectedFault("latency", shown, rate, request_filter, seconds=pair)
 
     @staticmethod
     def hang(
@@ -293,7 +215,7 @@ class InjectedFault:
         Raises:
             ValueError: An argument is not as described.
         """
-        return InjectedFault(Hang(), rate, request_filter)
+        return InjectedFault("hang", "", rate, request_filter, hangs=True)
 
     @staticmethod
     def cut_body(
@@ -319,13 +241,16 @@ class InjectedFault:
         >>> InjectedFault.cut_body(after=1000, rate=0.05)
         InjectedFault.cut_body(after=1000, rate=0.05)
         """
-        return InjectedFault(Cut(after), rate, request_filter)
+        if type(after) is not int or after < 0:
+            raise bad_argument("after", after, "an int >= 0")
+        shown = f"after={after}"
+        return InjectedFault("cut_body", shown, rate, request_filter, cut_after=after)
 
     def __repr__(self) -> str:
-        settings = [*filter(None, [self._kind.shown]), f"rate={self._rate}"]
+        settings = [*filter(None, [self._shown]), f"rate={self._rate}"]
         if self._request_filter is not None:
             settings.append(f"request_filter={name_of(self._request_filter)}")
-        return f"InjectedFault.{self._kind.name}({', '.join(settings)})"
+        return f"InjectedFault.{self._name}({', '.join(settings)})"
 
     def _strikes(self, request: HttpRequest, random: Callable[[], float]) -> bool:
         """Say whether the fault strikes a request."""
@@ -417,16 +342,19 @@ class FaultInjectingClient(DecoratingClient[HttpClient]):
     ) -> aiohttp.ClientResponse:
         """Wait, then answer or raise in place of the server, or send the request on."""
         try:
-            seconds, kind = self._struck_by(ctx, request)
+            seconds, fault = self._struck_by(ctx, request)
         except BaseException as cause:
             record_error(ctx, cause)
             raise
-        answer = await self._answer(ctx, request, seconds, kind)
+        answer = await self._answer(ctx, request, seconds, fault)
         if answer is not None:
             return answer
         response = await self.delegate.execute(ctx, request)
         try:
-            kind.spoil(ctx, response)
+            if fault is not None and fault._cut_after is not None:
+                after = fault._cut_after
+                cut = partial(record_cut, ctx.call, ctx.record.outcome, after)
+                response.content = TruncatedBody(response, after, cut)
         except BaseException as cause:
             record_error(ctx, cause)
             close_result(ctx, response)
@@ -438,24 +366,25 @@ class FaultInjectingClient(DecoratingClient[HttpClient]):
 
     def _struck_by(
         self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> tuple[float, FaultKind]:
+    ) -> tuple[float, InjectedFault | None]:
         """Return how long *request* is to wait, and the fault after that."""
         seconds, enabled = 0.0, self._enabled
         if callable(enabled) and not checked_answer("enabled", enabled(ctx, request)):
-            return seconds, FaultKind()
+            return seconds, None
         for fault in self._faults:
             if fault._strikes(request, self._random):
-                if not isinstance(fault._kind, Latency):
-                    return seconds, fault._kind
-                seconds += fault._kind.draw(self._random)
-        return seconds, FaultKind()
+                if fault._seconds is None:
+                    return seconds, fault
+                low, high = fault._seconds
+                seconds += low + (high - low) * self._random()
+        return seconds, None
 
     async def _answer(
         self,
         ctx: ClientRequestContext,
         request: HttpRequest,
         seconds: float,
-        kind: FaultKind,
+        fault: InjectedFault | None,
     ) -> aiohttp.ClientResponse | None:
         """Wait, then answer or raise; None where the request is to go on.
 
@@ -464,9 +393,11 @@ class FaultInjectingClient(DecoratingClient[HttpClient]):
         try:
             if seconds:
                 await wait_for_answer(self.delegate, ctx, request, seconds)
-            answer = await kind.answer(self.delegate, ctx, request)
-            if answer is None:
+            if fault is not None and fault._hangs:
+                await wait_for_answer(self.delegate, ctx, request, math.inf)
+            if fault is None or fault._answer is None:
                 return None
+            answer = fault._answer(request)
             record_result(ctx, answer)
         except BaseException as cause:
             record_error(ctx, cause)
