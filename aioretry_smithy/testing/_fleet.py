@@ -6,13 +6,12 @@ import asyncio
 import logging
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from errno import ECONNREFUSED
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import aiohttp
 from yarl import URL
@@ -31,14 +30,6 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import StrOrURL
 
 
-class Server(Protocol):
-    """Answers requests; see :class:`.SimulatedServer`."""
-
-    def serve(self, now: float) -> tuple[int, float]:
-        """Return what the answer will be, and when it will be ready."""
-        ...
-
-
 class SimulatedReplicas:
     """Interchangeable servers of a simulation.
 
@@ -48,52 +39,17 @@ class SimulatedReplicas:
     """
 
     def __init__(
-        self, servers: Sequence[Server], chance: Callable[[], float] = lambda: 0.0
+        self,
+        servers: Sequence[SimulatedServer],
+        chance: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.servers = servers
         self._chance = chance
-
-    def __len__(self) -> int:
-        return len(self.servers)
 
     def any(self) -> int:
         """Return the number of a random server, like a load balancer."""
         number = len(self.servers)
         return int(self._chance() * number) if number > 1 else 0
-
-
-class Directory:
-    """Knows the numbers of replicas by the URLs of requests.
-
-    Args:
-        replicas: The replicas.
-        bases: How the URLs of each begin; None where a request is for any of them.
-    """
-
-    def __init__(
-        self, replicas: SimulatedReplicas, bases: Iterable[str] | None = None
-    ) -> None:
-        self._replicas = replicas
-        # The longest first: one may be the beginning of another.
-        numbered = enumerate(() if bases is None else bases)
-        self._bases = sorted(numbered, key=lambda each: -len(each[1]))
-        self._known: dict[str, int] = {}
-
-    def number_of(self, url: str) -> int:
-        """Return the number of the replica that gets a request."""
-        if not self._bases:
-            return self._replicas.any()
-        number = self._known.get(url)
-        if number is None:
-            found = (number for number, base in self._bases if url.startswith(base))
-            number = self._known[url] = next(found)
-        return number
-
-
-def bases_of(group: EndpointGroup) -> list[str] | None:
-    """Return how the URLs of each endpoint begin; None where some do alike."""
-    urls = [str(URL(each.url)) for each in group.endpoints]
-    return urls if len({*urls}) == len(urls) else None
 
 
 REFUSED: Final = 0
@@ -185,23 +141,24 @@ class SimulatedProcess(Counts):
 
     def __init__(self, builder: SessionBuilder, replicas: SimulatedReplicas) -> None:
         super().__init__()
-        bases, group = None, builder._group
+        self._replicas = replicas
+        # The longest first: one may be the beginning of another.
+        self._bases: list[tuple[int, str]] = []
+        self._known: dict[str, int] = {}
+        group = builder._group
         if group is None:
             base_url = URL(builder._base_url or "http://server.example")
             self._url = str(base_url.join(URL("/")))
         else:
-            bases, self._url = bases_of(group), "/"
-            if bases is None or len(bases) != len(replicas):
-                expected = (
-                    f"endpoints with URLs of their own, as many as replicas,"
-                    f" {len(replicas)}"
-                )
-                raise bad_argument("group", group, expected)
+            self._url, number = "/", len(replicas.servers)
+            bases = [str(URL(each.url)) for each in group.endpoints]
+            if not len({*bases}) == len(bases) == number:
+                expected = "endpoints with URLs of their own, as many as replicas"
+                raise bad_argument("group", group, f"{expected}, {number}")
+            numbered = enumerate(bases)
+            self._bases = sorted(numbered, key=lambda each: -len(each[1]))
         self.session = builder.build()
-        wire = SimulatedWire(
-            replicas, Directory(replicas, bases), self, self.session.timeout
-        )
-        send_with(self.session, wire.request)
+        send_with(self.session, self.request)
 
     def begin(self, calls: asyncio.TaskGroup) -> None:
         """Begin a call."""
@@ -219,43 +176,36 @@ class SimulatedProcess(Counts):
             async with self.session.get(self._url) as response:
                 self.answered[second] += response.status < 400
 
-
-@dataclass(frozen=True)
-class SimulatedWire:
-    """The simulated network: delivers requests, with their timeouts.
-
-    Args:
-        replicas: What answers.
-        directory: Says which of them does.
-        counts: Counts the requests.
-        timeout: The session's, for requests without one of their own.
-    """
-
-    replicas: SimulatedReplicas
-    directory: Directory
-    counts: Counts
-    timeout: aiohttp.ClientTimeout
-
     async def request(
         self, method: str, url: StrOrURL, **arguments: Any
     ) -> aiohttp.ClientResponse:
         """Stand in for the method of the session that sends a request."""
         now = asyncio.get_running_loop().time()
-        number = self.directory.number_of(str(url))
-        self.counts.note_request(number, int(now))
-        status, ready_at = self.replicas.servers[number].serve(now)
+        number = self.replica_of(str(url))
+        self.note_request(number, int(now))
+        status, ready_at = self._replicas.servers[number].serve(now)
         if status == REFUSED:
             raise _refused(URL(url))
-        timeout = arguments.get("timeout", self.timeout)
+        timeout = arguments.get("timeout", self.session.timeout)
         limit = limit_of(getattr(timeout, "total", timeout))
         if limit is not None and ready_at - now > limit:
-            self.counts.late[int(now)] += status != CUT
+            self.late[int(now)] += status != CUT
             await asyncio.sleep(limit)
             raise TimeoutError
         await asyncio.sleep(ready_at - now)
         if status == CUT:
             raise aiohttp.ServerDisconnectedError
         return new_response(HttpRequest(method, url, **arguments), status)
+
+    def replica_of(self, url: str) -> int:
+        """Return the number of the replica that gets a request."""
+        if not self._bases:
+            return self._replicas.any()
+        number = self._known.get(url)
+        if number is None:
+            found = (number for number, base in self._bases if url.startswith(base))
+            number = self._known[url] = next(found)
+        return number
 
 
 def _refused(url: URL) -> aiohttp.ClientConnectorError:

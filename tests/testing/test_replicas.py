@@ -12,11 +12,7 @@ from aioretry_smithy import (
     SessionBuilder,
 )
 from aioretry_smithy.testing import simulate
-from aioretry_smithy.testing._fleet import (
-    Directory,
-    SimulatedProcess,
-    SimulatedReplicas,
-)
+from aioretry_smithy.testing._fleet import SimulatedProcess, SimulatedReplicas
 
 FEW = {"clients": 2, "rate": 20.0, "capacity": 60.0, "outage": "2:4:1", "duration": 8.0}
 URLS = "http://a.example", "http://b.example/v1", "http://b.example/v1/eu"
@@ -27,11 +23,15 @@ def of_numbers(*numbers):
     return SimulatedReplicas([ScriptedServer([])] * 4, lambda: next(drawn))
 
 
-def test_without_endpoints_any_of_them_is_asked():
-    """By chance."""
-    directory = Directory(of_numbers(0.0, 0.99, 0.5))
+def process_of(base, numbers=()):
+    return SimulatedProcess(SessionBuilder(base), of_numbers(*numbers))
 
-    assert [0, 3, 2] == [directory.number_of("http://x.example/") for _ in range(3)]
+
+async def test_without_endpoints_any_of_them_is_asked():
+    """By chance."""
+    process = process_of(None, [0.0, 0.99, 0.5])
+    async with process.session:
+        assert [0, 3, 2] == [process.replica_of("http://x.example/") for _ in range(3)]
 
 
 def test_one_server_takes_no_chance():
@@ -39,14 +39,15 @@ def test_one_server_takes_no_chance():
     assert 0 == SimulatedReplicas([ScriptedServer([])], lambda: 1 / 0).any()
 
 
-def test_endpoint_is_found_by_how_its_urls_begin():
+async def test_endpoint_is_found_by_how_its_urls_begin():
     """By the longest such beginning."""
-    bases = ["http://b.example/v1/", "http://b.example/v1/eu/", "http://a.example/"]
-    directory = Directory(of_numbers(), bases)
-    urls = "http://b.example/v1/eu/x", "http://b.example/v1/x", "http://a.example/x"
+    bases = *URLS[::-1], "http://c.example"
+    process = process_of(EndpointGroup.of(*bases))
+    urls = "http://b.example/v1/x", "http://b.example/v1/eu/x", "http://a.example/x"
 
-    assert [1, 0, 2] == [directory.number_of(url) for url in urls]
-    assert [1, 0, 2] == [directory.number_of(url) for url in urls]
+    async with process.session:
+        assert [1, 0, 2] == [process.replica_of(url) for url in urls]
+        assert [1, 0, 2] == [process.replica_of(url) for url in urls]
 
 
 def balanced(*urls, **settings):
