@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.request import getproxies, proxy_bypass
 
+from .. import _checks as check
 from .._call.recorder import begin_after_wait
 from .._context.client import DecoratingClient, Decorator, HttpClient, check_inside
 from .._context.recording import close_result, record_error
@@ -102,8 +103,7 @@ class LoadBalancingClient(DecoratingClient[HttpClient]):
         ...     service="https://api.example.com/v1",
         ... )
         """
-        if not isinstance(group, EndpointGroup):
-            raise bad_argument("group", group, "an EndpointGroup")
+        check.kind("group", group, EndpointGroup)
         url = None if service is None else endpoint_of("service", service).url
 
         def decorator(delegate: HttpClient) -> LoadBalancingClient:

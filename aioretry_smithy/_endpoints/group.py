@@ -207,7 +207,8 @@ class EndpointGroup(Shared):
 
         It does not count as under way there.
         """
-        chosen = self._pick(_checked(ctx), None)
+        check.kind("ctx", ctx, ClientRequestContext)
+        chosen = self._pick(ctx, None)
         return None if chosen is None else chosen.state.endpoint
 
     async def select(self, ctx: ClientRequestContext) -> Endpoint:
@@ -216,8 +217,8 @@ class EndpointGroup(Shared):
         Raises:
             EndpointGroupError: There was none in time.
         """
-        chosen = self._pick(_checked(ctx), None)
-        chosen = chosen or await self._wait(ctx, None)
+        check.kind("ctx", ctx, ClientRequestContext)
+        chosen = self._pick(ctx, None) or await self._wait(ctx, None)
         return chosen.state.endpoint
 
     async def when_ready(
@@ -264,8 +265,7 @@ class EndpointGroup(Shared):
         >>> len(group.endpoints)
         3
         """
-        if not isinstance(other, EndpointGroup):
-            raise bad_argument("other", other, "an EndpointGroup")
+        check.kind("other", other, EndpointGroup)
         name = f"{self._name}, else {other._name}"
         service = _ServiceOfGroups(self._service, other._service)
         return GroupOfGroups((self, other), name, service)
@@ -513,17 +513,6 @@ def _are_ready(rosters: tuple[Roster, ...]) -> bool:
         if roster.awaited_until is not None:
             return False
     return any(each.is_ready for each in rosters)
-
-
-def _checked(ctx: object) -> ClientRequestContext:
-    """Return a context.
-
-    Raises:
-        ValueError: It is none.
-    """
-    if not isinstance(ctx, ClientRequestContext):
-        raise bad_argument("ctx", ctx, "a ClientRequestContext")
-    return ctx
 
 
 def listen(group: EndpointGroup, listener: EndpointGroupListener) -> None:

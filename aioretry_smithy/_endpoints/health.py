@@ -69,8 +69,7 @@ class HealthCheckedEndpointGroup(GroupOfGroups):
         method: str = "GET",
         session: aiohttp.ClientSession | None = None,
     ) -> None:
-        if not isinstance(group, EndpointGroup):
-            raise bad_argument("group", group, "an EndpointGroup")
+        check.kind("group", group, EndpointGroup)
         _check(path, method, session)
         check.positive("interval", interval)
         check.positive("timeout", timeout)

@@ -386,24 +386,14 @@ class GroupSettings:
     selection_timeout: float = USUAL_WAIT
 
     def __post_init__(self) -> None:
-        if not isinstance(self.selection, EndpointSelectionStrategy):
-            expected = "an EndpointSelectionStrategy"
-            raise bad_argument("selection", self.selection, expected)
+        check.kind("selection", self.selection, EndpointSelectionStrategy)
         if not is_plain_function(self.selection.select):
             raise bad_argument("selection", self.selection, "with a plain select()")
-        if not (
-            self.outlier_detection is None
-            or isinstance(self.outlier_detection, OutlierDetection)
-        ):
-            expected = "an OutlierDetection or None"
-            raise bad_argument("outlier_detection", self.outlier_detection, expected)
-        if not (
-            self.listener is None or isinstance(self.listener, EndpointGroupListener)
-        ):
-            expected = "an EndpointGroupListener or None"
-            raise bad_argument("listener", self.listener, expected)
-        if self.listener is not None:
-            check_plain("listener", self.listener, EndpointGroupListener)
+        detection, listener = self.outlier_detection, self.listener
+        check.kind("outlier_detection", detection, OutlierDetection, or_none=True)
+        check.kind("listener", listener, EndpointGroupListener, or_none=True)
+        if listener is not None:
+            check_plain("listener", listener, EndpointGroupListener)
         check.positive("selection_timeout", self.selection_timeout)
 
     @property

@@ -169,11 +169,7 @@ class OutlierDetection:
         if self.max_ejection_time < self.ejection_time:
             expected = f">= ejection_time, {self.ejection_time}"
             raise bad_argument("max_ejection_time", self.max_ejection_time, expected)
-        if not (
-            self.strategy is None or isinstance(self.strategy, CircuitBreakerStrategy)
-        ):
-            expected = "a CircuitBreakerStrategy or None"
-            raise bad_argument("strategy", self.strategy, expected)
+        check.kind("strategy", self.strategy, CircuitBreakerStrategy, or_none=True)
 
     def __repr__(self) -> str:
         given = (

@@ -11,7 +11,8 @@ from aiohttp.client_reqrep import ConnectionKey
 from multidict import CIMultiDict
 from yarl import URL
 
-from .._errors import bad_argument, is_finite
+from .. import _checks as check
+from .._errors import bad_argument
 from .._text.mask import DEFAULT_MASK
 from .._values import extensible
 
@@ -78,8 +79,7 @@ class Endpoint:
         address: str | Address | None = None,
         weight: float = 1.0,
     ) -> None:
-        if not (is_finite(weight) and weight >= 0):
-            raise bad_argument("weight", weight, "finite and >= 0")
+        check.not_negative("weight", weight)
         parsed = _checked_url(url)
         if not parsed.raw_path.endswith("/"):
             parsed = parsed.with_path(f"{parsed.raw_path}/", encoded=True)

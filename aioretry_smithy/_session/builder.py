@@ -18,6 +18,7 @@ from typing import (
 import aiohttp
 from aiohttp import ClientSession, ClientTimeout
 
+from .. import _checks as check
 from .._context.client import (
     assemble,
     chain_of,
@@ -31,7 +32,7 @@ from .._context.client import (
 from .._context.context import UNSET, OptionsBlock, RequestOptions, Unset
 from .._endpoints.client import LoadBalancingClient
 from .._endpoints.group import EndpointGroup, listen
-from .._errors import NAMES_ELSEWHERE, bad_argument, call_it, is_finite, nearest
+from .._errors import NAMES_ELSEWHERE, bad_argument, call_it, nearest
 from .._request.endpoint import Endpoint, check_scheme, endpoint_of
 from .._retry.config import RetryConfig, RetryListener, Strategy
 from .._text.mask import DEFAULT_MASK
@@ -351,8 +352,7 @@ class SessionBuilder:
         Raises:
             ValueError: *seconds* is out of range.
         """
-        if seconds is not None and not (is_finite(seconds) and seconds > 0):
-            raise bad_argument("seconds", seconds, "finite and > 0, or None")
+        check.positive("seconds", seconds, or_none=True)
         timeout = self._arguments.get("timeout", aiohttp.client.DEFAULT_TIMEOUT)
         if not isinstance(timeout, ClientTimeout):
             raise bad_argument("timeout", timeout, "an aiohttp.ClientTimeout")
@@ -601,15 +601,12 @@ def request_options(
     if retry is not None and not isinstance(retry, RetryConfig):
         expected = f"a RetryConfig or None{call_it(retry, RetryConfig)}"
         raise bad_argument("retry", retry, expected)
-    seconds = response_timeout
-    if not (
-        seconds is None or seconds is UNSET or (is_finite(seconds) and seconds > 0)
-    ):
-        raise bad_argument("response_timeout", seconds, "finite and > 0, or None")
+    if response_timeout is not UNSET:
+        check.positive("response_timeout", response_timeout, or_none=True)
     if idempotent is not None and not isinstance(idempotent, bool):
         raise bad_argument("idempotent", idempotent, "True, False or None")
     if not (attributes is None or isinstance(attributes, Mapping)):
         raise bad_argument("attributes", attributes, "a mapping or None")
     given = dict(attributes or {})
     pin = None if endpoint is None else endpoint_of("endpoint", endpoint)
-    return OptionsBlock(RequestOptions(retry, seconds, idempotent, given, pin))
+    return OptionsBlock(RequestOptions(retry, response_timeout, idempotent, given, pin))

@@ -8,6 +8,7 @@ import inspect
 from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias, TypeVar, Unpack
 
+from .. import _checks as check
 from .._breaker.client import CommonCircuitBreakerClient
 from .._call.call import Call, CallDefaults
 from .._call.deadline_cut import cut_of
@@ -33,13 +34,7 @@ from .._context.context import (
     current_options,
     leave_attempt,
 )
-from .._errors import (
-    ResponseTimeoutError,
-    bad_argument,
-    checked_name,
-    is_finite,
-    warn_caller,
-)
+from .._errors import ResponseTimeoutError, bad_argument, checked_name, warn_caller
 from .._log.request_log import annotate
 from .._logging.client import CommonLoggingClient
 from .._request.request import RpcRequest
@@ -310,7 +305,12 @@ def rpc(
                 " @client_decorator above one that decorates"
             )
             raise bad_argument("decorators", decorator, expected)
-    options = _checked_options(response_timeout, idempotent)
+    check.positive("response_timeout", response_timeout, or_none=True)
+    if idempotent is not UNSET:
+        check.boolean("idempotent", idempotent)
+    options = RequestOptions(
+        response_timeout=response_timeout, idempotent=idempotent is True
+    )
     if name is not None:
         checked_name(name)
 
@@ -328,14 +328,6 @@ def rpc(
         return call
 
     return decorate
-
-
-def _checked_options(seconds: object, idempotent: object) -> RequestOptions:
-    if not (seconds is None or (is_finite(seconds) and seconds > 0)):
-        raise bad_argument("response_timeout", seconds, "finite and > 0, or None")
-    if idempotent is not UNSET and not isinstance(idempotent, bool):
-        raise bad_argument("idempotent", idempotent, "True or False")
-    return RequestOptions(response_timeout=seconds, idempotent=idempotent is True)
 
 
 def _is_decorated(decorator: object) -> bool:

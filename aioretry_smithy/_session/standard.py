@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypedDict
 
+from .. import _checks as check
 from .._breaker.breaker import CircuitBreaker, CircuitBreakerListener
 from .._breaker.client import CircuitBreakerClient, breaker_per_other_host
 from .._breaker.strategy import CircuitBreakerStrategy
@@ -130,8 +131,7 @@ def standard_decorators(
     _check_part("circuit_breaker", circuit_breaker, breaking)
     patience = _patience(settings.get("wait_for_ready", UNSET), circuit_breaker)
     enforce = settings.get("enforce", True)
-    if not isinstance(enforce, bool):
-        raise bad_argument("enforce", enforce, "True or False")
+    check.boolean("enforce", enforce)
     metrics = _checked_metrics(settings.get("metrics"))
     counting = () if metrics is None else (metrics.client(),)
     inside = settings.get("inside", ())

@@ -83,8 +83,8 @@ class TestOf:
         ("name", "value", "expected"),
         [
             ("selection", "random", "an EndpointSelectionStrategy"),
-            ("outlier_detection", True, "an OutlierDetection or None"),
-            ("listener", print, "an EndpointGroupListener or None"),
+            ("outlier_detection", True, "an OutlierDetection, or None"),
+            ("listener", print, "an EndpointGroupListener, or None"),
             ("selection_timeout", 0, "finite and > 0"),
         ],
     )

@@ -170,5 +170,5 @@ async def test_list_that_comes_to_nobody_is_told_to_nobody():
 
 def test_listener_is_one():
     """Anything else is refused."""
-    with bad_argument("listener", 7, "an EndpointGroupListener or None"):
+    with bad_argument("listener", 7, "an EndpointGroupListener, or None"):
         EndpointGroup.of("http://a", listener=7)

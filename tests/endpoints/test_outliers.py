@@ -29,7 +29,7 @@ from aioretry_smithy import CircuitBreakerRule, OutlierDetection
         ("failure_rate_threshold", 1.1, "from 0 to 1"),
         ("max_ejected", math.nan, "from 0 to 1"),
         ("max_ejected", None, "from 0 to 1"),
-        ("strategy", "5xx", "a CircuitBreakerStrategy or None"),
+        ("strategy", "5xx", "a CircuitBreakerStrategy, or None"),
     ],
 )
 def test_bad_ones_are_refused(name, value, expected):
