@@ -18,6 +18,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import math
 import re
 import sys
 import warnings
@@ -230,8 +231,11 @@ class AttemptTimeoutError(ResponseTimeoutError):
     """
 
 
-def raised_from(source: object) -> Iterator[object]:
-    """Yield an exception, its causes and contexts, and members of groups, each once."""
+def raised_from(source: object, *, largest_group: float = math.inf) -> Iterator[object]:
+    """Yield an exception, its causes and contexts, and members of groups, each once.
+
+    Those of a group that is larger than *largest_group* are left out.
+    """
     seen: set[int] = set()
     pending = [source]
     while pending:
@@ -240,7 +244,10 @@ def raised_from(source: object) -> Iterator[object]:
             continue
         seen.add(id(link))
         yield link
-        if isinstance(link, BaseExceptionGroup):
+        if (
+            isinstance(link, BaseExceptionGroup)
+            and len(link.exceptions) <= largest_group
+        ):
             pending += link.exceptions
         if isinstance(link, BaseException):
             pending += [link.__context__, link.__cause__]

@@ -129,7 +129,7 @@ def note(attempt: LogFacts) -> str:
 
 def find_call(source: object) -> Call | None:
     """Return the call attached to *source*, or to what it was raised from."""
-    found = (call_of(link) for link in raised_from(source))
+    found = (call_of(link) for link in raised_from(source, largest_group=1))
     return next((call for call in found if call is not None), None)
 
 
@@ -265,7 +265,8 @@ class RequestLog(LogFacts):
         Args:
             source: A response of a decorated session, or an exception raised through
                 one or through a function of :func:`rpc`. Where a library wrapped the
-                exception, ``__cause__`` and then ``__context__`` are followed.
+                exception, ``__cause__`` and then ``__context__`` are followed, and in a
+                group of one its member.
             default: What to return where there is no log.
 
         Returns:

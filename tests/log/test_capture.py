@@ -138,6 +138,20 @@ async def test_log_is_found_in_a_group_of_exceptions():
     assert RequestLog.of(caught.value.exceptions[0]) is RequestLog.of(caught.value)
 
 
+async def test_group_of_several_exceptions_has_no_log():
+    """Nobody can say which of the calls is meant; each member has its own."""
+    async with session([TimeoutError()]) as client:
+        with pytest.raises(TimeoutError) as caught:
+            await client.get("http://localhost/")
+    group = ExceptionGroup("two", [caught.value, OSError("no call")])
+
+    assert RequestLog.of(caught.value) is RequestLog.of(group.exceptions[0])
+    for source in (group, ExceptionGroup("one", [group])):
+        assert RequestLog.of(source, None) is None
+        with pytest.raises(LookupError):
+            RequestLog.of(source)
+
+
 async def collecting():
     """Be a generator that collects while it is not finished."""
     with capture_logs() as logs:
