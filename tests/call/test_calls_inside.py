@@ -5,38 +5,9 @@ from __future__ import annotations
 import gc
 import weakref
 
-from calls import REQUEST, begin
+from calls import begin
 
 from aioretry_smithy._text.mask import Mask
-
-
-async def test_no_calls_inside():
-    """A call that makes no others has none."""
-    log = begin().log
-
-    assert () == log.calls
-    assert 0 == log.dropped_calls
-
-
-async def test_calls_inside_are_in_order():
-    """An attempt has the calls that it made; they are roots of their own."""
-    outer = begin()
-    attempt = outer.derive(REQUEST).log
-    first, second = begin(inside=attempt).log, begin(inside=attempt).log
-
-    assert (first, second) == attempt.calls
-    assert () == outer.log.calls
-    assert first.parent is None
-    assert first is first.root
-
-
-async def test_calls_after_the_hundredth_are_counted():
-    """An attempt in an endless loop does not fill the memory."""
-    log = begin().log
-    logs = [begin(inside=log).log for _ in range(103)]
-
-    assert tuple(logs[:100]) == log.calls
-    assert 3 == log.dropped_calls
 
 
 async def test_call_inside_does_not_keep_the_call_around_it_alive():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from contextlib import suppress
 
 import aiohttp
@@ -23,13 +22,11 @@ from aioretry_smithy import (
     RetryBudget,
     RetryingRpcClient,
     RetryStrategy,
-    SessionBuilder,
     client_decorator,
     rpc,
 )
 from aioretry_smithy._call.tries import failed_at
 from aioretry_smithy.redis import SharedRetryBudget
-from aioretry_smithy.testing import ScriptedTransport
 
 CUT = aiohttp.ServerDisconnectedError()
 CLOSED, OPEN, HALF_OPEN, _ = CircuitState
@@ -420,22 +417,3 @@ async def test_functions_count_in_the_same_way():
 
     assert ["loaded"] * 9 == results
     assert (9, 1) == (breaker.event_count.success, breaker.event_count.failure)
-
-
-@pytest.mark.parametrize("successes", range(21))
-async def test_a_restart_costs_the_standard_chain_no_call(successes):
-    """Of nine in flight, after some successes or none, while the budget is full."""
-
-    async def cut_at_ten(ctx, request):
-        await asyncio.sleep(10.0 - now())
-        raise aiohttp.ServerDisconnectedError
-
-    answers = [*[200] * successes, *[cut_at_ten] * 9, *[200] * 9]
-    inside = [ScriptedTransport(answers)]
-    async with SessionBuilder.standard(inside=inside, logging=None).build() as client:
-        for _ in range(successes):
-            await client.get(URL)
-        await asyncio.sleep(5.0)
-        responses = await asyncio.gather(*[client.get(URL) for _ in range(9)])
-
-    assert Counter({200: 9}) == Counter(each.status for each in responses)

@@ -7,8 +7,7 @@ from contextlib import suppress
 
 import aiohttp
 import pytest
-from chains import SAFELY, URL, after, refused, retrying, session, telling
-from fake_responses import unending
+from chains import URL, after, refused, retrying, session, telling
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -19,7 +18,6 @@ from aioretry_smithy import (
     ConcurrencyLimitingClient,
     RateLimit,
     RateLimitingClient,
-    RetryBudget,
     UnprocessedRequestError,
     client_decorator,
     rpc,
@@ -159,42 +157,6 @@ async def test_outside_of_retries_the_last_request_counts():
         await client.get(URL)
 
     assert [(True, False)] == judging.judged
-
-
-class Held:
-    """A connection that a body is still to come from."""
-
-    def add_callback(self, callback):
-        pass
-
-    def close(self):
-        pass
-
-
-async def test_a_body_that_breaks_was_served():
-    """The answer had begun, though the error is that of a connection without one."""
-
-    async def reset(ctx, request):
-        response = unending(request)
-        response._connection = Held()
-        loop = asyncio.get_running_loop()
-        loop.call_later(0.5, response.content.set_exception, RESET)
-        return response
-
-    told = []
-
-    class Witness(RetryBudget):
-        def on_failure(self, ctx, cause):
-            told.append((cause, is_unserved(ctx.call, ctx.record, cause)))
-
-    retry = retrying(
-        SAFELY, max_total_attempts=1, limiter=Witness(), buffer_response=True
-    )
-    async with session([reset], retry) as client:
-        with suppress(aiohttp.ClientError):
-            await client.get(URL)
-
-    assert [(RESET, False)] == told
 
 
 async def test_what_a_decorator_raises_failed_now():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 
 import pytest
 from chains import SAFELY, URL, now, retrying, session
@@ -177,23 +176,6 @@ async def test_the_budget_of_the_standard_chain_pays_for_ten(status):
 
     assert 10 * [200] + 2 * [status] == answered
     assert [(0.0, 0)] * 2 == refused
-
-
-async def test_sixty_calls_into_a_limit_of_five_are_not_all_retried():
-    """The budget pays for ten; five of them come through, the limit allows no more."""
-    answered = Counter()
-
-    def five_a_second(ctx, request):
-        answered[int(now())] += 1
-        within = answered[int(now())] <= 5
-        return 200 if within else (429, {"Retry-After": "1"}, b"")
-
-    inside = [ScriptedTransport([five_a_second] * 200)]
-    async with SessionBuilder.standard(inside=inside).build() as client:
-        statuses = await asyncio.gather(*[outcome(client) for _ in range(60)])
-
-    assert {0: 60, 1: 10} == answered
-    assert {200: 10, 429: 50} == Counter(statuses)
 
 
 async def test_functions_say_it_by_an_exception():

@@ -185,64 +185,6 @@ async def test_timeout_that_a_decorator_put_in(wire):
 NOW, START, EXTEND = ResponseTimeoutMode
 
 
-@pytest.mark.parametrize(
-    ("seconds", "mode", "injected"),
-    [
-        (3.0, NOW, exact(3.0)),
-        (20.0, NOW, exact(20.0)),
-        (3.0, START, exact(1.0)),
-        (20.0, START, exact(18.0)),
-        (5.0, EXTEND, exact(13.0)),
-        (-5.0, EXTEND, exact(3.0)),
-        (2.0, EXTEND, None),
-    ],
-)
-async def test_moved_deadline_of_a_call(wire, seconds, mode, injected):
-    """Two seconds into a call of ten, aiohttp gets what is left by then."""
-    move = changing(lambda ctx, request: ctx.set_response_timeout(seconds, mode))
-    await get(move, pausing(2.0), session_timeout=ClientTimeout(total=10.0))
-
-    assert [injected] == wire.timeouts
-
-
-@pytest.mark.parametrize(
-    ("seconds", "mode", "timeouts"),
-    [
-        (2.0, NOW, [exact(2.0)] * 2),
-        (5.0, NOW, [exact(5.0)] * 2),
-        (99.0, NOW, [None, exact(9.0)]),
-        (2.0, START, [exact(2.0)] * 2),
-        (1.0, EXTEND, [exact(4.0)] * 2),
-    ],
-)
-async def test_moved_deadline_of_an_attempt(wire, seconds, mode, timeouts):
-    """Inside the retrying client only that attempt is moved, within the call."""
-    wire.answers = [503]
-    move = changing(lambda ctx, request: ctx.set_response_timeout(seconds, mode))
-    retry = retrying(1.0, attempt_timeout=3.0)
-    await get(move, retry, session_timeout=ClientTimeout(total=10.0))
-
-    assert timeouts == wire.timeouts
-
-
-async def test_cleared_deadline_of_a_call(wire):
-    """A call without a deadline has to lift aiohttp's own."""
-    clear = changing(lambda ctx, request: ctx.clear_response_timeout())
-    limits = {"sock_read": 2.0}
-    await get(clear, session_timeout=ClientTimeout(total=10.0, **limits))
-
-    assert [exact(None, **limits)] == wire.timeouts
-
-
-async def test_cleared_deadline_of_an_attempt(wire):
-    """The attempt has as long as its call."""
-    clear = changing(lambda ctx, request: ctx.clear_response_timeout())
-    retry = retrying(1.0, attempt_timeout=3.0)
-    await get(clear, retry, session_timeout=ClientTimeout(total=10.0))
-
-    assert [None] == wire.timeouts
-
-
 async def test_deadline_moved_from_inside_an_attempt(wire):
     """An attempt may move the deadline of the whole call, through its root."""
     wire.answers = [503]

@@ -13,34 +13,15 @@ from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitBreakerStrategy,
-    CircuitState,
-    FailFastError,
     RequestLog,
     RetryBudget,
     RetryStrategy,
     SessionBuilder,
     new_response,
 )
-from aioretry_smithy.smithy import sdk_headers
 from aioretry_smithy.testing import ScriptedTransport
 
 SAFELY_RETRIED = retrying(SAFELY)
-
-
-async def test_answer_of_a_fallback_outside_of_retries():
-    """It answers the call, and nothing is retried."""
-    breaker = CircuitBreaker()
-    breaker.enter_state(CircuitState.FORCED_OPEN)
-
-    def fallback(ctx, request):
-        return new_response(request, 203)
-
-    guarded = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
-    async with session([200], SAFELY_RETRIED, guarded) as client:
-        response = await client.get(URL)
-
-    assert 203 == response.status
-    assert () == RequestLog.of(response).children
 
 
 @pytest.mark.parametrize("answers", [[200], [503, 200]])
@@ -60,34 +41,6 @@ async def test_strategy_outside_of_retries_may_take_its_time(answers):
 
     assert [200] == judged
     assert 1.0 == now()
-
-
-async def test_cancelled_call_with_headers_of_ours():
-    """The cancellation goes through to the caller."""
-    waiting = asyncio.Event()
-
-    async def never(ctx, request):
-        waiting.set()
-        await asyncio.sleep(3600.0)
-
-    async with session([never], sdk_headers, SAFELY_RETRIED) as client:
-        call = asyncio.ensure_future(client._request("GET", URL))
-        await waiting.wait()
-        call.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await call
-
-
-async def test_refusal_outside_of_retries():
-    """It ends the call, and nothing is retried."""
-    breaker = CircuitBreaker()
-    breaker.enter_state(CircuitState.FORCED_OPEN)
-    guarded = CircuitBreakerClient.new_decorator(breaker)
-    async with session([200], SAFELY_RETRIED, guarded) as client:
-        with pytest.raises(FailFastError) as caught:
-            await client.get(URL)
-
-    assert () == RequestLog.of(caught.value).children
 
 
 async def test_retries_around_retries_made_by_hand():
@@ -153,14 +106,3 @@ async def test_what_fails_around_a_call_of_a_mock(monkeypatch):
 
     assert KeyError is type(log.response_cause)
     assert [204] == [each.response_status for each in log.children]
-
-
-async def test_log_of_a_call_that_succeeds_at_once_has_its_attempt():
-    """One, made when it is asked for, and the same one from then on."""
-    async with session([204], SAFELY_RETRIED) as client:
-        log = RequestLog.of(await client.get(URL))
-    (attempt,) = log.children
-
-    assert (1, 204, True) == (attempt.attempt, attempt.response_status, attempt.sent)
-    assert attempt is log.children[0]
-    assert (1, None) == (log.total_attempts, log.stop_reason)

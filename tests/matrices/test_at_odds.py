@@ -3,60 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 
-import aiohttp
 import pytest
 from fault_server import Fault, FaultServer, response
-from story_at_odds import FINE, decorators, only_for, warmed
+from story_at_odds import FINE, only_for, warmed
 
-from aioretry_smithy import (
-    LoggingClient,
-    RequestLog,
-    client_decorator,
-    decorate,
-    new_response,
-    undecorate,
-)
-
-
-class Unsure:
-    """A logger that cannot say whether a level is on."""
-
-    def isEnabledFor(self, level):  # noqa: N802
-        raise LookupError(level)
-
-    def log(self, level, message, **options):
-        raise AssertionError(message)
-
-
-async def test_logger_that_raises_changes_nothing_for_a_call():
-    """It is asked whether a level is on, and may raise there."""
-    logging = LoggingClient.new_decorator(Unsure())
-    async with (
-        FaultServer(then=FINE) as server,
-        await warmed(server.url, logging) as session,
-    ):
-        response = await session.get("/")
-
-    assert 200 == response.status
-
-
-async def test_call_outlives_its_chain():
-    """It is retried to its end, though the session is undecorated meanwhile."""
-    faults = [FINE, Fault(send=(0.01, response(503, b"busy")))]
-    async with FaultServer(faults, then=FINE) as server:
-        session = decorate(aiohttp.ClientSession(server.url), *decorators())
-        async with session:
-            await session.get("/")
-            call = asyncio.ensure_future(session._request("GET", "/"))
-            await asyncio.sleep(0)
-            undecorate(session)
-            gc.collect()
-            answered = await call
-
-    assert 200 == answered.status
-    assert 2 == RequestLog.of(answered).total_attempts
+from aioretry_smithy import RequestLog, client_decorator, new_response
 
 
 @pytest.mark.parametrize("looks", [False, True])

@@ -15,9 +15,9 @@ from redis.asyncio import ConnectionPool, Redis, UnixDomainSocketConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from aioretry_smithy import CircuitBreaker, CircuitState, RateLimitingClient
+from aioretry_smithy import RateLimitingClient
 from aioretry_smithy.limits import SharedRateLimit
-from aioretry_smithy.redis import SharedCircuitBreakers, SharedRetryBudget
+from aioretry_smithy.redis import SharedRetryBudget
 
 pytestmark = pytest.mark.slow
 
@@ -113,25 +113,3 @@ async def test_question_whose_connection_was_killed_is_asked_again(serve, caplog
 
         assert 200 == await asked
     assert [] == caplog.messages
-
-
-async def test_news_of_an_open_circuit_survive_a_restart(serve, caplog):
-    """It opens in the very moment when the server is back."""
-    await serve("--timeout", "1")
-    async with contextlib.AsyncExitStack() as stack:
-        breakers = []
-        for _ in range(3):
-            client = Redis(unix_socket_path=serve.path)
-            await stack.enter_async_context(contextlib.aclosing(client))
-            shared = SharedCircuitBreakers(client)
-            await stack.enter_async_context(shared)
-            breakers.append(CircuitBreaker("orders", listeners=[shared]))
-        for breaker in breakers:
-            breaker.on_failure(breaker.try_request())
-        await asyncio.sleep(IDLE)
-        await serve.kill()
-        await serve()
-        breakers[0].enter_state(CircuitState.OPEN)
-        async with asyncio.timeout(5.0):
-            while {CircuitState.OPEN} != {each.state for each in breakers}:  # noqa: ASYNC110
-                await asyncio.sleep(0.05)

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import socket
 import statistics
 import time
 
 import aiohttp
 import pytest
-from chains import URL, chain, retrying
+from chains import URL, chain
 
 pytest.importorskip("limits")
 pytest.importorskip("redis.asyncio")
 
-from redis.asyncio import ConnectionPool, Redis
+from redis.asyncio import ConnectionPool
 from until import until
 
 from aioretry_smithy import RateLimitError, RateLimitingClient
 from aioretry_smithy.limits import SharedRateLimit
-from aioretry_smithy.redis import SharedCircuitBreakers, SharedRetryBudget
 
 pytestmark = pytest.mark.slow
 
@@ -132,44 +130,4 @@ async def test_calls_that_give_up_sooner_find_out_together(pool, caplog, cancell
         assert issubclass(each.early[0], TimeoutError)
         assert SECOND <= each.known_after + TICK
         assert statistics.median(each.seconds) < SHORT / 2
-    assert 2 == len(caplog.messages)
-
-
-async def test_calls_in_flight_go_through_when_the_second_is_over(pool):
-    """Whichever key they ask for, and however late they asked."""
-    limit = SharedRateLimit(
-        "async+redis://",
-        "100/second",
-        key=lambda ctx, request: request.url.path,
-        implementation="redispy",
-        connection_pool=pool,
-    )
-    limiting = RateLimitingClient.new_decorator(limit)
-    begun = time.monotonic()
-    async with chain([200] * 9, limiting).build() as session:
-
-        async def status(number):
-            await asyncio.sleep(number * 0.1)
-            async with session.get(f"{URL}/{number}") as response:
-                return response.status
-
-        assert [200] * 9 == await asyncio.gather(*map(status, range(9)))
-
-    # A second for each would end 0.8 s after the first one's.
-    assert SECOND <= time.monotonic() - begun + TICK < SECOND + 0.8
-
-
-async def test_budgets_and_circuits_find_out_too(pool, caplog):
-    """Retries are decided about here, and circuits open here, as the warnings say."""
-    redis = Redis(connection_pool=pool)
-    budget = SharedRetryBudget(redis, "orders", capacity=99, brake_after=None)
-    calls = Calls(retrying(0.0, limiter=budget, max_total_attempts=2), answer=503)
-    async with SharedCircuitBreakers(redis):
-        await calls.make(warned_of(caplog, "decides about retries alone"))
-        await until(warned_of(caplog, "circuits open in each process"))
-    # What was counted last is reported.
-    await until(lambda: budget._report_at == -math.inf)
-
-    assert [503] * IN_A_ROW == calls.ends
-    assert statistics.median(calls.seconds) < SHORT / 2
     assert 2 == len(caplog.messages)

@@ -7,8 +7,7 @@
     tox run -e bench -- restarts                      # calls lost in a restart
     tox run -e bench -- --quick                       # the bounds, about half a minute
     tox run -e bench -- --only stub-1 --rounds 31
-    tox run -e bench -- --json FILE --plot FILE
-    tox run -e bench -- --read FILE --plot FILE       # draw what was measured before
+    tox run -e bench -- --json FILE
 
 All are measured in turns, on loopback or without any network. Figures are medians; the
 ratio is the median of the ratios of each round, with the interval that 95 of 100
@@ -29,7 +28,6 @@ from pathlib import Path
 import restarts
 from bounds import BOUNDS, NAMED, show_verdicts
 from calling import BY_HAND, Variant
-from picture import plot
 from report import Results, Row, content_of, rows_of, show
 from rounds import interleaved
 from scenarios import SCENARIOS, Scenario
@@ -77,20 +75,11 @@ def main() -> None:
         "--only", action="append", choices=SCENARIOS, help="a scenario; may be repeated"
     )
     parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="as SVG or PNG")
-    parser.add_argument(
-        "--read", type=Path, metavar="FILE", help="measure nothing, but take this JSON"
-    )
     arguments = parser.parse_args()
-    if arguments.read:
-        content = json.loads(arguments.read.read_text(encoding="utf-8"))
-    else:
-        content = content_of(SCENARIOS, _measured(arguments))
+    results = _measured(arguments)
     if arguments.json:
-        text = json.dumps(content, indent=1)
+        text = json.dumps(content_of(SCENARIOS, results), indent=1)
         arguments.json.write_text(f"{text}\n", encoding="utf-8")
-    if arguments.plot:
-        plot(arguments.plot, content)
 
 
 def _measured(arguments: argparse.Namespace) -> Results:
