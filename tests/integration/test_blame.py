@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import aiohappyeyeballs
 import aiohttp
 import pytest
-from chains import NOW, SAFELY, connected, log_of, retrying
+from chains import SAFELY, connected, log_of, retrying
 from fault_server import End, Fault, FaultServer, response
 
 from aioretry_smithy import (
@@ -16,15 +16,12 @@ from aioretry_smithy import (
     CircuitBreakerClient,
     ConcurrencyLimit,
     ConcurrencyLimitingClient,
-    EndpointGroup,
     RetryBudget,
-    RetryRule,
     RetrySafety,
     decorate,
     is_unprocessed,
     retry_safety,
 )
-from aioretry_smithy.smithy import StandardRetryStrategy
 
 ERRORS = [
     RuntimeError("the handler is closed"),
@@ -91,27 +88,6 @@ class TestLibraries:
         assert (2, 200) == (log.total_attempts, log.response_status)
         assert (1, 1) == counted(breaker)
         assert False is log.children[0].sent
-
-    async def test_smithy_retries_it(self, server, broken):
-        """As any failed connection."""
-        broken("uvloop.loop", RuntimeError("the handler is closed"))
-        client = connected(server.url, retrying(StandardRetryStrategy()))
-        log = await log_of(client, "/orders")
-
-        assert (2, 200) == (log.total_attempts, log.response_status)
-
-    async def test_next_endpoint_is_asked_at_once(self, server, broken):
-        """The connection to one of several has failed."""
-        broken("uvloop.loop", RuntimeError("the handler is closed"))
-        group = EndpointGroup.of(
-            server.url, str(server.url).replace("127.0.0.1", "localhost")
-        )
-        log = await log_of(connected(group, retrying(SAFELY)), "/orders")
-
-        assert (200, "next_endpoint") == (
-            log.response_status,
-            log.children[0].delay_source,
-        )
 
     async def test_what_it_is(self, server, broken):
         """By the functions that strategies ask."""
@@ -351,17 +327,6 @@ class TestHooksAndMiddlewares:
             )
 
         assert (0, 0, 10) == against
-
-    async def test_rule_that_names_it_retries_it(self, server):
-        """It counts against nobody, which forbids no retry."""
-        rule = RetryRule(exceptions=OwnError, backoff=NOW)
-        client = connected(
-            server.url,
-            retrying(rule, max_total_attempts=3),
-            middlewares=[Refusing(OwnError("not now"))],
-        )
-
-        assert 3 == (await log_of(client, "/orders")).total_attempts
 
     async def test_middleware_that_asks_another_server(self, server, unheard):
         """What is wrong there, by no exception of aiohttp, is not wrong here."""

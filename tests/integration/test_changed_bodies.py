@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import io
-from contextlib import suppress
 
 import aiofiles
 import aiohttp
 import pytest
 from chains import connected, retrying
-from fault_server import End, Fault, FaultServer, Read, answer, cut, early
+from fault_server import End, Fault, FaultServer, Read, answer
 
 from aioretry_smithy import (
     Backoff,
@@ -19,7 +18,6 @@ from aioretry_smithy import (
     RetrySafety,
     RetryStopReason,
     RetryStrategy,
-    capture_logs,
     client_decorator,
     retry_safety,
 )
@@ -81,27 +79,6 @@ async def test_file_that_changed_does_not_arrive(tmp_path, changed, chunked):
     assert [CONTENT] == server.bodies
 
 
-@every_change
-@either_framing
-async def test_stream_in_memory_that_changed_does_not_arrive(changed, chunked):
-    """As little as a file."""
-    stream = io.BytesIO(CONTENT)
-
-    def change():
-        stream.seek(0)
-        stream.truncate()
-        stream.write(changed)
-
-    async with (
-        FaultServer([answer(503)]) as server,
-        connected(server.url, changing(change), retrying(SAFELY)) as session,
-    ):
-        outcome = await put(session, data=stream, chunked=chunked)
-
-    assert (503, "body_not_replayable") == outcome
-    assert [CONTENT] == server.bodies
-
-
 async def test_file_that_grew_is_sent_as_long_as_it_was(tmp_path):
     """A log, for instance, that is being written."""
     path = tmp_path / "file"
@@ -133,27 +110,6 @@ async def test_file_that_grew_does_not_arrive_without_its_length(tmp_path):
 
     assert (503, "body_not_replayable") == outcome
     assert [CONTENT] == server.bodies
-
-
-@pytest.mark.parametrize("fault", [early(), cut(read=1 << 20, end=End.RESET)])
-async def test_beginning_that_went_out_counts_too(tmp_path, fault):
-    """Of a body of which the first attempt sent a part."""
-    path = tmp_path / "file"
-    path.write_bytes(CONTENT * 20)
-    decorator = changing(lambda: overwrite(path, b"X" + CONTENT * 20))
-    with path.open("rb") as file:
-        async with (
-            FaultServer([fault]) as server,
-            connected(server.url, decorator, retrying(SAFELY)) as session,
-        ):
-            with capture_logs() as logs, suppress(aiohttp.ClientOSError):
-                await put(session, data=file)
-
-    first, second = logs[0].children
-    assert [] == server.bodies
-    assert RetryStopReason.BODY_NOT_REPLAYABLE is logs[0].stop_reason
-    assert first.response_cause is logs[0].response_cause
-    assert "differs from what was sent before" in str(second.response_cause)
 
 
 async def test_two_sends_at_once_take_turns():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import json
 
@@ -215,34 +214,6 @@ async def test_web_socket_is_never_read(serving, buffer_response):
         assert ["first", "second"] == [message.data async for message in socket]
 
     assert [(101, None, b"")] == strategy.seen
-
-
-async def test_concurrent_calls_do_not_mix(serving):
-    """One strategy serves many calls at once; each sees its own body."""
-    counts = {}
-
-    async def handle(request):
-        key = request.query["n"]
-        counts[key] = counts.get(key, 0) + 1
-        state = "busy" if counts[key] < 3 else "done"
-        return web.Response(body=f"{state} {key} ".encode() + b"x" * 50_000)
-
-    server = await serving(handle)
-    strategy = WhileBusy(100_000)
-    async with build(
-        server.make_url("/"), strategy, connector=aiohttp.TCPConnector(limit=7)
-    ) as session:
-
-        async def call(n):
-            async with session.get("/", params={"n": n}) as response:
-                return await response.read()
-
-        bodies = await asyncio.gather(*(call(n) for n in range(200)))
-        assert_nothing_is_held(session)
-
-    assert [b"done %d " % n + b"x" * 50_000 for n in range(200)] == bodies
-    assert {3} == set(counts.values())
-    assert 600 == len(strategy.seen)
 
 
 async def test_buffered_response_tells_traces_once(serve):

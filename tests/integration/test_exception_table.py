@@ -383,33 +383,6 @@ async def test_refused_after_a_redirect(serve, dead, status):
     assert Verdict(aiohttp.ClientConnectorError, MAYBE) == verdict(cause)
 
 
-async def test_unknown_name_after_a_redirect(serve):
-    """Which kind of connection failure it was makes no difference."""
-    url = await serve(redirecting("http://example.test/"))
-    connector = aiohttp.TCPConnector(resolver=Resolver(lambda: asyncio.sleep(0)))
-    cause = await fail(url, connector=connector)
-
-    assert Verdict(aiohttp.ClientConnectorDNSError, MAYBE) == verdict(cause)
-
-
-async def test_slow_resolver_after_a_redirect(serve):
-    """A connection timeout on the second hop is a mere timeout."""
-    url = await serve(redirecting("http://example.test/"))
-    connector = aiohttp.TCPConnector(resolver=Resolver(lambda: asyncio.sleep(3600.0)))
-    cause = await fail(url, connector=connector, timeout=ClientTimeout(connect=0.05))
-
-    assert Verdict(aiohttp.ConnectionTimeoutError, MAYBE, False, True) == verdict(cause)
-
-
-@pytest.mark.usefixtures("quiet_tls")
-async def test_untrusted_certificate_after_a_redirect(serve, tls):
-    """Hopeless as before, but something was processed."""
-    secure = await serve([OK], tls=tls)
-    cause = await fail(await serve(redirecting(f"{secure}/")))
-
-    assert Verdict(aiohttp.ClientConnectorCertificateError, NO) == verdict(cause)
-
-
 # What the strategy of most people makes of it
 
 

@@ -15,11 +15,9 @@ from aioretry_smithy import (
     RetryStrategy,
     SessionBuilder,
     capture_logs,
-    client_decorator,
 )
 
 HANGS_UP = [None]
-ANSWERS = [b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"]
 each_chain = pytest.mark.parametrize(
     "decorators",
     [[], [retrying(0.01, max_total_attempts=1)], [DecoratingClient]],
@@ -92,35 +90,3 @@ async def test_headers_that_change_between_two_attempts(serve):
         session.headers["X-Version"] = "3"
 
     assert ["1", "1", "2", "2"] == versions(log)
-
-
-@each_chain
-async def test_headers_that_a_decorator_outside_changes(serve, decorators):
-    """They are sent as it left them, and the log shows that."""
-
-    @client_decorator
-    async def upgrade(delegate, ctx, request):
-        session.headers["X-Version"] = "2"
-        return await delegate.execute(ctx, request)
-
-    session = built(await serve(HANGS_UP), *decorators, upgrade)
-    async with session:
-        log = await log_of(session)
-        session.headers["X-Version"] = "3"
-        with pytest.raises(aiohttp.ClientError) as caught:
-            await session.get("/")
-        session.headers["X-Version"] = "4"
-        late = RequestLog.of(caught.value)
-
-    assert {"2"} == {*versions(log), *versions(late)}
-
-
-async def test_call_that_is_answered_shows_what_aiohttp_sent(serve):
-    """As ever, whatever changes meanwhile."""
-    async with built(await serve(ANSWERS), DecoratingClient) as session:
-        response = await session.get("/")
-        session.headers["X-Version"] = "2"
-        log = RequestLog.of(response)
-
-    assert ["1"] == versions(log)
-    assert "Host" in log.request_headers

@@ -13,7 +13,6 @@ from streamed_bodies import Progress, pieces
 
 from aioretry_smithy import (
     Backoff,
-    RefreshingClient,
     RequestLog,
     RetryBudget,
     RetryStopReason,
@@ -25,10 +24,6 @@ from aioretry_smithy import (
 CONTENT = random.Random(1).randbytes(200_000)
 SAFELY = RetryStrategy.failsafe(Backoff.without_delay())
 STALE = [answer(), cut(end=End.RESET)]
-
-
-async def fetch_token():
-    return "token"
 
 
 def form(content):
@@ -198,26 +193,6 @@ async def test_break_of_a_stale_connection_counts(strategy, inside):
     log = RequestLog.of(caught.value)
     assert [CONTENT] == server.bodies[1:]
     assert caught.value is log.response_cause
-
-
-@every_spent
-@pytest.mark.parametrize(
-    "around_it", [[], [retrying(SAFELY)]], ids=["alone", "retried"]
-)
-async def test_refused_token_is_answered_with_the_refusal(around, around_it):
-    """Where the body is spent that goes with the next one."""
-    async with (
-        FaultServer([answer(401, b"no")]) as server,
-        connected(
-            server.url, RefreshingClient.new_decorator(fetch_token), *around_it
-        ) as session,
-        session.post("/", data=around(pieces(CONTENT))) as response,
-    ):
-        text, log = await response.text(), RequestLog.of(response)
-
-    assert (401, "no") == (response.status, text)
-    assert 401 == log.response_status
-    assert 1 == len(server.bodies)
 
 
 @pytest.mark.parametrize("size", [1, 60_000, 200_000, 2_000_000])

@@ -273,17 +273,3 @@ async def test_body_that_runs_out_of_time_has_a_span(site, heard):
     assert "aioretry_smithy.ResponseTimeoutError" == body.attributes["error.type"]
     (attempt,) = RequestLog.of(response).children
     assert attempt.id == body.attributes["aioretry_smithy.id"]
-
-
-async def test_body_has_a_span_where_nothing_can_be_measured(site, heard):
-    """What becomes of its attempt's measurements does not matter."""
-    site.failures, site.silence = 1, 30.0
-    tracing = heard.decorator()
-    heard.break_durations(tracing)
-    builder = chain(site, tracing, timeout=aiohttp.ClientTimeout(total=0.5))
-    async with builder.build() as session:
-        response = await session.get("/late")
-        with pytest.raises(TimeoutError):
-            await response.read()
-
-    assert "response body" in [span.name for span in heard.spans()]

@@ -205,20 +205,6 @@ async def test_limit_of_a_decorator_in_the_queue(serve):
     )
 
 
-async def test_hedged_call_whose_time_ran_out_in_the_queue(serve):
-    """A hedge waits in the same queue, and the error says so."""
-    url = await serve([OK, 60.0])
-    hedging = HedgingClient.new_decorator(delay=0.02)
-    async with (
-        connected(None, hedging, connector=aiohttp.TCPConnector(limit=1)) as session,
-        held(session, url),
-    ):
-        with pytest.raises(ResponseTimeoutError) as caught:
-            await session.get(url, timeout=ClientTimeout(total=0.1))
-
-    assert "the call had 0.100 s, and was in the pool's queue" == str(caught.value)
-
-
 @pytest.mark.parametrize("decorators", [(), (HedgingClient.new_decorator(delay=5.0),)])
 async def test_cancelled_call_passes_on_the_connection_that_it_was_woken_for(
     serve, decorators

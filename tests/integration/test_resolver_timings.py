@@ -96,24 +96,6 @@ async def test_query_of_another_session_with_the_same_connector(url, closes):
     assert_counted_once(log)
 
 
-async def test_ports_of_one_host_are_asked_for_apart(url, aiohttp_server):
-    """Each query is one of its own, and each request follows its own."""
-
-    async def answer(request):
-        await asyncio.sleep(WAIT)
-        return web.Response()
-
-    application = web.Application()
-    application.router.add_get("/", answer)
-    other = f"http://orders.test:{(await aiohttp_server(application)).port}/"
-    async with timed(resolver=SlowResolver()) as session:
-        logs = await asyncio.gather(log_of(session, url), log_of(session, other))
-
-    assert all(log.connection.dns >= WAIT * 0.9 for log in logs)
-    for log in logs:
-        assert_counted_once(log)
-
-
 async def test_resolver_without_a_cache_is_asked_by_each(url):
     """Nobody waits for the query of another one then."""
     resolver = SlowResolver()
@@ -142,16 +124,3 @@ async def test_query_that_outlives_the_attempt(url):
     # The rest, and not the whole query.
     assert WAIT * 0.5 <= answered.connection.dns < WAIT * 4
     assert 200 == answered.response_status
-
-
-async def test_host_that_nobody_knows(url):
-    """The failure ends the wait of all, and the next call asks anew."""
-    resolver = SlowResolver(failures=1)
-    async with timed(resolver=resolver) as session:
-        failed = await asyncio.gather(*(log_of(session, url) for _ in range(2)))
-        log = await log_of(session, url)
-
-    assert all(isinstance(each.response_cause, OSError) for each in failed)
-    assert all(each.connection.dns >= WAIT * 0.9 for each in failed)
-    assert all(each.connection.waited <= each.duration for each in failed)
-    assert log.connection.dns >= WAIT * 0.9

@@ -9,7 +9,6 @@ import asyncio
 import gc
 import importlib
 import os
-import time
 
 import pytest
 from chains import URL, chain, connected
@@ -19,7 +18,6 @@ from aioretry_smithy import (
     ConcurrencyLimitError,
     ConcurrencyLimitingClient,
     RateLimit,
-    RateLimitError,
     RateLimitingClient,
 )
 
@@ -81,26 +79,6 @@ async def status(*decorators, answers=(200,)):
         return response.status
 
 
-async def refusal(*decorators):
-    """Return the error of a call that comes second, and how long it took."""
-    is_there = asyncio.Event()
-
-    async def arrive(ctx, request):
-        is_there.set()
-        await hang(ctx, request)
-
-    async with chain([arrive, 200], *decorators).build() as session:
-        first = asyncio.create_task(session.get(URL))
-        await is_there.wait()
-        started = time.monotonic()
-        with pytest.raises((ConcurrencyLimitError, RateLimitError)) as refused:
-            await session.get(URL)
-        took = time.monotonic() - started
-        first.cancel()
-        await asyncio.wait([first])
-    return refused.value, took
-
-
 LIMITS = {
     "fixed": lambda: ConcurrencyLimit.fixed(1),
     "function": lambda: ConcurrencyLimit.fixed(lambda: 1),
@@ -145,17 +123,6 @@ def test_what_a_closed_loop_has_left_frees_no_place_when_it_goes(limit):
     assert 1 == run(main)
 
 
-def test_a_wait_for_a_place_ends_in_time_after_another_loop(limit):
-    """As in the first one."""
-    limiting = ConcurrencyLimitingClient.new_decorator(limit, timeout=SOON)
-    left = abandoned(leave_calls, limiting)
-    error, took = run(refusal, limiting)
-
-    assert isinstance(error, ConcurrencyLimitError)
-    assert SOON / 2 < took < PATIENCE / 2
-    assert left
-
-
 def test_a_queue_is_as_long_as_it_was(limit):
     """Those that waited in the closed loop are not in it."""
     limiting = ConcurrencyLimitingClient.new_decorator(limit, max_pending=1)
@@ -178,26 +145,6 @@ def test_a_queue_is_as_long_as_it_was(limit):
 
     assert [200, 200] == run(main)
     assert left
-
-
-def test_requests_in_line_by_name_only_leave_no_trace(limit):
-    """With ``enforce=False`` they were out."""
-    limiting = ConcurrencyLimitingClient.new_decorator(limit, enforce=False)
-    left = [abandoned(leave_calls, limiting)]
-
-    async def main():
-        async with chain([hang, hang], limiting).build() as session:
-            tasks = [asyncio.create_task(session.get(URL)) for _ in range(2)]
-            await asyncio.sleep(SOON / 4)
-            left.clear()
-            gc.collect()
-            counted = limit.in_flight, limit.pending
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
-        return counted
-
-    assert (1, 1) == run(main)
 
 
 # aiohttp closes the connection of such a response when it goes: in the closed loop.
@@ -245,34 +192,6 @@ def test_turns_of_a_closed_loop_are_not_waited_for(rates):
     assert [0] * len(rates) == [rate.pending for rate in rates]
     assert 200 == run(status, limiting)
     assert [0] * len(rates) == [rate.pending for rate in rates]
-    assert left
-
-
-@pytest.mark.slow
-def test_several_calls_take_turns_after_another_loop(rates):
-    """One after the other, as ever."""
-    limiting = RateLimitingClient.new_decorator(rates)
-    left = abandoned(leave_calls, limiting)
-
-    async def main():
-        async with chain([200] * 4, limiting).build() as session:
-            started = time.monotonic()
-            await asyncio.gather(*(session.get(URL) for _ in range(4)))
-            return time.monotonic() - started
-
-    assert 2 * SOON < run(main) < PATIENCE / 2
-    assert left
-
-
-def test_a_turn_that_comes_too_late_is_refused_after_another_loop(rates):
-    """At once."""
-    limiting = RateLimitingClient.new_decorator(rates, timeout=0.0)
-    left = abandoned(leave_calls, RateLimitingClient.new_decorator(rates))
-    time.sleep(SOON)
-    error, took = run(refusal, limiting)
-
-    assert isinstance(error, RateLimitError)
-    assert took < SOON
     assert left
 
 

@@ -93,39 +93,6 @@ async def test_default_headers_may_be_any_mapping(kind, decorators):
 
 
 @of_each_kind
-@through_each_chain
-async def test_default_headers_may_be_set_later(kind, decorators):
-    """The calls that begin from then on have them, in their logs too."""
-    async with FaultServer() as server, home_session(CIMultiDict()) as session:
-        decorate(session, *decorators)
-        (await session.get(server.url)).close()
-        for name in ("a", "b"):
-            vars(session)["_default_headers"] = kind({"user-agent": name})
-            (await session.get(server.url)).close()
-        vars(session)["_default_headers"] = CIMultiDict(AGENT)
-        (await session.get(server.url)).close()
-
-        assert ["a", "b", AGENT["User-Agent"]] == agents(server)[1:]
-
-
-@pytest.mark.parametrize("kind", [dict, UserDict, CIMultiDict])
-@through_each_chain
-async def test_default_headers_may_be_changed_in_place(kind, decorators):
-    """A token that is renewed there is in the log of the next call."""
-    headers = kind(AGENT)
-    async with FaultServer() as server, home_session(headers) as session:
-        decorate(session, *decorators)
-        logs = []
-        for name in ("a", "a", "b"):
-            headers["User-Agent"] = name
-            async with session.get(server.url) as response:
-                logs.append(RequestLog.of(response))
-
-        assert ["a", "a", "b"] == agents(server)
-    assert ["a", "a", "b"] == [log.request_headers["User-Agent"] for log in logs]
-
-
-@of_each_kind
 async def test_default_headers_may_change_between_attempts(kind):
     """The log of each attempt has those that it was sent with."""
 

@@ -11,7 +11,6 @@ import pytest
 from aiohttp import web
 from aiohttp.compression_utils import ZLibCompressor
 from chains import connected, pass_on, retrying
-from fault_server import End, FaultServer, cut
 
 from aioretry_smithy import (
     Backoff,
@@ -98,17 +97,6 @@ async def test_request_without_a_body(url):
     assert (0, None) == (log.request_length, log.request_duration)
 
 
-async def test_request_without_a_body_that_waits_to_be_continued(url):
-    """It has nothing to count either, though aiohttp sends it as one with a body."""
-    async with (
-        connected(url) as session,
-        session.get("/", expect100=True) as response,
-    ):
-        log = RequestLog.of(response)
-
-    assert (200, 0, None) == (response.status, log.request_length, log.request_duration)
-
-
 async def test_body_that_waits_to_be_continued(aiohttp_server):
     """It ends when it was sent, not when the request was made."""
 
@@ -179,15 +167,6 @@ async def test_body_that_is_not_sent_to_its_end(url):
     assert logs[0].request_duration is None
 
 
-async def test_mock_counts_nothing(aioresponses_mock):
-    """Nobody knows what a mock would have sent."""
-    aioresponses_mock.post("http://127.0.0.1/")
-    async with connected(None) as session:
-        log = RequestLog.of(await session.post("http://127.0.0.1/", data=b"12345"))
-
-    assert (None, None) == (log.request_length, log.request_duration)
-
-
 async def test_call_inside_a_body_is_not_counted_as_the_body(url):
     """A body that asks a plain session for its text is as long as its own text."""
     plain = decorate(aiohttp.ClientSession(url))
@@ -241,36 +220,6 @@ async def test_body_is_counted_that_a_middleware_sends_in_a_task(url, chain):
     assert current_upload() is None
 
 
-@pytest.mark.parametrize(
-    "chain", [[], [retrying()], [pass_on]], ids=["none", "all", "ordinary"]
-)
-async def test_body_is_counted_that_a_replaced_method_sends_in_a_task(url, chain):
-    """Another library may begin to send before its result is awaited."""
-    session = aiohttp.ClientSession(url)
-    send = session._request
-    session._request = lambda *given, **options: asyncio.create_task(
-        send(*given, **options)
-    )
-    async with decorate(session, *chain):
-        log = RequestLog.of(await session.post("/", data=b"12345"))
-
-    assert 5 == log.request_length
-
-
-async def test_body_of_a_failed_call_was_counted():
-    """Its error knows the log, also where nobody looked at the log before."""
-    async with (
-        FaultServer([], cut(end=End.RESET)) as server,
-        connected(server.url) as session,
-    ):
-        with pytest.raises(aiohttp.ClientError) as caught:
-            await session.post("/", data=b"12345")
-
-    log = RequestLog.of(caught.value)
-    assert 5 == log.request_length
-    assert log.request_duration >= 0
-
-
 async def test_body_that_the_transport_does_not_take(url, monkeypatch):
     """A connection that closes before the body is sent takes no byte of it."""
 
@@ -283,15 +232,6 @@ async def test_body_that_the_transport_does_not_take(url, monkeypatch):
             await session.post("/", data=b"12345")
 
     assert (0, None) == (logs[0].request_length, logs[0].request_duration)
-
-
-async def test_undecorated_session_sends_as_before():
-    """The class of its requests is that which it had."""
-    async with aiohttp.ClientSession() as session:
-        before = session._request_class
-        undecorate(decorate(session))
-
-        assert before is session._request_class
 
 
 async def test_log_can_be_awaited(url):

@@ -96,23 +96,6 @@ async def test_response_is_cut(method, end, point):
         assert (at < len(ANSWER)) is isinstance(log.response_cause, aiohttp.ClientError)
 
 
-@pytest.mark.parametrize("at", [HEAD_ENDS, HEAD_ENDS + 100, len(ANSWER) - 1])
-@each_end
-@each_method
-async def test_buffered_response_is_cut(method, end, at):
-    """Where the body belongs to the attempt, its failure is one of the attempt."""
-    faults = [cut(ANSWER[:at], end=end)]
-    async with (
-        FaultServer(faults) as server,
-        build(server, buffer_response=True) as session,
-    ):
-        log = await call(session, method, data=b"abc")
-
-    again = may_be_repeated(method)
-    assert 1 + again == server.processed == len(server.requests) == log.total_attempts
-    assert again is (log.response_cause is None)
-
-
 @pytest.mark.parametrize("point", REQUEST_POINTS)
 @each_end
 @each_method

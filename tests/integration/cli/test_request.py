@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from command_line import LARGE, WITHOUT_RICH, nobody, run, written_to
+from command_line import WITHOUT_RICH, nobody, run, written_to
 from needs_posix import needs_posix
 
 from aioretry_smithy.__main__ import main
@@ -181,14 +181,6 @@ def test_json_and_a_timeline(server, tmp_path, capsys):
     assert 0 == code
     assert 200 == json.loads(out)["response_status"]
     assert f"timeline: {file}\n" == err
-
-
-def test_large_body_arrives_whole(server, capfdbinary):
-    """A body of megabytes goes through unchanged."""
-    code = main(["request", f"{server.url}/large"])
-
-    assert 0 == code
-    assert LARGE == capfdbinary.readouterr().out
 
 
 def test_data_implies_post_and_a_form(server, capsys):

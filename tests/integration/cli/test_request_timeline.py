@@ -11,7 +11,6 @@ from needs_posix import needs_posix
 from aioretry_smithy.__main__ import main
 
 FAST = ["--backoff", "fixed=1ms,jitter=0"]
-IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 @pytest.mark.parametrize(
@@ -59,31 +58,6 @@ def test_timeline_that_cannot_be_written(path, code, server, tmp_path, capsys):
     assert path.partition("_")[0] in out
     assert "└─ 1" in err
     assert "aioretry-smithy: error: --timeline: " in err.splitlines()[-1]
-
-
-def test_name_of_a_timeline_that_is_too_long(server, tmp_path, capsys):
-    """The system says so when the file is written, in one line."""
-    file = tmp_path / f"{'a' * 300}.svg"
-    code = main(["request", f"{server.url}/fine", "--timeline", str(file)])
-    err = capsys.readouterr().err
-
-    assert 73 == code
-    assert "aioretry-smithy: error: --timeline: " in err.splitlines()[-1]
-
-
-@needs_posix("folders that may not be entered")
-@pytest.mark.skipif(IS_ROOT, reason="root may enter every directory")
-def test_timeline_below_a_directory_that_may_not_be_entered(server, tmp_path, capsys):
-    """A directory that cannot be looked at cannot be written to either."""
-    closed = tmp_path / "closed"
-    (closed / "inner").mkdir(parents=True)
-    closed.chmod(0)
-    file = closed / "inner" / "call.svg"
-    code = main(["request", f"{server.url}/fine", "--timeline", str(file)])
-    closed.chmod(0o700)
-
-    assert 64 == code
-    assert 1 == len(capsys.readouterr().err.splitlines())
 
 
 def test_timeline_is_there_when_nobody_reads_the_tree(server, tmp_path):
