@@ -428,7 +428,10 @@ def _is_factory(
 
 
 def _arguments(function: Callable[..., object]) -> str:
-    parameters = inspect.signature(function).parameters.values()
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # of a built-in class
+        return "..."
     optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     needed = (
         each.default is each.empty and each.kind not in optional for each in parameters

@@ -296,6 +296,8 @@ class SessionBuilder:
             response_timeout = 30.0 if total is None else total
             if means_no_limit(total):
                 response_timeout = None
+        else:
+            check.positive("response_timeout", response_timeout, or_none=True)
         builder.response_timeout(response_timeout)
         settings: StandardSettings = {
             "attempt_timeout": attempt_timeout,

@@ -304,6 +304,15 @@ _ATTRIBUTES = {
 }
 
 
+def serializer_of(session: ClientSession) -> Callable[[Any], object]:
+    """Return the serializer that a session uses for ``json=``."""
+    attributes = vars(session)
+    serializer: Callable[[Any], object] = (
+        attributes.get("_json_serialize_bytes") or attributes["_json_serialize"]
+    )
+    return serializer
+
+
 Serializers: TypeAlias = "dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]]"
 """By attribute: the wrapper of a serializer, and the serializer."""
 

@@ -17,7 +17,6 @@ from multidict import CIMultiDict
 from .._bodies.replayable_payload import ReplayablePayload
 from .._bodies.response_content import HAS_STREAM_WRITER, new_response
 from .._call.call import CallDefaults
-from .._call.closing import refuse_as_closed
 from .._call.record import Upload
 from .._call.recorder import note_request
 from .._context.context import CallContext, ClientRequestContext
@@ -27,6 +26,7 @@ from .._request.request import HttpRequest
 from .._retry.strategy import RetryDecision, RetryStrategy, RetryStrategyWithContent
 from .._session.deadline import too_late
 from .._session.transport import Transport, prepared_body, refused
+from ._refusals import refuse
 
 if TYPE_CHECKING:
     from .._context.client import HttpClient
@@ -64,8 +64,6 @@ _ANSWER = (
     "a response, or a function of ctx and request"
 )
 
-_SCHEMES = frozenset({"http", "https", "ws", "wss"})
-
 
 class ScriptedTransport(Transport):
     """Answers one request after another from a list, without any network.
@@ -76,7 +74,9 @@ class ScriptedTransport(Transport):
     with aiohttp, with an ``AttemptTimeoutError``. Requests that aiohttp refuses before
     sending are refused here too: of a closed session, with an argument that its methods
     do not have, with an invalid URL, a relative one without a base, one of another
-    scheme, with ``data`` beside ``json``.
+    scheme, with ``data`` beside ``json``, and with values that no request can be built
+    of, such as ``params={"active": True}``, a header that is a number, or a ``json``
+    that cannot be serialized.
 
     Args:
         answers: The answers, in order, each a :data:`ScriptedAnswer`. One request too
@@ -154,8 +154,7 @@ class ScriptedTransport(Transport):
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> Awaitable[aiohttp.ClientResponse]:
         call = ctx.call
-        _refuse_as_session(call.session, request)
-        _refuse(request)
+        refuse(ctx, request)
         if ctx.remaining() <= 0:
             raise too_late(call)
         body = prepared_body(call, request.arguments.get("data"))
@@ -184,33 +183,6 @@ class ScriptedTransport(Transport):
         if answer is not self._checked or not callable(answer):
             check(name, answer)
             self._checked = answer
-
-
-def _refuse_as_session(
-    session: aiohttp.ClientSession | None, request: HttpRequest
-) -> None:
-    """Raise the errors of the session for an invalid request.
-
-    Without a session, a client is tested alone.
-    """
-    method = (type(session) if session is not None else aiohttp.ClientSession)._request
-    if inspect.isfunction(method) and inspect.iscoroutinefunction(method):
-        # Python says itself what is wrong with the arguments; nothing of it runs.
-        method(session, request.method, request.target, **request.arguments).close()
-    if session is not None and session.closed:
-        refuse_as_closed()
-
-
-def _refuse(request: HttpRequest) -> None:
-    """Raise for a request that aiohttp refuses before sending."""
-    arguments = request.arguments
-    if arguments.get("data") is not None and arguments.get("json") is not None:
-        raise bad_argument("json", arguments["json"], "None beside data")
-    url = request.url
-    if url.scheme and url.scheme not in _SCHEMES:
-        raise aiohttp.NonHttpUrlClientError(url)
-    if not (url.scheme and url.raw_host):
-        raise aiohttp.InvalidUrlClientError(url)
 
 
 def check(name: str, answer: object) -> None:
@@ -404,8 +376,9 @@ async def ask(
 
     Raises:
         ValueError: *strategy* is of another kind, such as Smithy's; *attempt* is out of
-            range, *content* is not bytes, or is given beside a *cause*; or the strategy
-            returns something other than a backoff, a decision or None.
+            range, *cause* is no exception, *headers* is no mapping, *content* is not
+            bytes, or is given beside a *cause*; or the strategy returns something other
+            than a backoff, a decision or None.
 
     >>> import asyncio
     >>> asyncio.run(ask(RetryStrategy.failsafe(Backoff.fixed(1.0)), status=503))
@@ -419,6 +392,11 @@ async def ask(
     request = HttpRequest(method, "http://localhost/")
     if type(attempt) is not int or attempt < 1:
         raise bad_argument("attempt", attempt, "an integer >= 1")
+    if cause is not None and not isinstance(cause, Exception):
+        expected = f"an Exception, or None{call_it(cause, Exception)}"
+        raise bad_argument("cause", cause, expected)
+    if headers is not None and not isinstance(headers, Mapping):
+        raise bad_argument("headers", headers, "a mapping of names to texts, or None")
     if content is not None and (cause is not None or not isinstance(content, bytes)):
         raise bad_argument("content", content, "bytes, or None where there is a cause")
     root = CallContext(request, asyncio.get_running_loop(), None, CallDefaults())

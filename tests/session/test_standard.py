@@ -327,6 +327,13 @@ async def test_standard_settings_are_those_of_the_standard_chain():
     assert config.limiter is not alone.limiter
 
 
+@pytest.mark.parametrize("seconds", [0, -1.0, math.nan, "10"])
+def test_bad_response_timeout_has_its_own_name(seconds):
+    """The argument of this call is named, not that of the builder's method."""
+    with bad_argument("response_timeout", seconds, "finite and > 0, or None"):
+        SessionBuilder.standard(response_timeout=seconds)
+
+
 async def test_second_retrying_client_is_refused():
     """Attempts would multiply."""
     builder = SessionBuilder.standard().decorator(

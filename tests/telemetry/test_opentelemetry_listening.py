@@ -268,10 +268,11 @@ async def test_broken_listener_does_not_cost_hedges(heard, broken, caplog):
 
 
 async def test_headers_that_are_none_are_for_aiohttp_to_complain_of(heard, caplog):
-    """Nothing is injected into what cannot be read, and the call goes on."""
+    """Nothing is injected into what cannot be read, and the call goes on to it."""
     transport = ScriptedTransport([200])
 
-    await get(chain(heard.decorator(), transport), headers=7)
+    with pytest.raises(TypeError, match="'int' object is not iterable"):
+        await get(chain(heard.decorator(), transport), headers=7)
 
     assert 2 == len(heard.spans())
     assert transport.contexts[0].request is transport.requests[0]

@@ -170,6 +170,27 @@ async def test_content_must_be_a_body(arguments):
         await ask(LookingInside(), **arguments)
 
 
+@pytest.mark.parametrize(
+    ("cause", "hint"),
+    [
+        ("timeout", ""),
+        (TimeoutError, "; call it: TimeoutError(...)"),
+        (KeyboardInterrupt(), ""),
+    ],
+)
+async def test_cause_must_be_an_exception(cause, hint):
+    """One that an attempt can fail with, as the retrying client gives it."""
+    with bad_argument("cause", cause, f"an Exception, or None{hint}"):
+        await ask(Looking(), cause=cause)
+
+
+@pytest.mark.parametrize("headers", [7, "Retry-After: 3", [3]])
+async def test_headers_must_be_pairs(headers):
+    """What aiohttp would take as headers."""
+    with bad_argument("headers", headers, "a mapping of names to texts, or None"):
+        await ask(Looking(), status=503, headers=headers)
+
+
 @pytest.mark.parametrize("kind", [Looking, LookingLater])
 @pytest.mark.parametrize(
     ("answer", "expected"),

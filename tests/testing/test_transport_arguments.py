@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import io
+from datetime import date
 
 import aiohttp
 import chains
 import pytest
-from chains import raises_exactly
+from chains import SAFELY, raises_exactly
 
 from aioretry_smithy import (
     Backoff,
@@ -32,6 +34,30 @@ REFUSED = {
     "two bodies": ("http://example.com/", {"data": b"x", "json": {}}),
 }
 
+BODY = {"data": b"x"}
+
+NOT_BUILT = {
+    "params: True": {"params": {"active": True}},
+    "params: None": {"params": {"page": None}},
+    "params: no number": {"params": [("limit", float("nan"))]},
+    "params: another kind": {"params": 7},
+    "headers: another kind": {"headers": 7},
+    "headers: no name": {"headers": {7: "x"}},
+    "cookies: another kind": {"cookies": 7},
+    "json: a set": {"json": {1, 2}},
+    "json: a date": {"json": {"day": date(2026, 11, 29)}},
+    "data: a number": {"data": 7},
+    "data: a list": {"data": [1, 2]},
+    "data: an iterator": {"data": iter([b"x"])},
+    "auth: a pair": {"auth": ("user", "password")},
+    "length of chunks": BODY | {"chunked": True, "headers": {"Content-Length": "1"}},
+    "chunks twice": BODY
+    | {"chunked": True, "headers": {"Transfer-Encoding": "chunked"}},
+    "encoded twice": BODY | {"compress": True, "headers": {"Content-Encoding": "gzip"}},
+    "proxy: broken": {"proxy": "http://["},
+    "proxy: another kind": {"proxy": 7},
+}
+
 
 async def both_failures(url, *decorators, **options):
     """Return what aiohttp raises and what the chain raises, and its transport."""
@@ -52,6 +78,114 @@ async def test_what_aiohttp_refuses_is_refused(url, options):
 
     assert type(theirs) is type(ours)
     assert [200] == transport.unused
+
+
+@pytest.mark.filterwarnings("ignore:The 'auth' parameter is:DeprecationWarning")
+@pytest.mark.parametrize("decorators", [[], [RetryingClient.new_decorator(SAFELY)]])
+@pytest.mark.parametrize("options", NOT_BUILT.values(), ids=NOT_BUILT)
+async def test_request_that_aiohttp_cannot_build_is_refused(options, decorators):
+    """A test finds a bad argument before production does; no attempt repeats it."""
+    theirs, ours, transport = await both_failures(chains.URL, *decorators, **options)
+
+    assert type(theirs) is type(ours)
+    assert str(theirs) == str(ours)
+    assert 1 == len(transport.requests)
+    assert [200] == transport.unused
+
+
+@pytest.mark.parametrize(
+    ("method", "error"),
+    [("G T", ValueError), ("GET\r\nX:", ValueError), (7, Exception)],
+)
+async def test_method_that_aiohttp_refuses_is_refused(method, error):
+    """Its characters are those of a token."""
+    transport = ScriptedTransport([200])
+    async with chains.session(transport) as session:
+        with pytest.raises(error):
+            await session.request(method, chains.URL)
+
+    assert [200] == transport.unused
+
+
+@pytest.mark.parametrize(
+    ("headers", "error"),
+    [
+        ({"X-Page": 7}, TypeError),
+        ({"X-Page": None}, TypeError),
+        ({"X-Page": b"7"}, TypeError),
+        ({"X-Page": "7\r\nX-Other: 8"}, ValueError),
+        ({"X-Page\n": "7"}, ValueError),
+    ],
+    ids=str,
+)
+async def test_headers_that_aiohttp_cannot_write_are_refused(headers, error):
+    """Those of the request and of the session; aiohttp has a connection by then."""
+    transport = ScriptedTransport([200])
+    async with chains.session(transport) as session:
+        with pytest.raises(error):
+            await session.get(chains.URL, headers=headers)
+    async with chains.session(transport, headers=headers) as session:
+        with pytest.raises(error):
+            await session.get(chains.URL)
+
+    assert [200] == transport.unused
+
+
+@pytest.mark.filterwarnings("ignore:BasicAuth is deprecated:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:The 'auth' parameter is:DeprecationWarning")
+async def test_authorization_twice_is_refused():
+    """A header of either side beside ``auth``."""
+    auth = aiohttp.BasicAuth("user", "password")
+    header = {"Authorization": "Bearer x"}
+    async with (
+        chains.session([200]) as plain,
+        chains.session([200], headers=header) as session,
+    ):
+        with pytest.raises(ValueError, match="(?i)authorization"):
+            await plain.get(chains.URL, auth=auth, headers=header)
+        with pytest.raises(ValueError, match="(?i)authorization"):
+            await session.get(chains.URL, auth=auth)
+        with pytest.raises(ValueError, match="(?i)authorization"):
+            await session.get("http://user:password@localhost/")
+
+
+async def test_what_can_be_read_once_is_not_read():
+    """Headers, parameters and cookies from iterators are there when they are sent."""
+    given = {name: iter([("X-Page", "7")]) for name in ("headers", "params", "cookies")}
+    async with chains.session([200]) as session:
+        response = await session.get(chains.URL, **given)
+
+    assert 200 == response.status
+    assert [("X-Page", "7")] == [*given["params"]]
+
+
+@pytest.mark.parametrize(
+    "data", [lambda: b"x", {"a": 7}, [("a", "b")], io.BytesIO(b"x")]
+)
+async def test_bodies_that_can_be_sent_pass(data):
+    """A factory too, which is not called for it."""
+    async with chains.session([200]) as session:
+        response = await session.post(chains.URL, data=data)
+
+    assert 200 == response.status
+
+
+async def test_json_is_serialized_once():
+    """By the serializer of the session, as for a request that is sent."""
+    serialized = []
+
+    def dumps(value):
+        serialized.append(value)
+        return "{}"
+
+    session = chains.session(
+        [503, 200], RetryingClient.new_decorator(ALWAYS), json_serialize=dumps
+    )
+    async with session:
+        response = await session.post(chains.URL, json={1, 2})
+
+    assert 200 == response.status
+    assert [{1, 2}] == serialized
 
 
 ALWAYS = RetryStrategy.on_server_error_status(Backoff.without_delay())
