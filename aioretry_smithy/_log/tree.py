@@ -434,13 +434,15 @@ def to_dict(log: LogFacts) -> dict[str, object]:
         "stop_reason": log.stop_reason and str(log.stop_reason),
         "retry_error": log.retry_error and describe_error(log.retry_error, mask),
         "children": [to_dict(child) for child in log.children],
-        "calls": [to_dict(call) for call in log.calls],
-        "dropped_calls": log.dropped_calls,
     }
     if log.limiter is not None:
         values["limiter"] = _text(log.limiter, mask)
     if log.no_retries:
         values["no_retries"] = True
+    if log.request_method is None:
+        # Of a function.
+        values["calls"] = [to_dict(call) for call in log.calls]
+        values["dropped_calls"] = log.dropped_calls
     return values
 
 

@@ -253,8 +253,6 @@ async def test_values_are_json():
         "delay_source": None,
         "stop_reason": "no_retry",
         "retry_error": None,
-        "calls": [],
-        "dropped_calls": 0,
     } == {name: value for name, value in values.items() if name != "children"}
     failed, answered = values["children"]
     assert "TimeoutError: late" == failed["response_cause"]

@@ -164,12 +164,11 @@ async def test_values_have_the_calls():
     assert (1, 2) == (len(second["calls"]), second["dropped_calls"])
 
 
-async def test_values_of_http_have_no_calls_inside():
-    """Each log has the same keys; that of a call of HTTP encloses no other."""
-    values = (await report()).children[0].calls[0].to_dict()
+async def test_values_of_http_have_no_calls():
+    """A program that reads them today finds what it found."""
+    log = (await report()).children[0].calls[0]
 
-    for each in (values, *values["children"]):
-        assert ([], 0) == (each["calls"], each["dropped_calls"])
+    assert {"calls", "dropped_calls"}.isdisjoint(log.to_dict())
 
 
 async def test_keys_are_attributes():
