@@ -15,12 +15,14 @@ from .._call.tries import THROTTLING, is_throttled, status_judged
 from .._errors import UnprocessedRequestError, bad_argument
 from .._failures.failure import failure_of, peel
 from .._policies.conditions import (
+    Chain,
     Conditions,
     Content,
     ContentConditions,
     ContentRuleConditions,
     RuleConditions,
     chained,
+    members_of,
 )
 from .._values import extensible
 
@@ -271,10 +273,6 @@ class CircuitBreakerRule(Conditions, CircuitBreakerStrategy):
         """Return the rule's verdict if a condition is met, else the default verdict."""
         return _verdict_of((self,), ctx, cause)
 
-    def _decides(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
-        """Say whether the rule applies."""
-        return self._applies(ctx, cause)
-
     def __or__(self, other: CircuitBreakerStrategy) -> CircuitBreakerRuleChain:
         return _chain(self, other)
 
@@ -291,11 +289,8 @@ class _IgnoringRule(CircuitBreakerRule):
     _verdict = None
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class CircuitBreakerRuleChain(CircuitBreakerStrategy):
-    """Rules that are asked in turn: two members or more, none of them a chain."""
-
-    members: tuple[CircuitBreakerStrategy, ...]
+class CircuitBreakerRuleChain(Chain, CircuitBreakerStrategy):
+    """A chain of rules, whose last member may be a strategy of another kind."""
 
     def should_report_as_success(
         self, ctx: ClientRequestContext, cause: Exception | None
@@ -304,9 +299,6 @@ class CircuitBreakerRuleChain(CircuitBreakerStrategy):
 
     def __or__(self, other: CircuitBreakerStrategy) -> CircuitBreakerRuleChain:
         return _chain(self, other)
-
-    def __repr__(self) -> str:
-        return " | ".join(map(repr, self.members))
 
 
 def _verdict_of(
@@ -317,7 +309,7 @@ def _verdict_of(
     for member in members:
         if not isinstance(member, CircuitBreakerRule):
             return member.should_report_as_success(ctx, cause)
-        if member._decides(ctx, cause):
+        if member._applies(ctx, cause):
             return member._verdict
     return verdict_of_default(ctx, cause)
 
@@ -335,13 +327,7 @@ def _chain(
 ) -> CircuitBreakerRuleChain:
     if not isinstance(right, CircuitBreakerStrategy):
         return NotImplemented
-    return CircuitBreakerRuleChain(chained(_members_of(left), _members_of(right)))
-
-
-def _members_of(strategy: CircuitBreakerStrategy) -> tuple[CircuitBreakerStrategy, ...]:
-    if isinstance(strategy, CircuitBreakerRuleChain):
-        return strategy.members
-    return (strategy,)
+    return CircuitBreakerRuleChain(chained(members_of(left), members_of(right)))
 
 
 class Looking:
@@ -368,7 +354,7 @@ class Looking:
             raise
 
 
-class JudgeOfContent(ABC):
+class JudgeOfContent:
     """A rule with content, or a chain with one; ``a | b`` asks *b* after *a*.
 
     It is no :class:`.CircuitBreakerStrategy`, since it asks for more.
@@ -379,11 +365,6 @@ class JudgeOfContent(ABC):
     _verdicts: ClassVar[Mapping[int | None, bool]] = {}
     """No status decides alone: the body is asked too."""
 
-    @property
-    @abstractmethod
-    def asked(self) -> tuple[Member, ...]:
-        """The members that are asked in turn; none of them is a chain."""
-
     async def verdict_on(
         self, ctx: ClientRequestContext, cause: Exception | None, read: Read
     ) -> bool | None:
@@ -391,12 +372,12 @@ class JudgeOfContent(ABC):
 
         A body is read only where a member is asked that needs it.
         """
-        for member in self.asked:
+        for member in members_of(self):
             if isinstance(member, CircuitBreakerRuleWithContent):
                 if await member._decides_by(ctx, cause, read):
                     return member._verdict
             elif isinstance(member, CircuitBreakerRule):
-                if member._decides(ctx, cause):
+                if member._applies(ctx, cause):
                     return member._verdict
             else:
                 return await checked_verdict(
@@ -419,9 +400,6 @@ class JudgeOfContent(ABC):
 
 AnyJudge: TypeAlias = CircuitBreakerStrategy | JudgeOfContent
 """What decides for a circuit breaker, with content or without."""
-
-Member: TypeAlias = "CircuitBreakerStrategy | CircuitBreakerRuleWithContent"
-"""A strategy or a rule that is no chain."""
 
 
 @extensible
@@ -467,11 +445,6 @@ class CircuitBreakerRuleWithContent(ContentConditions, JudgeOfContent):
         # Not super(): a class with slots is not the one that the compiler saw.
         Conditions.__post_init__(self)
         self._check_content()
-
-    @property
-    def asked(self) -> tuple[Member, ...]:
-        """The rule alone: a chain with a single member."""
-        return (self,)
 
     @staticmethod
     def failure(
@@ -548,28 +521,10 @@ class _IgnoringRuleWithContent(CircuitBreakerRuleWithContent):
     _verdict = None
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class CircuitBreakerRuleChainWithContent(JudgeOfContent):
+class CircuitBreakerRuleChainWithContent(Chain, JudgeOfContent):
     """A chain of rules, of which at least one looks at content."""
-
-    members: tuple[Member, ...]
-
-    @property
-    def asked(self) -> tuple[Member, ...]:
-        return self.members
-
-    def __repr__(self) -> str:
-        return " | ".join(map(repr, self.members))
 
 
 def _chain_by_content(left: AnyJudge, right: AnyJudge) -> JudgeOfContent:
-    members = chained(_members_by_content(left), _members_by_content(right))
+    members = chained(members_of(left), members_of(right))
     return CircuitBreakerRuleChainWithContent(members)
-
-
-def _members_by_content(judge: AnyJudge) -> tuple[Member, ...]:
-    if isinstance(judge, JudgeOfContent):
-        return judge.asked
-    if isinstance(judge, CircuitBreakerRuleChain):
-        return judge.members
-    return (judge,)

@@ -6,17 +6,7 @@ import inspect
 import warnings
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass, fields
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Final,
-    Protocol,
-    TypeAlias,
-    TypedDict,
-    TypeVar,
-    cast,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, TypedDict, cast
 
 from .. import _checks as check
 from .._errors import bad_argument, is_plain_function
@@ -267,21 +257,23 @@ def _name_of(entry: object) -> str:
     return f"{module}{entry.__qualname__}"
 
 
-class Member(Protocol):
-    """A member of a chain, asked in turn."""
+@dataclass(frozen=True, slots=True, repr=False)
+class Chain:
+    """Strategies or rules that are asked in turn."""
 
-    @property
-    def _answers_always(self) -> bool:
-        """Whether the member always decides, so that later members are never asked."""
-        ...
+    members: tuple[Any, ...]
+    """Two members or more; none of them is a chain itself."""
+
+    def __repr__(self) -> str:
+        return " | ".join(map(repr, self.members))
 
 
-_Member = TypeVar("_Member", bound=Member)
+def members_of(asked: object) -> tuple[Any, ...]:
+    """Return the members of a chain in order, or the one strategy in a tuple."""
+    return asked.members if isinstance(asked, Chain) else (asked,)
 
 
-def chained(
-    left: tuple[_Member, ...], right: tuple[_Member, ...]
-) -> tuple[_Member, ...]:
+def chained(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the members of both, and warn if those of *right* are never asked.
 
     The warning points at the line with the ``|``: two frames above the caller.

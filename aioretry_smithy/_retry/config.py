@@ -19,7 +19,7 @@ from .._errors import (
     refuses_unknown_names,
 )
 from .._policies.backoff import Backoff
-from .._policies.conditions import checked_length
+from .._policies.conditions import checked_length, members_of
 from .._policies.listeners import checked
 from .._request.arguments import is_header_name
 from .._request.keys import host_and_method_key, host_key, method_key
@@ -30,12 +30,7 @@ from .budget import PerHostRetryBudget, RetryBudget, RetryBudgetListener
 from .classify import DEFAULT_CLASSIFIERS, Classifier
 from .limiter import RetryLimiter
 from .smithy_strategies import TokenScope, holds_up_the_loop, names_scope
-from .strategy import (
-    AnyStrategy,
-    RetryStrategy,
-    RetryStrategyWithContent,
-    strategies_of,
-)
+from .strategy import AnyStrategy, RetryStrategy, RetryStrategyWithContent
 
 if TYPE_CHECKING:
     from .._call.call import Call
@@ -347,7 +342,7 @@ def _classifiers(value: object) -> tuple[Classifier, ...]:
 
 def _strategies(strategy: object) -> tuple[AnyStrategy, ...]:
     if isinstance(strategy, RetryStrategy | RetryStrategyWithContent):
-        strategies = strategies_of(strategy)
+        strategies = members_of(strategy)
         for each in strategies:
             if isinstance(each, RetryStrategyWithContent):
                 checked_length(each.max_content_length)

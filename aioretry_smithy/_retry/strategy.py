@@ -6,13 +6,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 from .. import _checks as check
 from .._errors import bad_argument, call_it
 from .._failures.failure import SERVER_ERRORS, RetrySafety, failure_of, may_pass_by
 from .._policies.backoff import Backoff
-from .._policies.conditions import MAX_CONTENT_LENGTH, Member, chained, checked_length
+from .._policies.conditions import (
+    MAX_CONTENT_LENGTH,
+    Chain,
+    chained,
+    checked_length,
+    members_of,
+)
 from .._values import extensible
 from .given_up import safety_in, status_judged_in
 
@@ -154,8 +160,6 @@ async def _first_awaited(
     return None
 
 
-_Member = TypeVar("_Member", bound=Member)
-
 IDEMPOTENT_METHODS = frozenset(
     {"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE", "QUERY"}
 )
@@ -208,10 +212,7 @@ class RetryStrategy(ABC):
     def __or__(self, other: RetryStrategy) -> RetryStrategy:
         if not isinstance(other, RetryStrategy):
             return NotImplemented
-        members = join(plain_members(self), plain_members(other))
-        if not members:
-            return _NEVER
-        return members[0] if len(members) == 1 else StrategyChain(members)
+        return _chain(StrategyChain, self, other)
 
     @property
     def _answers_always(self) -> bool:
@@ -385,37 +386,14 @@ def asks_for_idempotence(strategies: Collection[object]) -> bool:
     return _Failsafe in kinds and kinds <= {_Failsafe, _OnUnprocessed}
 
 
-@dataclass(frozen=True, slots=True)
-class StrategyChain(RetryStrategy):
-    """Strategies that are asked in turn: two or more, none of them a chain itself."""
-
-    members: tuple[RetryStrategy, ...]
+class StrategyChain(Chain, RetryStrategy):
+    """A chain of strategies, none of which looks at content."""
 
     def should_retry(
         self, ctx: ClientRequestContext, cause: Exception | None
     ) -> RetryAnswer | Awaitable[RetryAnswer]:
         answers = (each.should_retry(ctx, cause) for each in self.members)
         return first_answer(answers)
-
-    def __repr__(self) -> str:
-        return " | ".join(map(repr, self.members))
-
-
-def plain_members(strategy: RetryStrategy) -> tuple[RetryStrategy, ...]:
-    """Return the strategies of a chain, or the one strategy."""
-    return strategy.members if isinstance(strategy, StrategyChain) else (strategy,)
-
-
-def join(left: tuple[_Member, ...], right: tuple[_Member, ...]) -> tuple[_Member, ...]:
-    """Return the members of a chain of two, without those that never retry.
-
-    Warnings point at the line with the ``|``: one frame above the caller.
-    """
-    return chained(_without_never(left), _without_never(right))
-
-
-def _without_never(members: tuple[_Member, ...]) -> tuple[_Member, ...]:
-    return tuple(member for member in members if not isinstance(member, _Never))
 
 
 def backoff_or_default(backoff: Backoff | None) -> Backoff:
@@ -525,23 +503,23 @@ class RetryStrategyWithContent(ABC):
     ) -> RetryStrategyWithContent:
         if not isinstance(other, RetryStrategy | RetryStrategyWithContent):
             return NotImplemented
-        return _chain(join(strategies_of(self), strategies_of(other)))
+        return _chain(StrategyChainWithContent, self, other)
 
     def __ror__(self, other: RetryStrategy) -> RetryStrategyWithContent:
         if not isinstance(other, RetryStrategy):
             return NotImplemented
-        return _chain(join(strategies_of(other), strategies_of(self)))
+        return _chain(StrategyChainWithContent, other, self)
 
 
 AnyStrategy: TypeAlias = RetryStrategy | RetryStrategyWithContent
 """A strategy of either kind."""
 
+_Strategy = TypeVar("_Strategy", bound=AnyStrategy)
 
-@dataclass(frozen=True, slots=True)
-class StrategyChainWithContent(RetryStrategyWithContent):
+
+@dataclass(frozen=True, slots=True, repr=False)
+class StrategyChainWithContent(Chain, RetryStrategyWithContent):
     """A chain of strategies, of which at least one looks at content."""
-
-    members: tuple[AnyStrategy, ...]
 
     max_content_length: int = field(init=False, repr=False, compare=False)
     """The longest beginning of the body that a member looks at."""
@@ -571,22 +549,16 @@ class StrategyChainWithContent(RetryStrategyWithContent):
             else:
                 yield member.should_retry(ctx, cause)
 
-    def __repr__(self) -> str:
-        return " | ".join(map(repr, self.members))
+
+def _chain(
+    kind: Callable[[Any], _Strategy], left: AnyStrategy, right: AnyStrategy
+) -> _Strategy:
+    """Return a chain of some kind, or the only member that may ever retry."""
+    members = chained(_that_may_retry(left), _that_may_retry(right))
+    found: _Strategy = kind(members) if len(members) > 1 else [*members, _NEVER][0]
+    return found
 
 
-def strategies_of(strategy: AnyStrategy) -> tuple[AnyStrategy, ...]:
-    """Return the members of a chain in order, or the one strategy in a tuple.
-
-    None of the members is a chain itself.
-    """
-    if isinstance(strategy, StrategyChain | StrategyChainWithContent):
-        return strategy.members
-    return (strategy,)
-
-
-def _chain(members: tuple[AnyStrategy, ...]) -> RetryStrategyWithContent:
-    first = members[0]
-    if len(members) == 1 and isinstance(first, RetryStrategyWithContent):
-        return first
-    return StrategyChainWithContent(members)
+def _that_may_retry(strategy: AnyStrategy) -> tuple[AnyStrategy, ...]:
+    members = members_of(strategy)
+    return tuple(each for each in members if not isinstance(each, _Never))

@@ -26,7 +26,7 @@ from aioretry_smithy import (
     new_response,
 )
 from aioretry_smithy._bodies.response_content import buffer, read_head
-from aioretry_smithy._retry.strategy import strategies_of
+from aioretry_smithy._policies.conditions import members_of
 from aioretry_smithy.testing import ScriptedTransport, ask
 
 
@@ -416,13 +416,13 @@ def test_strategies_of_a_chain_are_flat():
     one, two, three = Answering(None), WhileBusy(), Answering(None)
     never = RetryStrategy.never()
 
-    assert (one, two, three) == strategies_of((one | two) | three)
-    assert (one, two, three) == strategies_of(one | (two | three))
-    assert (one, three, two) == strategies_of((one | three) | two)
-    assert (one, three) == strategies_of(never | one | (never | three))
-    assert (two, two) == strategies_of(two | two)
-    assert (two,) == strategies_of(two)
-    assert (never,) == strategies_of(never)
+    assert (one, two, three) == members_of((one | two) | three)
+    assert (one, two, three) == members_of(one | (two | three))
+    assert (one, three, two) == members_of((one | three) | two)
+    assert (one, three) == members_of(never | one | (never | three))
+    assert (two, two) == members_of(two | two)
+    assert (two,) == members_of(two)
+    assert (never,) == members_of(never)
 
 
 def test_chains_are_values():
