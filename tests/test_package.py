@@ -27,7 +27,6 @@ EXTRAS = {
     "aioretry_smithy._cli.rich_output": "rich",
     "aioretry_smithy._log.rich_tree": "rich",
     "aioretry_smithy._report.page": "jinja2",
-    "aioretry_smithy._limits.stored_rates": "limits.aio",
     "aioretry_smithy._telemetry.spans": "opentelemetry",
     "aioretry_smithy._telemetry.traced": "opentelemetry",
     "aioretry_smithy._telemetry.prometheus_metrics": "prometheus_client",

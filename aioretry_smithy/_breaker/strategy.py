@@ -273,6 +273,10 @@ class CircuitBreakerRule(Conditions, CircuitBreakerStrategy):
         """Return the rule's verdict if a condition is met, else the default verdict."""
         return _verdict_of((self,), ctx, cause)
 
+    def _decides(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
+        """Say whether the rule applies."""
+        return self._applies(ctx, cause)
+
     def __or__(self, other: CircuitBreakerStrategy) -> CircuitBreakerRuleChain:
         return _chain(self, other)
 
@@ -309,7 +313,7 @@ def _verdict_of(
     for member in members:
         if not isinstance(member, CircuitBreakerRule):
             return member.should_report_as_success(ctx, cause)
-        if member._applies(ctx, cause):
+        if member._decides(ctx, cause):
             return member._verdict
     return verdict_of_default(ctx, cause)
 
@@ -377,7 +381,7 @@ class JudgeOfContent:
                 if await member._decides_by(ctx, cause, read):
                     return member._verdict
             elif isinstance(member, CircuitBreakerRule):
-                if member._applies(ctx, cause):
+                if member._decides(ctx, cause):
                     return member._verdict
             else:
                 return await checked_verdict(

@@ -24,8 +24,7 @@ from aioretry_smithy import (
     SessionBuilder,
     unwrap,
 )
-from aioretry_smithy._limits.stored_rates import StoredWindow
-from aioretry_smithy.limits import SharedRateLimit
+from aioretry_smithy.limits import SharedRateLimit, StoredWindow
 
 limiting = RateLimitingClient.new_decorator
 

@@ -16,7 +16,7 @@ pytest.importorskip("limits.aio")  # "limits" is a folder of these tests too
 import limits
 from limits.aio.storage import MemoryStorage, Storage
 
-from aioretry_smithy._limits.stored_rates import StoredCounter, seconds_until
+from aioretry_smithy.limits import StoredCounter, seconds_until
 
 RATE = limits.parse("10 per 8 seconds")
 LENGTH = 8

@@ -17,7 +17,7 @@ import limits
 from limits.aio.storage import MemoryStorage
 
 from aioretry_smithy._limits.storage import StorageProbe, Turns
-from aioretry_smithy._limits.stored_rates import StoredCounter
+from aioretry_smithy.limits import StoredCounter
 
 LENGTH = 10
 RATE = limits.parse(f"10 per {LENGTH} seconds")

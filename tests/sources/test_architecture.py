@@ -85,7 +85,7 @@ PUBLIC_AIOHTTP = {"abc", "payload", "test_utils", "typedefs", "web"}
 
 ASK_OUTSIDE = {
     "_call.call": {"time.time"},  # the time of day, for people
-    "_limits.stored_rates": {"time.time"},  # by which storages count
+    "limits": {"time.time"},  # by which storages count
     # What is used outside of any event loop, the time of day, and dice unless others
     # are given.
     "_clock": {"random.random", "time.monotonic", "time.time"},
