@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._errors import bad_argument, is_finite, is_plain_function
+from ._errors import bad_argument, call_it, is_finite, is_plain_function
 
 
 def boolean(name: str, value: object) -> None:
@@ -38,11 +38,11 @@ def function(name: str, value: object, arguments: str) -> None:
 def kind(
     name: str, value: object, kind: type[object], *, or_none: bool = False
 ) -> None:
-    """Refuse anything but an object of a class."""
-    article = "an" if kind.__name__[0] in "AEIOU" else "a"
-    expected = f"{article} {kind.__name__}"
-    fits = isinstance(value, kind)
-    _refuse_unless(name, value, expected, fits=fits, or_none=or_none)
+    """Refuse anything but an object of a class; hint where that had to be called."""
+    if not isinstance(value, kind) and not (or_none and value is None):
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        expected = f"{article} {kind.__name__}{', or None' if or_none else ''}"
+        raise bad_argument(name, value, f"{expected}{call_it(value, kind)}")
 
 
 def _refuse_unless(

@@ -403,7 +403,7 @@ def call_it(value: object, *kinds: type) -> str:
         kinds: The classes of which an object is expected.
     """
     if isinstance(value, type):
-        if not issubclass(value, kinds):
+        if not issubclass(value, kinds) or issubclass(value, Enum):
             return ""
         if inspect.isabstract(value):
             return "; call one of its factories or subclasses"

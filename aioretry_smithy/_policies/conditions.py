@@ -320,7 +320,7 @@ class ContentConditions(Conditions):
 
     def _check_content(self) -> None:
         check.function("on_content", self.on_content, "bytes or None")
-        checked_length(self.max_content_length)
+        check.integer("max_content_length", self.max_content_length, 1)
 
     def _looks_at(self, ctx: ClientRequestContext) -> bool:
         """Say whether the rule needs the body of a response."""
@@ -347,14 +347,3 @@ class ContentConditions(Conditions):
         if cause is not None and self._safety_of(ctx, cause) is RetrySafety.NO:
             return False
         return checked_answer("on_content", self.on_content(content))
-
-
-def checked_length(length: object) -> int:
-    """Return the number of bytes of a body to look at.
-
-    Raises:
-        ValueError: It is not a positive integer.
-    """
-    if type(length) is int and length >= 1:
-        return length
-    raise bad_argument("max_content_length", length, "an integer >= 1")

@@ -10,16 +10,16 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict, Unpack
 
+from .. import _checks as check
 from .._errors import (
     bad_argument,
     call_it,
     check_unit,
-    is_finite,
     positive_integer,
     refuses_unknown_names,
 )
 from .._policies.backoff import Backoff
-from .._policies.conditions import checked_length, members_of
+from .._policies.conditions import members_of
 from .._policies.listeners import checked
 from .._request.arguments import is_header_name
 from .._request.keys import host_and_method_key, host_key, method_key
@@ -183,7 +183,7 @@ class RetryConfig:
     >>> RetryConfig(RetryStrategy.never(), max_total_attempts=0)
     Traceback (most recent call last):
         ...
-    ValueError: max_total_attempts: 0 (expected: an integer >= 1)
+    ValueError: max_total_attempts: 0 (expected: an int >= 1)
     """
 
     strategy: Strategy
@@ -215,10 +215,7 @@ class RetryConfig:
     """Whether the strategy is one of Smithy's kind."""
 
     def __post_init__(self) -> None:
-        for name, (is_valid, expected) in _EXPECTED.items():
-            if not is_valid(value := getattr(self, name)):
-                hint = call_it(value, RetryLimiter)
-                raise bad_argument(name, value, f"{expected}{hint}")
+        self._check()
         if self.attempt_timeout is not None:
             check_unit("attempt_timeout", self.attempt_timeout)
         object.__setattr__(
@@ -234,6 +231,21 @@ class RetryConfig:
         looks = any(isinstance(each, RetryStrategyWithContent) for each in strategies)
         object.__setattr__(self, "looks_at_content", looks)
         object.__setattr__(self, "uses_tokens", not strategies)
+
+    def _check(self) -> None:
+        check.integer("max_total_attempts", self.max_total_attempts, 1)
+        check.positive("attempt_timeout", self.attempt_timeout, or_none=True)
+        check.not_negative("max_retry_after", self.max_retry_after, or_none=True)
+        check.positive("stop_after_delay", self.stop_after_delay, or_none=True)
+        header = self.retry_count_header
+        if header is not None and not is_header_name(header):
+            raise bad_argument("retry_count_header", header, "a header name, or None")
+        check.kind("limiter", self.limiter, RetryLimiter, or_none=True)
+        for name in ("use_retry_after", "buffer_response", "raise_retry_error"):
+            check.boolean(name, getattr(self, name))
+        if not names_scope(self.token_scope):
+            expected = "a str, a plain function of ctx and request, or None"
+            raise bad_argument("token_scope", self.token_scope, expected)
 
     @classmethod
     def standard(cls, **changes: Unpack[StandardChanges]) -> RetryConfig:
@@ -286,43 +298,6 @@ def standard_budget(
     return RetryBudget.per_host(unserved_cost=0.1, listeners=listeners)
 
 
-def _is_count(value: object) -> bool:
-    return type(value) is int and value >= 1
-
-
-def _is_timeout(value: object) -> bool:
-    return value is None or (is_finite(value) and value > 0)
-
-
-def _is_wait(value: object) -> bool:
-    return value is None or (is_finite(value) and value >= 0)
-
-
-def _is_limiter(value: object) -> bool:
-    return value is None or isinstance(value, RetryLimiter)
-
-
-def _is_header_name(value: object) -> bool:
-    return value is None or is_header_name(value)
-
-
-def _is_bool(value: object) -> bool:
-    return isinstance(value, bool)
-
-
-_EXPECTED = {
-    "max_total_attempts": (_is_count, "an integer >= 1"),
-    "attempt_timeout": (_is_timeout, "finite and > 0, or None"),
-    "max_retry_after": (_is_wait, "finite and >= 0, or None"),
-    "stop_after_delay": (_is_timeout, "finite and > 0, or None"),
-    "retry_count_header": (_is_header_name, "a header name, or None"),
-    "limiter": (_is_limiter, "a RetryLimiter or None"),
-    "use_retry_after": (_is_bool, "True or False"),
-    "buffer_response": (_is_bool, "True or False"),
-    "raise_retry_error": (_is_bool, "True or False"),
-    "token_scope": (names_scope, "a str, a plain function of ctx and request, or None"),
-}
-
 # Refused with other strategies, which would ignore them.
 _FOR_SMITHY = {
     "classifiers": DEFAULT_CLASSIFIERS,
@@ -344,7 +319,7 @@ def _strategies(strategy: object) -> tuple[AnyStrategy, ...]:
         strategies = members_of(strategy)
         for each in strategies:
             if isinstance(each, RetryStrategyWithContent):
-                checked_length(each.max_content_length)
+                check.integer("max_content_length", each.max_content_length, 1)
         return strategies
     if not is_smithy_strategy(strategy):
         kinds = "a RetryStrategy, a RetryStrategyWithContent or a Smithy strategy"

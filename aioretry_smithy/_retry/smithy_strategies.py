@@ -12,12 +12,7 @@ from .._call.deadline_cut import until_deadline
 from .._errors import bad_argument
 from .._policies.backoff import Backoff
 from ..smithy import sync
-from ..smithy.interfaces import (
-    METHODS,
-    BackoffExhaustedError,
-    check_backoff_strategy,
-    check_retry_attempt,
-)
+from ..smithy.interfaces import METHODS, BackoffExhaustedError, check_backoff_strategy
 from ..smithy.strategies import AdaptiveMode, StandardMode, StandardRetryStrategy
 
 if TYPE_CHECKING:
@@ -215,7 +210,7 @@ class _StrategyBackoff(Backoff):
     backoff_strategy: RetryBackoffStrategy
 
     def next_delay(self, num_attempts_so_far: int) -> float | None:
-        check_retry_attempt(num_attempts_so_far, 1, "num_attempts_so_far")
+        check.integer("num_attempts_so_far", num_attempts_so_far, 1)
         try:
             return self.backoff_strategy.compute_next_backoff_delay(num_attempts_so_far)
         except BackoffExhaustedError:
@@ -230,7 +225,7 @@ class _BackoffStrategy:
     backoff: Backoff
 
     def compute_next_backoff_delay(self, retry_attempt: int) -> float:
-        check_retry_attempt(retry_attempt)
+        check.integer("retry_attempt", retry_attempt, 0)
         if retry_attempt == 0:
             return 0.0
         delay = self.backoff.next_delay(retry_attempt)

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, Unpack
 
 from .. import _checks as check
-from .._errors import bad_argument, call_it
+from .._errors import bad_argument
 from .._failures.failure import SERVER_ERRORS, RetrySafety, failure_of, may_pass_by
 from .._policies.backoff import Backoff
 from .._policies.conditions import (
@@ -19,7 +19,6 @@ from .._policies.conditions import (
     ContentConditions,
     RuleConditions,
     chained,
-    checked_length,
     members_of,
 )
 from .._values import extensible
@@ -57,11 +56,9 @@ class RetryDecision:
     """Whether the next strategy of a chain is to be asked."""
 
     def __post_init__(self) -> None:
-        backoff: object = self.backoff
+        check.kind("backoff", self.backoff, Backoff, or_none=True)
         is_next: object = self.is_next
-        if not (backoff is None or isinstance(backoff, Backoff)):
-            raise bad_argument("backoff", backoff, "a Backoff or None")
-        if not isinstance(is_next, bool) or (is_next and backoff is not None):
+        if not isinstance(is_next, bool) or (is_next and self.backoff is not None):
             expected = "True or False, and False beside a backoff"
             raise bad_argument("is_next", is_next, expected)
 
@@ -401,12 +398,8 @@ class StrategyChain(Chain, RetryStrategy):
 
 def backoff_or_default(backoff: Backoff | None) -> Backoff:
     """Return the given backoff, checked, or the default one."""
-    if backoff is None:
-        return Backoff.of_default()
-    if not isinstance(backoff, Backoff):
-        expected = f"a Backoff or None{call_it(backoff, Backoff)}"
-        raise bad_argument("backoff", backoff, expected)
-    return backoff
+    check.kind("backoff", backoff, Backoff, or_none=True)
+    return Backoff.of_default() if backoff is None else backoff
 
 
 def is_idempotent(ctx: ClientRequestContext) -> bool:
@@ -529,10 +522,12 @@ class StrategyChainWithContent(Chain, RetryStrategyWithContent):
 
     def __post_init__(self) -> None:
         lengths = [
-            checked_length(member.max_content_length)
+            member.max_content_length
             for member in self.members
             if isinstance(member, RetryStrategyWithContent)
         ]
+        for length in lengths:
+            check.integer("max_content_length", length, 1)
         object.__setattr__(self, "max_content_length", max(lengths))
 
     def should_retry(

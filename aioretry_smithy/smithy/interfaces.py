@@ -496,7 +496,7 @@ class ExponentialRetryBackoffStrategy:
         Raises:
             ValueError: *retry_attempt* is no integer >= 0.
         """
-        check_retry_attempt(retry_attempt)
+        check.integer("retry_attempt", retry_attempt, 0)
         if retry_attempt == 0:
             return 0.0
         if self.jitter_type is ExponentialBackoffJitterType.DECORRELATED:
@@ -550,11 +550,3 @@ def ask_for_delay(
         expected = "seconds, finite and >= 0"
         raise bad_argument("compute_next_backoff_delay", delay, expected)
     return float(delay)
-
-
-def check_retry_attempt(
-    value: object, least: int = 0, name: str = "retry_attempt"
-) -> None:
-    """Refuse a number of a retry that is none."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise bad_argument(name, value, f"an integer >= {least}")

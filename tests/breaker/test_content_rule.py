@@ -123,7 +123,7 @@ class TestRule:
     @pytest.mark.parametrize("length", [0, -1, 1.5, True, None, "9"])
     def test_it_looks_at_one_byte_at_least(self, length):
         """An integer, as for retry rules."""
-        with bad_argument("max_content_length", length, "an integer >= 1"):
+        with bad_argument("max_content_length", length, "an int >= 1"):
             busy(max_content_length=length)
 
     @pytest.mark.parametrize("function", [b"busy", Own(True).should_report_as_success])

@@ -115,10 +115,10 @@ def test_argument_wins_over_the_environment(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("max_total_attempts", 0, "an integer >= 1"),
-        ("max_total_attempts", 2.0, "an integer >= 1"),
-        ("max_total_attempts", True, "an integer >= 1"),
-        ("max_total_attempts", None, "an integer >= 1"),
+        ("max_total_attempts", 0, "an int >= 1"),
+        ("max_total_attempts", 2.0, "an int >= 1"),
+        ("max_total_attempts", True, "an int >= 1"),
+        ("max_total_attempts", None, "an int >= 1"),
         ("attempt_timeout", 0, "finite and > 0, or None"),
         ("attempt_timeout", math.nan, "finite and > 0, or None"),
         ("attempt_timeout", math.inf, "finite and > 0, or None"),
@@ -154,7 +154,7 @@ def test_strategy_must_be_one():
 @pytest.mark.parametrize("length", [0, -1, True, 1.5, "1", None])
 def test_strategy_looks_at_one_byte_at_least(length):
     """A strategy that needs no content is of the other kind."""
-    with bad_argument("max_content_length", length, "an integer >= 1"):
+    with bad_argument("max_content_length", length, "an int >= 1"):
         RetryConfig(Looking(length))
 
 
@@ -203,8 +203,8 @@ def test_settings_that_never_retry():
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("limiter", 0.1, "a RetryLimiter or None"),
-        ("limiter", RetryBudget, "a RetryLimiter or None; call it: RetryBudget()"),
+        ("limiter", 0.1, "a RetryLimiter, or None"),
+        ("limiter", RetryBudget, "a RetryLimiter, or None; call it: RetryBudget()"),
         ("classifiers", None, "functions of a failure and a verdict"),
         ("classifiers", 1, "functions of a failure and a verdict"),
         ("classifiers", ["by_status"], "functions of a failure and a verdict"),

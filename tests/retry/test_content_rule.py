@@ -190,9 +190,9 @@ async def later(content):
             functools.partial(later),
             "a plain function of bytes or None, or None",
         ),
-        ("max_content_length", 0, "an integer >= 1"),
-        ("max_content_length", 4.0, "an integer >= 1"),
-        ("max_content_length", None, "an integer >= 1"),
+        ("max_content_length", 0, "an int >= 1"),
+        ("max_content_length", 4.0, "an int >= 1"),
+        ("max_content_length", None, "an int >= 1"),
     ],
 )
 @pytest.mark.parametrize("make", [RetryRuleWithContent, RetryRuleWithContent.no_retry])

@@ -462,7 +462,7 @@ def test_only_strategies_make_a_chain(other):
 @pytest.mark.parametrize("length", [0, -1, 1.5, "1", None, True])
 def test_chain_refuses_a_length_that_is_none(length):
     """It is told where the chain is made, even if it is not the longest."""
-    with bad_argument("max_content_length", length, "an integer >= 1"):
+    with bad_argument("max_content_length", length, "an int >= 1"):
         WhileBusy() | WhileBusy(max_content_length=length)
 
 

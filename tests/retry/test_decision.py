@@ -148,7 +148,7 @@ async def test_bad_answers_are_refused_on_either_way():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((0.5,), "backoff: 0.5 (expected: a Backoff or None)"),
+        ((0.5,), "backoff: 0.5 (expected: a Backoff, or None)"),
         (
             (Backoff.fixed(1), True),
             "is_next: True (expected: True or False, and False beside a backoff)",

@@ -44,7 +44,7 @@ def test_backoff_must_be_one():
     with pytest.raises(ValueError) as for_no_retry:
         RetryRule.no_retry(backoff=BACKOFF)
 
-    expected = "a Backoff or None"
+    expected = "a Backoff, or None"
     assert f"backoff: 0.5 (expected: {expected})" == str(for_rule.value)
     expected = "none where retries are forbidden"
     assert f"backoff: {BACKOFF!r} (expected: {expected})" == str(for_no_retry.value)

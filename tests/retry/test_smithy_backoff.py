@@ -35,7 +35,7 @@ def test_backoff_of_a_strategy_can_be_limited():
 @pytest.mark.parametrize("count", [0, -1, True, 1.0])
 def test_backoff_of_a_strategy_counts_from_1(count):
     """Attempt 0, which a strategy knows, is no failed attempt."""
-    with bad_argument("num_attempts_so_far", count, "an integer >= 1"):
+    with bad_argument("num_attempts_so_far", count, "an int >= 1"):
         to_backoff(Linear()).next_delay(count)
 
 
@@ -86,9 +86,9 @@ def test_bridge_to_backoff_needs_a_strategy(other):
         to_backoff(other)
 
 
-@pytest.mark.parametrize("other", [None, 1.0, "fixed=1s", Backoff])
+@pytest.mark.parametrize("other", [None, 1.0, "fixed=1s"])
 def test_bridge_from_backoff_needs_a_backoff(other):
-    """The class, or the text that one is made from, is no Backoff."""
+    """The text that one is made from is no Backoff."""
     with bad_argument("backoff", other, "a Backoff"):
         from_backoff(other)
 

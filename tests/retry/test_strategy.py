@@ -189,7 +189,7 @@ def test_repr_of_on_status_names_the_function():
 def test_backoff_must_be_one(make):
     """A number of seconds is a frequent slip."""
     with pytest.raises(
-        ValueError, match=r"backoff: 0.5 \(expected: a Backoff or None\)"
+        ValueError, match=r"backoff: 0.5 \(expected: a Backoff, or None\)"
     ):
         make(0.5)
 

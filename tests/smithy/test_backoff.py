@@ -153,7 +153,7 @@ def test_no_delay_stays_no_delay(jitter_type):
 @pytest.mark.parametrize("retry_attempt", [-1, 1.0, True, None, "1"])
 def test_bad_attempt_is_refused(retry_attempt):
     """Attempts are counted, from 0."""
-    expected = f"retry_attempt: {retry_attempt!r} (expected: an integer >= 0)"
+    expected = f"retry_attempt: {retry_attempt!r} (expected: an int >= 0)"
     for backoff in (ExponentialRetryBackoffStrategy(), from_backoff(Backoff.fixed(1))):
         with raises_exactly(expected):
             backoff.compute_next_backoff_delay(retry_attempt)
