@@ -298,7 +298,7 @@ def _backoff(text: str) -> Backoff:
     spec = f"fixed={text}" if _TIME.fullmatch(text) else text
     with warnings.catch_warnings(action="error"):
         try:
-            backoff: Backoff = parse_spec(spec, Backoff, "s")
+            backoff = parse_spec(spec, "s")
         except (RuntimeWarning, ValueError) as error:
             # argparse would not pass on what a ValueError says.
             raise argparse.ArgumentTypeError(str(error)) from None

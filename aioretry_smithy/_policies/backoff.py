@@ -1,8 +1,4 @@
-"""Compute how long to wait before the next attempt.
-
-The caller passes in the :class:`Backoff` class, whose factories check the ranges. So
-this module need not import it.
-"""
+"""Compute how long to wait before the next attempt, by formulas or by a text."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ import re
 import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from .._clock import chance, to_be_pickled
 from .._errors import bad_argument, check_unit, is_finite
@@ -44,85 +40,6 @@ _VALUES = {
     "jitter": f"{_RATE}(?::{_RATE})?",
     "maxattempts": "([0-9]{1,12})",
 }
-
-
-def parse_spec(spec: str, factories: Any, unit: Literal["ms", "s"] = "ms") -> Any:
-    """Make the backoff that *spec* describes; see :meth:`Backoff.of` for the form.
-
-    Args:
-        spec: The text.
-        factories: The class of backoffs.
-        unit: The unit of a delay that says none. Only whole milliseconds need none.
-
-    Raises:
-        ValueError: *spec* cannot be read; the message names the option.
-    """
-    options = _options(spec)
-    if not options:
-        return factories.of_default()
-    options.setdefault("jitter", "jitter=0.2")
-    backoff = factories.exponential()
-    for key in filter(options.get, _FORMS):
-        option = options[key]
-        try:
-            values = _values(key, option.partition("=")[2])
-            backoff = _applied(backoff, factories, key, values, unit)
-        except ValueError:
-            delays = f", {_DELAYS[unit]}" if key in _BASES else ""
-            raise bad_argument("spec", option, f"{_FORMS[key]}{delays}") from None
-    return backoff
-
-
-def _options(spec: str) -> dict[str, str]:
-    if not isinstance(spec, str):
-        raise bad_argument("spec", spec, "a str")
-    if len(spec) > _MAX_LENGTH:
-        expected = f"at most {_MAX_LENGTH} characters"
-        raise bad_argument("spec", f"{spec[:32]}...", expected)
-    options: dict[str, str] = {}
-    for option in filter(None, map(str.strip, spec.split(","))):
-        name = option.partition("=")[0]
-        key = name.lower()
-        if key not in _FORMS:
-            raise bad_argument("spec", option, f"one of {_KEYS}")
-        if key in options:
-            raise bad_argument("spec", option, f"{name} only once")
-        if key in _BASES and not options.keys().isdisjoint(_BASES):
-            raise bad_argument("spec", option, f"only one of {', '.join(_BASES)}")
-        options[key] = option
-    return options
-
-
-def _values(key: str, text: str) -> list[str]:
-    match = re.fullmatch(_VALUES[key], text)
-    if match is None:
-        raise ValueError
-    return [value for value in match.groups() if value is not None]
-
-
-def _applied(
-    backoff: Any, factories: Any, key: str, values: list[str], unit: str
-) -> Any:
-    """Return a backoff with an option."""
-    if key == "maxattempts":
-        return backoff.with_max_attempts(int(values[0]))
-    if key == "jitter":
-        rates = [float(value) for value in values]
-        return backoff.with_jitter(*rates) if any(rates) else backoff
-    multiplier = [float(value) for value in values[2:]]
-    delays = [_seconds(value, unit) for value in values[:2]]
-    return getattr(factories, key)(*delays, *multiplier)
-
-
-def _seconds(text: str, default_unit: str) -> float:
-    number = text.rstrip("ms")
-    unit = text.removeprefix(number)
-    if not unit and default_unit == "s":
-        # As in a program, where a whole number may be meant in milliseconds.
-        return int(number) if number.isdigit() else float(number)
-    if not unit and not number.isdigit():
-        raise ValueError
-    return float(number) if unit == "s" else float(number) / 1000
 
 
 class Backoff(ABC):
@@ -256,8 +173,7 @@ class Backoff(ABC):
         >>> Backoff.of("fixed=1s, jitter=0, maxAttempts=3")
         Backoff.fixed(1.0).with_max_attempts(3)
         """
-        backoff: Backoff = parse_spec(spec, cls)
-        return backoff
+        return parse_spec(spec)
 
     def with_jitter(
         self,
@@ -427,6 +343,83 @@ class _Limited(Backoff):
 
     def __repr__(self) -> str:
         return f"{self.delegate!r}.with_max_attempts({self.max_attempts})"
+
+
+def parse_spec(spec: str, unit: Literal["ms", "s"] = "ms") -> Backoff:
+    """Make the backoff that *spec* describes; see :meth:`Backoff.of` for the form.
+
+    Args:
+        spec: The text.
+        unit: The unit of a delay that says none. Only whole milliseconds need none.
+
+    Raises:
+        ValueError: *spec* cannot be read; the message names the option.
+    """
+    options = _options(spec)
+    if not options:
+        return Backoff.of_default()
+    options.setdefault("jitter", "jitter=0.2")
+    backoff = Backoff.exponential()
+    for key in filter(options.get, _FORMS):
+        option = options[key]
+        try:
+            values = _values(key, option.partition("=")[2])
+            backoff = _applied(backoff, key, values, unit)
+        except ValueError:
+            delays = f", {_DELAYS[unit]}" if key in _BASES else ""
+            raise bad_argument("spec", option, f"{_FORMS[key]}{delays}") from None
+    return backoff
+
+
+def _options(spec: str) -> dict[str, str]:
+    if not isinstance(spec, str):
+        raise bad_argument("spec", spec, "a str")
+    if len(spec) > _MAX_LENGTH:
+        expected = f"at most {_MAX_LENGTH} characters"
+        raise bad_argument("spec", f"{spec[:32]}...", expected)
+    options: dict[str, str] = {}
+    for option in filter(None, map(str.strip, spec.split(","))):
+        name = option.partition("=")[0]
+        key = name.lower()
+        if key not in _FORMS:
+            raise bad_argument("spec", option, f"one of {_KEYS}")
+        if key in options:
+            raise bad_argument("spec", option, f"{name} only once")
+        if key in _BASES and not options.keys().isdisjoint(_BASES):
+            raise bad_argument("spec", option, f"only one of {', '.join(_BASES)}")
+        options[key] = option
+    return options
+
+
+def _values(key: str, text: str) -> list[str]:
+    match = re.fullmatch(_VALUES[key], text)
+    if match is None:
+        raise ValueError
+    return [value for value in match.groups() if value is not None]
+
+
+def _applied(backoff: Backoff, key: str, values: list[str], unit: str) -> Backoff:
+    """Return a backoff with an option."""
+    if key == "maxattempts":
+        return backoff.with_max_attempts(int(values[0]))
+    if key == "jitter":
+        rates = [float(value) for value in values]
+        return backoff.with_jitter(*rates) if any(rates) else backoff
+    multiplier = [float(value) for value in values[2:]]
+    delays = [_seconds(value, unit) for value in values[:2]]
+    made: Backoff = getattr(Backoff, key)(*delays, *multiplier)
+    return made
+
+
+def _seconds(text: str, default_unit: str) -> float:
+    number = text.rstrip("ms")
+    unit = text.removeprefix(number)
+    if not unit and default_unit == "s":
+        # As in a program, where a whole number may be meant in milliseconds.
+        return int(number) if number.isdigit() else float(number)
+    if not unit and not number.isdigit():
+        raise ValueError
+    return float(number) if unit == "s" else float(number) / 1000
 
 
 def counts_attempts(backoff: Backoff) -> bool:
