@@ -130,7 +130,8 @@ class CircuitBreakerSettings:
         if not isinstance(window, Backoff):
             return window
         try:
-            seconds = _asked(window, number)
+            seconds = window.next_delay(number)
+            check.not_negative("next_delay", seconds, or_none=True)
         except Exception:
             message = "%s: its open window stays: %r raised"
             _logger.warning(message, owner, window, exc_info=True)
@@ -138,12 +139,6 @@ class CircuitBreakerSettings:
         if seconds is not None:
             return seconds
         return _USUAL_WINDOW if last is None else last
-
-
-def _asked(backoff: Backoff, number: int) -> float | None:
-    seconds = backoff.next_delay(number)
-    check.not_negative("next_delay", seconds, or_none=True)
-    return seconds
 
 
 def _check_open_window(window: object) -> None:

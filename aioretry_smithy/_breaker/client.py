@@ -333,9 +333,8 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
             raise bad_argument("strategy", strategy, expected)
         if fallback is not None and not callable(fallback):
             raise bad_argument("fallback", fallback, "(ctx, request) -> response")
-        check.boolean("enforce", enforce)
         check.positive("wait_for_ready", wait_for_ready, or_none=True)
-        dry_run = None if enforce else DryRun(_owner(circuit_breakers))
+        dry_run = DryRun.unless(enforce, _owner(circuit_breakers))
 
         def decorator(delegate: ClientT) -> Any:
             return cls(

@@ -412,7 +412,7 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         """
         made = _limit_of(limit, None)
         limits = OneForAll(made.name, made)
-        dry_run = _dry_run(enforce, f"concurrency limit {made.name!r}")
+        dry_run = DryRun.unless(enforce, f"concurrency limit {made.name!r}")
         return cls._decorator(limits, max_pending, timeout, dry_run)
 
     @classmethod
@@ -453,7 +453,7 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
             return _limit_of(factory(key), key)
 
         limits = PerKey("host", host_key, make, factory)
-        dry_run = _dry_run(enforce, f"concurrency limit ({limits!r})")
+        dry_run = DryRun.unless(enforce, f"concurrency limit ({limits!r})")
         return cls._decorator(limits, max_pending, timeout, dry_run)
 
     @classmethod
@@ -499,9 +499,3 @@ def _limit_of(limit: object, name: str | None) -> ConcurrencyLimit:
     if type(limit) is int and limit >= 1:
         return ConcurrencyLimit.fixed(limit, name=name)
     raise bad_argument("limit", limit, "an int >= 1, or a ConcurrencyLimit")
-
-
-def _dry_run(enforce: bool, owner: str) -> DryRun | None:
-    """Return the dry run that logs the decisions of *owner*, if *enforce* is false."""
-    check.boolean("enforce", enforce)
-    return None if enforce else DryRun(owner)

@@ -272,8 +272,7 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
         cls, gates: RateGates, timeout: float | None, enforce: bool, owner: str
     ) -> Decorator:
         check.not_negative("timeout", timeout, or_none=True)
-        check.boolean("enforce", enforce)
-        dry_run = None if enforce else DryRun(owner)
+        dry_run = DryRun.unless(enforce, owner)
         return lambda delegate: cls(delegate, gates, timeout, dry_run)
 
     @property

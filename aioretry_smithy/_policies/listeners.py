@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, Generic, TypeVar
 
+from .. import _checks as check
 from .._clock import loop_time
 from .._errors import bad_argument, is_plain_function
 
@@ -140,6 +141,16 @@ class DryRun:
         # Since the last warning.
         self._refused = self._waited = 0
         self._warned_at = -math.inf
+
+    @classmethod
+    def unless(cls, enforce: bool, owner: str) -> DryRun | None:
+        """Return the dry run that *enforce* asks for when it is False.
+
+        Raises:
+            ValueError: It is no bool.
+        """
+        check.boolean("enforce", enforce)
+        return None if enforce else cls(owner)
 
     def refused(self, request: object, error: Exception) -> None:
         """Note a request that would not have been sent.

@@ -529,11 +529,9 @@ class RetryBudget(Shared, RetryLimiter):
             deposit=deposit,
             capacity=capacity,
             brake_after=brake_after,
+            unserved_cost=unserved_cost,
             listeners=checked(listeners, RetryBudgetListener),
         )
-        if unserved_cost != 1:
-            # A subclass may know no such argument.
-            budget = partial(budget, unserved_cost=unserved_cost)
         settings = _describe(deposit, capacity, brake_after, unserved_cost)
         return PerHostRetryBudget(budget, f"{cls.__name__}.per_host({settings})")
 

@@ -207,15 +207,6 @@ class TestPerHost:
         limiter.release(ctx)
         assert 10.0 == budget.tokens
 
-    def test_a_subclass_needs_no_such_argument(self):
-        """Where it is not given."""
-
-        class Own(RetryBudget):
-            def __init__(self, name, *, deposit, capacity, brake_after, listeners):
-                super().__init__(name, deposit=deposit, capacity=capacity)
-
-        assert isinstance(Own.per_host().budget_for("a:80"), Own)
-
 
 class TestRestart:
     """A server is away for three seconds, and one call begins each fiftieth of one."""
