@@ -22,8 +22,6 @@ from .limiter import RetryLimiter, acquired, notify, report, until_it_waits
 from .wait import (
     AT_ONCE,
     ELSEWHERE,
-    NOT_REPLAYABLE,
-    STOPPED_AFTER_DELAY,
     SUCCEEDED,
     TOO_LATE,
     Decision,
@@ -179,7 +177,7 @@ class Retries:
         if self.attempts_made >= self.config.max_total_attempts:
             return Stop(RetryStopReason.MAX_TOTAL_ATTEMPTS)
         is_spent = self.adapter.is_spent(self.call, self.request, self.cause)
-        return NOT_REPLAYABLE if is_spent else None
+        return Stop(RetryStopReason.BODY_NOT_REPLAYABLE) if is_spent else None
 
     @abstractmethod
     def delay(self) -> Coroutine[Any, Any, Decision] | Decision:
@@ -197,7 +195,7 @@ class Retries:
             return planned
         passed = call.loop.time() - call.first.attempt_started
         is_late = passed + planned.delay > config.stop_after_delay + NEAR
-        return STOPPED_AFTER_DELAY if is_late else planned
+        return Stop(RetryStopReason.STOP_AFTER_DELAY) if is_late else planned
 
     def time_left(self) -> float:
         """Return the seconds left for beginning a further attempt."""
@@ -231,7 +229,7 @@ class Retries:
         """Let the call end with a :class:`.ResponseTimeoutError`."""
         cut, earlier = self.cause, self._earlier_cause
         self.cause = deadline_passed(cut, earlier, self.attempts_made)
-        return Stop(RetryStopReason.DEADLINE)
+        return TOO_LATE
 
     def was_cut(self) -> bool:
         """Say whether the deadline of the call, and no other limit, cut the attempt."""

@@ -313,7 +313,7 @@ class TokenRetries(Retries):
             return decision
         held_up = limiter.expected_wait(after=decision.delay)
         late = decision.delay + held_up >= self.time_left()
-        return Stop(RetryStopReason.DEADLINE) if late else decision
+        return TOO_LATE if late else decision
 
     async def _read_code(self) -> str | None:
         has_code = self.result is not NOTHING and not self.succeeded()

@@ -53,8 +53,6 @@ AT_ONCE: Final = Wait(0.0, "backoff")
 
 SUCCEEDED: Final = Stop(None)
 NOT_WANTED: Final = Stop(RetryStopReason.NO_RETRY)
-NOT_REPLAYABLE: Final = Stop(RetryStopReason.BODY_NOT_REPLAYABLE)
-STOPPED_AFTER_DELAY: Final = Stop(RetryStopReason.STOP_AFTER_DELAY)
 
 TOO_LATE: Final = Stop(RetryStopReason.DEADLINE)
 _TOO_LONG: Final = Stop(RetryStopReason.RETRY_AFTER_TOO_LONG)
