@@ -14,21 +14,20 @@ from ._facade import publish
 try:
     from opentelemetry.trace import NoOpTracerProvider
 
-    from ._telemetry.spans import http_instruments, rpc_instruments
+    from ._telemetry.spans import (
+        Telemetry,
+        TrafficInstruments,
+        check_has,
+        instruments_from,
+        things_from,
+        tracer_from,
+    )
 except ModuleNotFoundError as _cause:
     raise missing_extra("opentelemetry", _cause) from _cause
 
 from ._context.client import Decorator, HttpClient, RpcClient, RpcDecorator
 from ._telemetry.client import Subject, http_subject, rpc_subject
 from ._telemetry.series import BreakerTelling, BudgetTelling, GroupTelling, LimitTelling
-from ._telemetry.spans import (
-    Telemetry,
-    TrafficInstruments,
-    check_has,
-    instruments_from,
-    things_from,
-    tracer_from,
-)
 from ._telemetry.traced import TracedAttempt, TracedClient, TracedRpcAttempt
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ class TracingClient(TracedClient[HttpClient]):
         ... )
         """
         check_has("propagator", propagator, "inject")
-        instruments = instruments_from(meter_provider, http_instruments)
+        instruments = instruments_from(meter_provider, is_http=True)
         telemetry = Telemetry(tracer_from(tracer_provider), instruments, propagator)
         return partial(cls, telemetry=telemetry)
 
@@ -149,7 +148,7 @@ class TracingRpcClient(TracedClient[RpcClient]):
 
         >>> tracing = TracingRpcClient.new_decorator()
         """
-        instruments = instruments_from(meter_provider, rpc_instruments)
+        instruments = instruments_from(meter_provider, is_http=False)
         telemetry = Telemetry(tracer_from(tracer_provider), instruments, None)
         return partial(cls, telemetry=telemetry)
 

@@ -19,14 +19,7 @@ except ModuleNotFoundError as _cause:
 from ._context.client import Decorator, HttpClient, RpcClient, RpcDecorator
 from ._request.keys import service_key
 from ._telemetry.client import known_method
-from ._telemetry.prometheus_metrics import (
-    Labels,
-    MeteredClient,
-    http_metrics,
-    metrics_in,
-    rpc_metrics,
-    things_in,
-)
+from ._telemetry.prometheus_metrics import Labels, MeteredClient, metrics_in, things_in
 from ._telemetry.series import BreakerTelling, BudgetTelling, GroupTelling, LimitTelling
 
 if TYPE_CHECKING:
@@ -96,7 +89,7 @@ class MetricsClient(MeteredClient[HttpClient]):
 
         >>> decorator = MetricsClient.new_decorator(CollectorRegistry())
         """
-        return partial(cls, metrics=metrics_in(registry, http_metrics))
+        return partial(cls, metrics=metrics_in(registry, is_http=True))
 
     def _subject(self, ctx: ClientRequestContext, request: HttpRequest) -> Labels:
         return self._metrics.names[service_key(request) or ""], known_method(request)
@@ -136,7 +129,7 @@ class MetricsRpcClient(MeteredClient[RpcClient]):
 
         >>> decorator = MetricsRpcClient.new_decorator(CollectorRegistry())
         """
-        return partial(cls, metrics=metrics_in(registry, rpc_metrics))
+        return partial(cls, metrics=metrics_in(registry, is_http=False))
 
     def _subject(self, ctx: ClientRequestContext, request: RpcRequest) -> Labels:
         return (self._metrics.names[ctx.log.mask.text(request.name)],)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from .._context.client import (
     ClientT,
@@ -328,6 +328,41 @@ HEDGES: Final[Mapping[str, str]] = {
     "refused": "Hedges that a limiter gave no leave for.",
 }
 """The counts, each with its description."""
+
+
+CounterT = TypeVar("CounterT")
+HistogramT = TypeVar("HistogramT")
+
+
+class Traffic(Generic[CounterT, HistogramT]):
+    """The series of attempts and calls, of HTTP or of functions.
+
+    Args:
+        counter: Makes what counts by the name of a series.
+        histogram: Makes what measures seconds.
+        is_http: Whether there may be connections and hedges.
+    """
+
+    def __init__(
+        self,
+        counter: Callable[[str], CounterT],
+        histogram: Callable[[str], HistogramT],
+        *,
+        is_http: bool,
+    ) -> None:
+        prefix = "" if is_http else "rpc_"
+        self.names = Names()
+        self.attempts = counter(f"{prefix}attempts")
+        self.retries = counter(f"{prefix}retries")
+        self.attempt_duration = histogram(f"{prefix}attempt_duration_seconds")
+        self.call_duration = histogram(f"{prefix}call_duration_seconds")
+        self.connection_wait: HistogramT | None = None
+        self.hedges: dict[str, CounterT] = {}
+        if is_http:
+            # There without timings too, so that a dashboard can ask for it.
+            self.connection_wait = histogram("connection_wait_seconds")
+            names = {kind: f"hedges_{kind}" for kind in HEDGES} | {"sent": "hedges"}
+            self.hedges = {kind: counter(name) for kind, name in names.items()}
 
 
 def connection_waits(ctx: ClientRequestContext) -> dict[str, float]:

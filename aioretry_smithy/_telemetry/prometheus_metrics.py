@@ -26,57 +26,16 @@ if TYPE_CHECKING:
 Labels: TypeAlias = tuple[str, ...]
 
 
-class TrafficMetrics:
-    """The counters and histograms of a metrics client.
+class TrafficMetrics(client.Traffic[Counter, Histogram]):
+    """The counters and histograms of a metrics client."""
 
-    Args:
-        prefix: The beginning of their names in the table of series.
-        is_http: Whether there may be connections and hedges.
-    """
-
-    def __init__(self, prefix: str, *, is_http: bool) -> None:
-        self.names: client.Names = client.Names()
-        self.collectors: list[Collector] = []
-
-        def counter(name: str) -> Counter:
-            made = _counter(f"{prefix}{name}")
-            self.collectors.append(made)
-            return made
-
-        def histogram(name: str) -> Histogram:
-            series = SERIES[f"{prefix}{name}"]
-            made = Histogram(
-                f"{PREFIX}{series.name}",
-                series.text,
-                series.labels,
-                buckets=client.DURATION_BUCKETS,
-                registry=None,
-            )
-            self.collectors.append(made)
-            return made
-
-        self.attempts: Counter = counter("attempts")
-        self.retries: Counter = counter("retries")
-        self.attempt_duration: Histogram = histogram("attempt_duration_seconds")
-        self.call_duration: Histogram = histogram("call_duration_seconds")
-        # There without timings too, so that a dashboard can ask for it.
-        self.connection_wait: Histogram | None = (
-            histogram("connection_wait_seconds") if is_http else None
-        )
-        self.hedges: dict[str, Counter] = {
-            kind: counter("hedges" if kind == "sent" else f"hedges_{kind}")
-            for kind in (client.HEDGES if is_http else ())
-        }
-
-
-def http_metrics() -> TrafficMetrics:
-    """Make the metrics of HTTP calls."""
-    return TrafficMetrics("", is_http=True)
-
-
-def rpc_metrics() -> TrafficMetrics:
-    """Make the metrics of calls of functions."""
-    return TrafficMetrics("rpc_", is_http=False)
+    def __init__(self, *, is_http: bool) -> None:
+        super().__init__(_counter, _histogram, is_http=is_http)
+        durations = self.attempt_duration, self.call_duration, self.connection_wait
+        self.collectors: list[Collector] = [
+            *(self.attempts, self.retries, *self.hedges.values()),
+            *filter(None, durations),
+        ]
 
 
 class ThingMetrics(Collector, Generic[ThingT]):
@@ -163,18 +122,28 @@ def _counter(name: str, *, detailed: bool = False) -> Counter:
     return Counter(f"{PREFIX}{series.name}", series.text, labels, registry=None)
 
 
+def _histogram(name: str) -> Histogram:
+    series = SERIES[name]
+    return Histogram(
+        f"{PREFIX}{series.name}",
+        series.text,
+        series.labels,
+        buckets=client.DURATION_BUCKETS,
+        registry=None,
+    )
+
+
 _M = TypeVar("_M", "TrafficMetrics", "ThingMetrics[Any]")
 
 
-def metrics_in(
-    registry: CollectorRegistry, new: Callable[[], TrafficMetrics]
-) -> TrafficMetrics:
+def metrics_in(registry: CollectorRegistry, *, is_http: bool) -> TrafficMetrics:
     """Return the metrics of a kind of calls in a registry.
 
     Raises:
         ValueError: *registry* is none, or has a metric of that name that is not ours.
     """
-    return _made_in(registry, new, new)
+    new = partial(TrafficMetrics, is_http=is_http)
+    return _made_in(registry, (TrafficMetrics, is_http), new)
 
 
 def things_in(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from opentelemetry import context as contexts
 from opentelemetry import metrics, trace
@@ -23,12 +23,12 @@ from .._text.printable import encodable
 from .client import (
     CALL_ID,
     DURATION_BUCKETS,
-    HEDGES,
     Attributes,
     CallObservation,
     Names,
     Subject,
     TelemetryClient,
+    Traffic,
     error_type,
     log_error,
     log_errors,
@@ -54,43 +54,18 @@ _NAMES: Final = {
 """The names that the conventions for HTTP have."""
 
 
-class TrafficInstruments:
-    """The instruments for attempts and calls, of HTTP or of functions."""
-
-    def __init__(self, meter: metrics.Meter, prefix: str, *, is_http: bool) -> None:
-        def histogram(name: str) -> metrics.Histogram:
-            series = SERIES[f"{prefix}{name}"]
-            return meter.create_histogram(
-                _NAMES.get(series.name, series.instrument),
-                series.unit,
-                series.text,
-                explicit_bucket_boundaries_advisory=DURATION_BUCKETS,
-            )
-
-        def counter(name: str) -> metrics.Counter:
-            return _counter(meter, f"{prefix}{name}")
-
-        self.names = Names()
-        self.attempt_duration = histogram("attempt_duration_seconds")
-        self.call_duration = histogram("call_duration_seconds")
-        self.attempts = counter("attempts")
-        self.retries = counter("retries")
-        self.connection_wait: metrics.Histogram | None = None
-        self.hedges: dict[str, metrics.Counter] = {}
-        if is_http:
-            self.connection_wait = histogram("connection_wait_seconds")
-            names = {kind: f"hedges_{kind}" for kind in HEDGES} | {"sent": "hedges"}
-            self.hedges = {kind: counter(name) for kind, name in names.items()}
+TrafficInstruments: TypeAlias = Traffic[metrics.Counter, metrics.Histogram]
+"""The instruments for attempts and calls, of HTTP or of functions."""
 
 
-def http_instruments(meter: metrics.Meter) -> TrafficInstruments:
-    """Make the instruments for HTTP calls."""
-    return TrafficInstruments(meter, "", is_http=True)
-
-
-def rpc_instruments(meter: metrics.Meter) -> TrafficInstruments:
-    """Make the instruments for calls of functions."""
-    return TrafficInstruments(meter, "rpc_", is_http=False)
+def _histogram(meter: metrics.Meter, name: str) -> metrics.Histogram:
+    series = SERIES[name]
+    return meter.create_histogram(
+        _NAMES.get(series.name, series.instrument),
+        series.unit,
+        series.text,
+        explicit_bucket_boundaries_advisory=DURATION_BUCKETS,
+    )
 
 
 def _counter(meter: metrics.Meter, name: str) -> metrics.Counter:
@@ -213,10 +188,15 @@ def tracer_from(
 
 
 def instruments_from(
-    provider: metrics.MeterProvider | None, kind: Callable[[metrics.Meter], V]
-) -> FromProvider[metrics.MeterProvider, V]:
-    """Return a finder of the instruments of a kind; of the global provider for None."""
-    return _made_from(provider, kind, kind)
+    provider: metrics.MeterProvider | None, *, is_http: bool
+) -> FromProvider[metrics.MeterProvider, TrafficInstruments]:
+    """Return a finder of the instruments for calls; of the global provider for None."""
+
+    def new(meter: metrics.Meter) -> TrafficInstruments:
+        counter, histogram = partial(_counter, meter), partial(_histogram, meter)
+        return Traffic(counter, histogram, is_http=is_http)
+
+    return _made_from(provider, (Traffic, is_http), new)
 
 
 def things_from(
