@@ -90,9 +90,8 @@ class Evidence:
 
     def add(self, call: SeenCall, weight: float) -> None:
         """Look at a call and at those inside."""
-        for attempt in call.attempts:
-            for inside in attempt.calls:
-                self.add(inside, weight)
+        for inside in call.inside:
+            self.add(inside, weight)
         if fields.is_cancelled(call.values):
             return
         for attempt in call.attempts:

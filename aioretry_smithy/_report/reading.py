@@ -111,9 +111,9 @@ class Counting:
 
     def _add_failures(self, call: SeenCall, weight: float) -> None:
         is_refused_by_budget = tally.stop_reason(call.values) == "limiter"
+        for inside in call.inside:
+            self._add_failures(inside, weight)
         for attempt in call.attempts:
-            for inside in attempt.calls:
-                self._add_failures(inside, weight)
             if attempt.is_success or attempt.is_superseded:
                 continue
             values = attempt.values

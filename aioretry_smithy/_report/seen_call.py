@@ -66,24 +66,10 @@ class SeenCall:
         TooDeepError: Calls inside it are nested too deep.
     """
 
-    __slots__ = (
-        "attempts",
-        "bucket",
-        "duration",
-        "extra",
-        "hedges",
-        "is_rescued",
-        "is_success",
-        "is_success_at_once",
-        "requests",
-        "resends",
-        "resumes",
-        "retries",
-        "values",
-        "waited",
-    )
-
     attempts: tuple[SeenAttempt, ...]
+
+    inside: list[SeenCall]
+    """The calls made inside its attempts."""
 
     duration: float | None
     """Seconds to the headers or the failure, if they are known."""
@@ -168,15 +154,15 @@ class SeenCall:
     def _count_inside(self) -> None:
         """Add up the calls inside the attempts."""
         attempts = self.attempts
-        inside = [call for attempt in attempts for call in attempt.calls]
+        self.inside = [call for attempt in attempts for call in attempt.calls]
         is_own = self.is_success and any(attempt.is_success for attempt in attempts)
-        no_retry = not self.retries and all(map(_needed_no_retry, inside))
+        no_retry = not self.retries and all(map(_needed_no_retry, self.inside))
         self.is_success_at_once = is_own and no_retry
         self.is_rescued = is_own and not no_retry
-        self.retries += sum(call.retries for call in inside)
-        self.hedges += sum(call.hedges for call in inside)
-        self.resends += sum(call.resends for call in inside)
-        self.resumes += sum(call.resumes for call in inside)
+        self.retries += sum(call.retries for call in self.inside)
+        self.hedges += sum(call.hedges for call in self.inside)
+        self.resends += sum(call.resends for call in self.inside)
+        self.resumes += sum(call.resumes for call in self.inside)
         requests = [_requests_of(attempt) for attempt in attempts]
         self.requests = sum(requests)
         first = attempts[0].calls if attempts else ()

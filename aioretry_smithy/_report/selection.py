@@ -34,14 +34,11 @@ def units(call: SeenCall, by: By) -> Iterator[tuple[str, SeenCall]]:
     if key is not None:
         yield key, call
         return
-    found = False
-    if by != "name":
-        for attempt in call.attempts:
-            for inside in attempt.calls:
-                found = True
-                yield from units(inside, by)
-    if not found:
+    if by == "name" or not call.inside:
         yield (text(values, "name") or "")[:_LONGEST], call
+        return
+    for inside in call.inside:
+        yield from units(inside, by)
 
 
 def key_of(values: Line, by: By) -> str | None:
@@ -128,9 +125,8 @@ def _values(call: SeenCall, key: str) -> Iterator[str]:
         yield "" if value is None else str(value)
         return
     yield from _places(call, key)
-    for attempt in call.attempts:
-        for inside in attempt.calls:
-            yield from _values(inside, key)
+    for inside in call.inside:
+        yield from _values(inside, key)
 
 
 def _places(call: SeenCall, key: str) -> Iterator[str]:

@@ -402,7 +402,7 @@ def _unasked(call: SeenCall) -> float:
         and text(attempt.values, "delay_source") not in _NOT_OUR_IDEA
         for attempt in call.attempts
     )
-    inside = sum(_unasked(each) for attempt in call.attempts for each in attempt.calls)
+    inside = sum(map(_unasked, call.inside))
     return inside if is_cancelled(call.values) else own + inside
 
 
