@@ -129,15 +129,6 @@ class CallLogger:
         settings: The arguments of ``new_decorator()``, checked.
     """
 
-    __slots__ = (
-        "_cancelled",
-        "_failures",
-        "_has_reported",
-        "_is_on",
-        "_settings",
-        "_successes",
-    )
-
     def __init__(self, settings: LoggingSettings) -> None:
         self._settings = settings
         self._is_on = level_check(settings.logger)

@@ -202,7 +202,7 @@ class LogFormatter(ABC):
         >>> LogFormatter.text()
         LogFormatter.text()
         """
-        return _TEXT
+        return _TextFormatter()
 
     @staticmethod
     def json(*, nested: bool = False, omit_empty: bool = False) -> LogFormatter:
@@ -235,7 +235,8 @@ class LogFormatter(ABC):
         for name, value in {"nested": nested, "omit_empty": omit_empty}.items():
             if not isinstance(value, bool):
                 raise bad_argument(name, value, "True or False")
-        return _JSON[nested, omit_empty]
+        kind = _NestedJsonFormatter if nested else _JsonFormatter
+        return kind(omit_empty=omit_empty)
 
     @staticmethod
     def line() -> LogFormatter:
@@ -259,7 +260,7 @@ class LogFormatter(ABC):
         >>> LogFormatter.line()
         LogFormatter.line()
         """
-        return _LINE
+        return _LineFormatter()
 
     @staticmethod
     def tree() -> LogFormatter:
@@ -274,7 +275,7 @@ class LogFormatter(ABC):
         LogFormatter.tree()
         >>> decorator = LoggingClient.new_decorator(formatter=LogFormatter.tree())
         """
-        return _TREE
+        return _TreeFormatter()
 
 
 class _TextFormatter(LogFormatter):
@@ -388,16 +389,6 @@ class _TreeFormatter(LogFormatter):
 
     def __repr__(self) -> str:
         return "LogFormatter.tree()"
-
-
-_TEXT = _TextFormatter()
-_JSON = {
-    (nested, omit_empty): kind(omit_empty=omit_empty)
-    for nested, kind in ((False, _JsonFormatter), (True, _NestedJsonFormatter))
-    for omit_empty in (False, True)
-}
-_LINE = _LineFormatter()
-_TREE = _TreeFormatter()
 
 
 def _target(log: RequestLog) -> dict[str, object]:

@@ -329,7 +329,7 @@ class TestOldChains:
                 await call(client, "http://example.com/")
 
         for record in caplog.records:
-            if formatter is LogFormatter.text():
+            if repr(formatter) == "LogFormatter.text()":
                 assert "endpoint" not in record.getMessage()
             else:
                 assert json.loads(record.getMessage()).get("endpoint") is None

@@ -193,10 +193,3 @@ def test_nested_is_true_or_false(nested):
     """A number or a text is no answer."""
     with bad_argument("nested", nested, "True or False"):
         LogFormatter.json(nested=nested)
-
-
-def test_nested_formatter_is_shared_and_described():
-    """The chain's description says which of the two it is."""
-    assert LogFormatter.json(nested=True) is NESTED
-    assert LogFormatter.json(nested=False) is LogFormatter.json()
-    assert "LogFormatter.json(nested=True)" == repr(NESTED)
