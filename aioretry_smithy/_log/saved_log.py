@@ -374,7 +374,7 @@ _OTHERWISE: Final[Mapping[str, object]] = {
     "dropped_calls": 0,
     "request_headers": {},
 }
-"""The values of keys that are missing, where that is not None."""
+"""The values of missing keys, unless None."""
 
 
 def _fact(key: str) -> property:

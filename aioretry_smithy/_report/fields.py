@@ -231,7 +231,7 @@ class Totals(dict[KeyT, float]):
     """Numbers that are added up by key."""
 
     def add(self, numbers: Iterable[tuple[KeyT, float]], weight: float = 1.0) -> Self:
-        """Add numbers to those of the same keys."""
+        """Add numbers by key."""
         for key, number in numbers:
             self[key] = self.get(key, 0.0) + number * weight
         return self
@@ -319,7 +319,7 @@ class Sums:
             setattr(self, field.name, total)
 
     def counts(self) -> dict[str, float]:
-        """Return the numbers, as an answer shows them."""
+        """Return the numbers by name, for an answer."""
         numbers = ((field.name, getattr(self, field.name)) for field in fields(self))
         return {name: whole(each) for name, each in numbers if isinstance(each, float)}
 

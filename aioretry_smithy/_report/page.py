@@ -51,7 +51,7 @@ _LONGEST: Final = 1000
 
 
 def legible(value: object) -> object:
-    """Return a value as it is, but a text such that a browser shows no more of it."""
+    """Return a value, control characters of texts escaped, for the template."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return legible_text(value)
     return value
