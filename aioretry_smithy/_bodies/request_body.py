@@ -11,6 +11,7 @@ from aiohttp import payload
 from aiohttp.payload import PAYLOAD_REGISTRY, Payload
 from multidict import MultiDict, MultiDictProxy
 
+from .._request.arguments import has_payload
 from .._text.printable import name_without_arguments
 from .replayable_payload import IN_MEMORY, ReplayablePayload, SentContent
 
@@ -202,12 +203,8 @@ def _is_factory(data: object) -> TypeGuard[Callable[[], object]]:
         data, aiohttp.FormData | Payload | io.IOBase | AsyncIterable | type
     ):
         return False
-    try:
-        # A stream made by aiohttp's own decorator can be called, but is a body.
-        PAYLOAD_REGISTRY.get(data)
-    except payload.LookupError:
-        return True
-    return False
+    # A stream made by aiohttp's own decorator can be called, but is a body.
+    return not has_payload(data)
 
 
 def _can_be_sent_again(data: object) -> bool:

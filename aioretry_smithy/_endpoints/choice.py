@@ -72,16 +72,6 @@ class Choice:
         rosters: What else might serve the request, in order of preference.
     """
 
-    __slots__ = (
-        "_rosters",
-        "endpoint",
-        "key",
-        "middleware",
-        "permit",
-        "service_key",
-        "state",
-    )
-
     endpoint: Endpoint
     """The endpoint."""
 

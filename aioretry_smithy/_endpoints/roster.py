@@ -36,33 +36,6 @@ def kind_of(cause: Exception | None) -> str | None:
     return SILENCE if failure.kind.is_timeout else None
 
 
-def serving(able: Sequence[EndpointState]) -> Sequence[EndpointState]:
-    """Return the endpoints that may serve; the reserve only if the rest is unreachable.
-
-    An address of IPv6 that cannot be reached from here would draw all requests while
-    IPv4 is away.
-    """
-    first = without_reserve(able)
-    if len(first) == len(able) or all(each.is_unreachable for each in first):
-        return able
-    return first
-
-
-def none_is_reached(able: Sequence[EndpointState]) -> bool:
-    """Say whether even the reserve is unreachable."""
-    return has_reserve(able) and all(each.is_unreachable for each in able)
-
-
-def has_reserve(able: Sequence[EndpointState]) -> bool:
-    """Say whether any endpoint belongs to the reserve."""
-    return any(each.is_reserve for each in able)
-
-
-def without_reserve(able: Sequence[EndpointState]) -> Sequence[EndpointState]:
-    """Return the endpoints outside of the reserve."""
-    return [each for each in able if not each.is_reserve]
-
-
 def least_tried(
     call: Call, record: Record, well: Sequence[EndpointState]
 ) -> Sequence[EndpointState]:
@@ -306,11 +279,15 @@ class Roster:
         if self.checker is not None:
             healthy = [each for each in able if each.health]
             able = healthy or (able if self._is_known else [])
-        able = serving(able)
-        # The reserve is not tried while it does not serve.
-        self._find_due(weighty if has_reserve(able) else without_reserve(weighty))
+        first = [each for each in able if not each.is_reserve]
+        # An address of IPv6 that cannot be reached from here would draw all requests
+        # while IPv4 is away. The reserve is not tried while it does not serve.
+        needs_reserve = all(each.is_unreachable for each in first)
+        if not needs_reserve:
+            able, weighty = first, [each for each in weighty if not each.is_reserve]
+        self._find_due(weighty)
         well = [each for each in able if each.ejected_until is None] or able
-        if none_is_reached(able):
+        if len(able) > len(first) and all(each.is_unreachable for each in able):
             well = able
         rank = min((each.rank for each in well), default=0)
         if self._is_expired:

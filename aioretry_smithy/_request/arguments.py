@@ -192,7 +192,7 @@ def _body_copy(value: Any) -> Any:
         return value if value.is_multipart else _copy_of_form(value)
     if not isinstance(value, _FORMS):
         return value
-    if _has_payload(value):
+    if has_payload(value):
         return copy.copy(value)
     return copy_of(value)
 
@@ -205,8 +205,8 @@ def _copy_of_form(form: FormData) -> FormData:
     return copied
 
 
-def _has_payload(value: object) -> bool:
-    """Say whether aiohttp knows a payload for the class of a container."""
+def has_payload(value: object) -> bool:
+    """Say whether aiohttp knows a payload for the class of an object."""
     try:
         payload.PAYLOAD_REGISTRY.get(value)
     except payload.LookupError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from aiohttp.client_reqrep import ConnectionKey
 from multidict import CIMultiDict
@@ -118,19 +118,12 @@ class Endpoint:
         url = str(self.url) if self.url.raw_path != "/" else str(self.url.origin())
         return f"Endpoint({url!r}{address}{weight})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (str(self.url), self.address, self.weight)
-
 
 def origin_key(url: URL) -> tuple[str, str, int | None]:
     """Return the key that all URLs of an origin share; ``ws`` counts as ``http``."""
     scheme = url.scheme
     host = (url.raw_host or "").lower()
     return _SAME_AS.get(scheme, scheme), host, url.port
-
-
-def _rebuilt(url: str, address: str | None, weight: float) -> Endpoint:
-    return Endpoint(url, address=address, weight=weight)
 
 
 def check_scheme(name: str, url: StrOrURL) -> None:
