@@ -189,15 +189,6 @@ def test_description_of_an_empty_chain():
     assert "aiohttp.ClientSession(response_timeout=300)" == SessionBuilder().describe()
 
 
-def test_description_needs_no_loop_and_builds_nothing():
-    """A description can be printed when a program starts."""
-    builder = SessionBuilder().decorator(LoggingClient.new_decorator()).decorator(Inner)
-    described = builder.describe()
-
-    assert described == builder.describe()
-    assert 3 == len(described.splitlines())
-
-
 async def test_session_is_decorated_in_place():
     """A library's own session gets a chain, and stays the object it was."""
     transport = ScriptedTransport([503, 200])
@@ -457,10 +448,3 @@ async def test_undecorate_works_where_our_function_was_deleted():
 
         assert session._retry_connection
         assert unwrap(session, RetryingClient) is None
-
-
-@pytest.mark.parametrize("function", [undecorate, lambda it: unwrap(it, Slotted)])
-def test_what_is_no_session_is_refused(function):
-    """In the one form of all errors."""
-    with pytest.raises(ValueError, match=r"session: None \(expected: an aiohttp"):
-        function(None)

@@ -7,16 +7,12 @@ import asyncio
 import pytest
 
 from aioretry_smithy import (
-    Backoff,
     CircuitBreaker,
     CircuitBreakerRpcClient,
-    CircuitBreakerRule,
     CircuitBreakerStrategy,
     CircuitState,
     FailFastError,
     RequestLog,
-    RetryingRpcClient,
-    RetryStrategy,
     capture_logs,
     rpc,
 )
@@ -65,17 +61,6 @@ async def test_open_circuit_refuses_a_call():
     assert not RequestLog.of(caught.value).sent
 
 
-async def test_open_circuit_is_not_retried():
-    """As in a session."""
-    breaker = CircuitBreaker()
-    breaker.enter_state(CircuitState.FORCED_OPEN)
-    strategy = RetryStrategy.on_server_error_status(Backoff.fixed(1.0))
-    with pytest.raises(FailFastError) as caught:
-        await guarded(breaker, RetryingRpcClient.new_decorator(strategy))(1)
-
-    assert 1 == RequestLog.of(caught.value).total_attempts
-
-
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_fallback_answers_in_place_of_the_function(is_async):
     """With the arguments of the call, and any result."""
@@ -108,27 +93,3 @@ async def test_strategy_of_one_s_own_judges():
         await guarded(breaker, strategy=Broken())(1)
 
     assert 0 == breaker.event_count.total
-
-
-async def test_rule_says_what_counts():
-    """The conditions that are not about HTTP work."""
-    rule = CircuitBreakerRule.ignore(exceptions=[KeyError])
-    breaker = CircuitBreaker()
-    call = guarded(breaker, strategy=rule)
-    for outcome in (KeyError(), ConnectionResetError()):
-        with pytest.raises(type(outcome)):
-            await call(outcome)
-
-    assert 1 == breaker.event_count.total
-
-
-def test_client_tells_its_circuit_breakers():
-    """For health pages, as that for sessions."""
-    breaker = CircuitBreaker("reports")
-    decorator = CircuitBreakerRpcClient.new_decorator(breaker)
-
-    class Call:
-        async def execute(self, ctx, request):
-            pass
-
-    assert {"reports": breaker} == decorator(Call()).circuit_breakers

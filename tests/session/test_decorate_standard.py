@@ -15,7 +15,6 @@ from aioretry_smithy import (
     RequestLog,
     RetryingClient,
     SessionBuilder,
-    decorate,
     decorate_standard,
     undecorate,
     unwrap,
@@ -81,14 +80,6 @@ async def test_it_can_be_taken_off():
         assert unwrap(session, RetryingClient) is None
         decorate_standard(session)
         assert unwrap(session, RetryingClient) is not None
-
-
-async def test_a_session_is_decorated_once():
-    """Whichever function has done it."""
-    async with aiohttp.ClientSession() as session:
-        decorate(session)
-        with bad_argument("session", session, "not decorated yet"):
-            decorate_standard(session)
 
 
 async def test_an_attempt_is_not_longer_than_a_call():

@@ -13,7 +13,6 @@ import pytest
 from chains import NOW, now, raises_exactly
 
 from aioretry_smithy import (
-    AttemptTimeoutError,
     Backoff,
     CircuitBreaker,
     CircuitBreakerClient,
@@ -288,22 +287,6 @@ def test_attempt_that_may_take_longer_than_the_call_is_refused():
         rpc(decorator, response_timeout=4.0)(fetch)
 
 
-async def test_attempt_of_the_standard_settings_ends_with_a_shorter_call():
-    """As in a session: nobody has chosen its ten seconds."""
-    config = RetryConfig.standard(strategy=RetryRule(exceptions=[KeyError]))
-
-    @rpc(RetryingRpcClient.new_decorator(config), response_timeout=2.0)
-    async def hang() -> None:
-        await asyncio.sleep(60.0)
-
-    begun = now()
-    with pytest.raises(ResponseTimeoutError) as caught:
-        await hang()
-
-    assert 2.0 == now() - begun
-    assert not isinstance(caught.value, AttemptTimeoutError)
-
-
 def test_decorator_that_returns_no_client_is_refused():
     """It would fail in each call."""
     with pytest.raises(ValueError, match="one that returns an RpcClient"):
@@ -384,17 +367,6 @@ async def test_log_says_when_and_how_a_call_ended():
     assert log is await log.when_complete()
 
 
-async def test_log_of_a_call_can_be_awaited_while_it_runs():
-    """As that of a request."""
-    with capture_logs() as logs:
-        task = asyncio.create_task(rpc()(asyncio.sleep)(1.5))
-        await asyncio.sleep(1)
-        await logs[0].when_complete()
-        await task
-
-    assert 1.5 == now()
-
-
 async def test_block_of_options_applies_to_a_call():
     """Its settings replace those of the decorators."""
     calls = []
@@ -414,15 +386,6 @@ async def test_block_of_options_applies_to_a_call():
     assert [0.0, 2.0] == calls
 
 
-async def test_block_with_a_shorter_limit_replaces_that_of_the_function():
-    """``response_timeout`` of the block comes first."""
-    hang = rpc(response_timeout=5.0)(asyncio.sleep)
-    with request_options(response_timeout=2.0), pytest.raises(ResponseTimeoutError):
-        await hang(9)
-
-    assert 2.0 == now()
-
-
 @pytest.mark.parametrize(
     ("declared", "block", "attempts"),
     [(False, None, 1), (True, None, 2), (True, False, 1), (False, True, 2)],
@@ -439,18 +402,3 @@ async def test_idempotent_function_may_be_called_again(declared, block, attempts
         await failing()
 
     assert attempts == RequestLog.of(it.value).total_attempts
-
-
-async def test_attributes_of_a_block_are_on_the_context():
-    """As in a session."""
-    seen = []
-
-    @client_decorator
-    async def seeing(delegate, ctx, request):
-        seen.append(ctx.attributes["tenant"])
-        return await delegate.execute(ctx, request)
-
-    with request_options(attributes={"tenant": 7}):
-        await rpc(seeing)(fetch)("monday")
-
-    assert [7] == seen

@@ -49,13 +49,6 @@ async def test_success_is_told_with_the_name(caplog):
     ) == without_id(response)
 
 
-async def test_function_that_returns_none_is_a_success(caplog):
-    """It has returned."""
-    lines = await lines_of(caplog, None, LoggingRpcClient.new_decorator())
-
-    assert ["DEBUG", "DEBUG"] == [level for level, _ in lines]
-
-
 async def test_failure_is_told_with_its_cause(caplog):
     """At the level of failures; outside of the retrying client once a call."""
     decorators = [RETRYING, LoggingRpcClient.new_decorator()]
@@ -90,11 +83,3 @@ async def test_lines_may_be_json(caplog, nested, count):
         first["request_url"],
         first["request_method"],
     )
-
-
-async def test_secrets_that_it_is_told_of_are_hidden(caplog):
-    """In the texts of exceptions too."""
-    decorator = LoggingRpcClient.new_decorator(sensitive_query_parameters=["page"])
-    lines = await lines_of(caplog, KeyError("http://a/?page=7"), decorator)
-
-    assert "page=****" in lines[-1][1]

@@ -102,16 +102,6 @@ async def test_caller_may_know_better_what_is_idempotent(
             assert attempts == await attempts_of(client, method)
 
 
-async def test_attributes_go_into_the_context():
-    """Of the call, whose attempts share them."""
-    transport = ScriptedTransport([200])
-    async with session(transport) as client:
-        with request_options(attributes={"tenant": 7}):
-            await client.get(URL)
-
-    assert {"tenant": 7} == transport.contexts[0].attributes
-
-
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [

@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from chains import NOW, Always, notes_of, now
-from limiters import Recording
+from chains import NOW, notes_of, now
 
 from aioretry_smithy import (
     Backoff,
@@ -14,7 +13,6 @@ from aioretry_smithy import (
     RetryBudget,
     RetryConfig,
     RetryConfigMapping,
-    RetryDecision,
     RetryingRpcClient,
     RetryRule,
     RetryRuleWithContent,
@@ -86,36 +84,6 @@ async def test_last_failure_is_raised_as_it_is():
     ] == notes_of(last)
 
 
-@pytest.mark.parametrize(
-    ("strategy", "settings", "reason"),
-    [
-        (RetryStrategy.never(), {}, "no_retry"),
-        (KEY_ERRORS, {"max_total_attempts": 1}, "max_total_attempts"),
-        (Always(Backoff.fixed(0).with_max_attempts(1)), {}, "backoff_exhausted"),
-        (KEY_ERRORS, {"limiter": RetryBudget(capacity=1.0)}, "limiter"),
-        (Always(Backoff.fixed(1e9)), {}, "deadline"),
-    ],
-)
-async def test_stop_reasons_are_those_of_a_request(strategy, settings, reason):
-    """The limits are the same."""
-    call = scripted([KeyError()] * 2, strategy, **settings)
-    with request_options(response_timeout=60.0):
-        log = await log_of(call)
-
-    assert reason == log.stop_reason
-
-
-async def test_retry_after_of_an_exception_is_waited_for():
-    """There are no headers, but an exception may say it."""
-
-    class BusyError(KeyError):
-        retry_after = 5.0
-
-    log = await log_of(scripted([BusyError(), 1], Always()))
-
-    assert (5.0, "retry_after") == (log.children[0].delay, log.children[0].delay_source)
-
-
 async def test_budget_is_paid_by_functions_that_return():
     """A success has no status, and is one."""
     budget = RetryBudget(deposit=0.5, capacity=2.0)
@@ -185,14 +153,6 @@ async def test_chain_in_a_strategy_hands_on_what_was_returned():
     assert [(None, page)] * 2 == inner.seen
 
 
-async def test_rule_may_ask_how_long_it_took():
-    """Conditions that are not about HTTP work."""
-    rule = RetryRule(on_response=lambda ctx: ctx.attempt < 3, backoff=NOW)
-    log = await log_of(scripted([1, 2, 3], rule))
-
-    assert 3 == log.total_attempts
-
-
 async def test_rule_for_methods_is_about_no_function():
     """A function has none."""
     rule = RetryRule(methods=["GET"], exceptions=[KeyError], statuses=[200])
@@ -221,24 +181,6 @@ async def test_smithy_strategy_retries_a_function():
         result = await call()
 
     assert ("done", 2, ["call"]) == (result, logs[0].total_attempts, scopes)
-
-
-async def test_smithy_strategy_does_not_retry_what_it_does_not_know():
-    """As with a request: unknown is not safe."""
-    log = await log_of(scripted([KeyError()], smithy.StandardRetryStrategy()))
-
-    assert 1 == log.total_attempts
-
-
-async def test_refusal_of_a_smithy_strategy_may_be_raised():
-    """Where the settings say so."""
-    call = scripted(
-        [TransientError()] * 3,
-        smithy.StandardRetryStrategy(max_attempts=2),
-        raise_retry_error=True,
-    )
-    with pytest.raises(smithy.RetryError):
-        await call()
 
 
 async def test_strategy_that_raises_ends_the_call():
@@ -308,28 +250,3 @@ def test_whole_configuration_may_be_given():
         RetryingRpcClient.new_decorator(RetryConfig(KEY_ERRORS, buffer_response=True))
     with pytest.raises(ValueError, match="none beside a RetryConfig"):
         RetryingRpcClient.new_decorator(config, 4)
-
-
-async def test_limiter_hears_of_each_attempt():
-    """Of the leave for a retry, and of its end."""
-    limiter = Recording()
-    await log_of(scripted([KeyError(), "done"], limiter=limiter))
-
-    assert [
-        "failure 1 KeyError",
-        "acquire 1 KeyError",
-        "success 2",
-        "end 1",
-    ] == limiter.heard
-
-
-async def test_decision_not_to_retry_is_final():
-    """The next strategy of a chain is not asked."""
-
-    class No(RetryStrategy):
-        def should_retry(self, ctx, cause):
-            return RetryDecision.no_retry()
-
-    log = await log_of(scripted([KeyError()], No() | KEY_ERRORS))
-
-    assert 1 == log.total_attempts

@@ -343,13 +343,6 @@ async def test_second_retrying_client_is_refused():
         builder.build()
 
 
-async def test_other_arguments_are_those_of_the_session():
-    """Such as headers for all requests."""
-    builder = SessionBuilder.standard("http://localhost", headers={"X": "7"})
-    async with builder.build() as client:
-        assert "7" == client.headers["X"]
-
-
 def test_strategy_cannot_be_none():
     """To leave retries out, leave the part out."""
     with pytest.raises(ValueError, match="strategy: None"):
