@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from .._errors import UnprocessedRequestError
 from .._failures.failure import Failure, failure_of, peel
-from .._failures.hints import as_headers, retry_after
+from .._failures.hints import as_headers, attribute_of, retry_after
 
 if TYPE_CHECKING:
     from .._request.endpoint import Endpoint
@@ -221,7 +221,7 @@ def is_unsent(cause: BaseException) -> bool:
 
     Not where something that they share refused it: a limit, the pool, or a proxy.
     """
-    if getattr(cause, "is_of_endpoint", False):
+    if attribute_of(cause, "is_of_endpoint"):
         return True
     failure = failure_of(cause)
     is_ours = isinstance(cause, UnprocessedRequestError) or failure.queue is not None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 import aiohttp
 
 from .._errors import RefusedRequestError, UnprocessedRequestError, bad_argument
-from .hints import NAMES, RaisedAnswer, RetryInfo, may_tell, retry_after
+from .hints import NAMES, RaisedAnswer, RetryInfo, attribute_of, may_tell, retry_after
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -67,7 +67,8 @@ def may_pass_by(status: int) -> bool:
 
 _BROKEN = (ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
 
-_ERRNOS = {errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE, errno.ESHUTDOWN}
+# A tuple: what an error of a user's has for a number may have no hash.
+_ERRNOS = errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE, errno.ESHUTDOWN
 
 _ERROR_SEM_TIMEOUT: Final = 121
 """How Windows calls it when a peer does not answer in time; it has no ``errno``."""
@@ -196,11 +197,11 @@ def _is_timeout(cause: BaseException) -> bool:
     if isinstance(cause, TimeoutError):
         return True
     # What aiohttp raises for a connection that fails has it inside.
-    if isinstance(cause, aiohttp.ClientConnectorError):
-        cause = getattr(cause, "os_error", cause)
-    return isinstance(cause, OSError) and (
-        cause.errno == errno.ETIMEDOUT
-        or getattr(cause, "winerror", None) == _ERROR_SEM_TIMEOUT
+    is_outer = isinstance(cause, aiohttp.ClientConnectorError)
+    error = attribute_of(cause, "os_error", cause) if is_outer else cause
+    return isinstance(error, OSError) and (
+        attribute_of(error, "errno") == errno.ETIMEDOUT
+        or attribute_of(error, "winerror") == _ERROR_SEM_TIMEOUT
     )
 
 
@@ -209,10 +210,13 @@ def _is_broken_connection(cause: BaseException) -> bool:
         return False
     if isinstance(cause, aiohttp.ServerDisconnectedError):
         # Otherwise it is the part of the head that came; a user's class may have none.
-        return isinstance(getattr(cause, "message", ""), str)
+        return isinstance(attribute_of(cause, "message", ""), str)
     return isinstance(cause, _BROKEN) or (
         isinstance(cause, aiohttp.ClientOSError)
-        and (cause.errno in _ERRNOS or isinstance(cause.__cause__, _BROKEN))
+        and (
+            attribute_of(cause, "errno") in _ERRNOS
+            or isinstance(cause.__cause__, _BROKEN)
+        )
     )
 
 

@@ -56,13 +56,13 @@ class RetryInfo(NamedTuple):
     @classmethod
     def of(cls, error: object) -> RetryInfo:
         """Read the attributes of *error*; missing or invalid ones get the default."""
-        wait = _attribute(error, "retry_after")
-        fault = _attribute(error, "fault")
+        wait = attribute_of(error, "retry_after")
+        fault = attribute_of(error, "fault")
         return cls(
-            _as_bool(_attribute(error, "is_retry_safe")),
+            _as_bool(attribute_of(error, "is_retry_safe")),
             wait if is_finite(wait) and wait >= 0 else None,
-            _as_bool(_attribute(error, "is_throttling_error")) or False,
-            _as_bool(_attribute(error, "is_timeout_error")) or False,
+            _as_bool(attribute_of(error, "is_throttling_error")) or False,
+            _as_bool(attribute_of(error, "is_timeout_error")) or False,
             _FAULTS.get(fault) if isinstance(fault, str) else None,
         )
 
@@ -89,12 +89,15 @@ def may_tell(kind: type[BaseException]) -> bool:
     return makes or any(hasattr(kind, name) for name in NAMES)
 
 
-def _attribute(error: object, name: str) -> object:
-    # A user's error whose attributes raise must not end a call.
+def attribute_of(error: object, name: str, default: object = None) -> object:
+    """Return an attribute of an error; the default where it is missing or raises.
+
+    A user's error whose attributes raise must not end a call.
+    """
     try:
-        return getattr(error, name, None)
+        return getattr(error, name, default)
     except Exception:
-        return None
+        return default
 
 
 def _as_bool(value: object) -> bool | None:
@@ -273,14 +276,14 @@ class RaisedAnswer(NamedTuple):
         """
         if not isinstance(error, aiohttp.ClientResponseError):
             return None
-        status = getattr(error, "status", None)
+        status = attribute_of(error, "status")
         is_of_tunnel = isinstance(error, aiohttp.ClientHttpProxyError)
         lowest = 1 if is_of_tunnel else _ERROR
         if not isinstance(status, int) or status < lowest:
             return None
         if is_unreadable_answer(error):
             return None
-        headers = as_headers(getattr(error, "headers", None))
+        headers = as_headers(attribute_of(error, "headers"))
         return cls(int(status), headers, is_of_tunnel)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Self
 import aiohttp
 
 from .._errors import raised_from
+from .hints import attribute_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -145,7 +146,7 @@ def _copy_members(error: BaseException, copy: BaseException) -> None:
     """Copy attributes stored outside of ``__dict__``, for example ``errno``."""
     kind: type = type(error)
     for name in _members_of(kind):
-        value = getattr(error, name, None)
+        value = attribute_of(error, name)
         if value is not None:
             # An attribute may be read-only.
             with suppress(AttributeError, TypeError):

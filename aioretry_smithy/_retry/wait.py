@@ -144,8 +144,8 @@ def overrules(call: Call, record: Record, cause: Exception | None) -> bool:
 
 def _is_open_circuit(failure: BaseException) -> bool:
     """Say whether the circuit of the one endpoint is open."""
-    is_of_endpoint: bool = getattr(failure, "is_of_endpoint", False)
-    return is_of_endpoint and isinstance(failure, RefusedRequestError)
+    is_refusal = isinstance(failure, RefusedRequestError)
+    return is_refusal and bool(getattr(failure, "is_of_endpoint", False))
 
 
 def without_wait(

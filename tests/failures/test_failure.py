@@ -9,14 +9,21 @@ import weakref
 
 import aiohttp
 import pytest
-from chains import SAFELY, URL, refused, retrying, session
+from chains import NOW, SAFELY, URL, refused, retrying, session
 
 from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
     DecoratingClient,
+    EndpointGroup,
+    LoggingClient,
     RetryBudget,
+    RetryingClient,
+    RetryRule,
     RetrySafety,
+    SessionBuilder,
+    UnprocessedRequestError,
+    capture_logs,
     is_timeout,
     is_unprocessed,
     retry_safety,
@@ -219,3 +226,60 @@ def test_what_is_no_longer_written_is_no_longer_believed():
     del cause.is_retry_safe
 
     assert (RetrySafety.YES, RetrySafety.MAYBE) == (said, retry_safety(cause))
+
+
+class _Raises:
+    """Raises for each attribute that it is asked for, but those of Python."""
+
+    def __getattribute__(self, name):
+        if name.startswith("__"):
+            return super().__getattribute__(name)
+        raise RuntimeError(name)
+
+
+class _RaisesForMissing:
+    """Raises for each attribute that it does not have, but those of Python."""
+
+    def __getattr__(self, name):
+        raise AttributeError(name) if name.startswith("__") else RuntimeError(name)
+
+
+@pytest.mark.parametrize("mixed_in", [_Raises, _RaisesForMissing])
+@pytest.mark.parametrize(
+    "like",
+    [
+        OSError("lost"),
+        OSError([], "no number"),
+        TimeoutError("late"),
+        aiohttp.ClientOSError(104, "reset"),
+        aiohttp.ClientOSError([], "no number"),
+        refused(),
+        aiohttp.ServerDisconnectedError(),
+        aiohttp.ClientPayloadError("cut"),
+        aiohttp.ClientResponseError(None, (), status=503),
+        UnprocessedRequestError("refused"),
+    ],
+    ids=repr,
+)
+async def test_attributes_that_raise_end_no_call(like, mixed_in):
+    """An error of a user's own may raise what it likes; the call has that error."""
+    kind = type(type(like).__name__, (mixed_in, type(like)), {})
+    error = kind(*like.args)
+    group = EndpointGroup.of("http://a.example", "http://b.example")
+    rule = RetryRule(exceptions=[kind], backoff=NOW)
+    chain = (
+        SessionBuilder(group)
+        .decorator(ScriptedTransport([error] * 3))
+        .decorator(CircuitBreakerClient.new_decorator(CircuitBreaker("shop")))
+        .decorator(RetryingClient.new_decorator(rule, 3, limiter=RetryBudget()))
+        .decorator(LoggingClient.new_decorator())
+    )
+    with capture_logs() as logs:
+        async with chain.build() as client:
+            with pytest.raises(kind) as caught:
+                await client.get("/")
+
+    assert error is caught.value
+    assert (3, "max_total_attempts") == (logs[0].total_attempts, logs[0].stop_reason)
+    assert kind.__name__ in logs[0].render()
+    assert not is_timeout(error) or isinstance(error, TimeoutError)
