@@ -160,6 +160,9 @@ PUBLIC: Final = {
 }
 """The module, seen from the package, that each name of a facade is defined in."""
 
+_MODULES: Final = {"aioretry_smithy.smithy": {"sync"}}
+"""The public modules of a facade that need no extra, to be found without an import."""
+
 _unloaded = {(package, name) for package, names in PUBLIC.items() for name in names}
 
 
@@ -170,8 +173,11 @@ def facade_of(package: str) -> tuple[Callable[[str], object], Callable[[], list[
     each other in a circle: the locks of Python's own imports are enough.
     """
     names, module = PUBLIC[package], sys.modules[package]
+    modules = _MODULES.get(package, set())
 
     def load(name: str) -> object:
+        if name in modules:
+            return import_module(f"{package}.{name}")
         if name not in names:
             message = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(message, name=name, obj=module)
@@ -179,7 +185,7 @@ def facade_of(package: str) -> tuple[Callable[[str], object], Callable[[], list[
         publish()
         return public
 
-    return load, lambda: sorted({*vars(module), *names})
+    return load, lambda: sorted({*vars(module), *names, *modules})
 
 
 def _imported(where: str, name: str) -> ModuleType:

@@ -104,7 +104,7 @@ def test_table_and_types_and_all_have_the_same_names(package):
             "." * node.level + node.module, package
         ).removeprefix("aioretry_smithy")
         for node in block.body
-        if isinstance(node, ast.ImportFrom)
+        if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }
 
@@ -125,6 +125,22 @@ def test_dir_has_names_that_are_not_loaded():
 
     assert [] == missing
     assert [] == loaded
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["from aioretry_smithy import smithy", "import aioretry_smithy.smithy as smithy"],
+)
+def test_module_of_a_facade_is_found_without_an_import_of_its_own(statement):
+    """Whether it is there does not depend on what somebody has imported before."""
+    seen = told_by(
+        f"import json\n{statement}\n"
+        "before = 'sync' in vars(smithy)\n"
+        "name = smithy.sync.StandardRetryStrategy.__module__\n"
+        "print(json.dumps([before, 'sync' in dir(smithy), name]))"
+    )
+
+    assert [False, True, "aioretry_smithy.smithy.sync"] == seen
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ if _typing.TYPE_CHECKING:
     )
     from .._retry.client import sdk_headers
     from .._retry.smithy_strategies import from_backoff, to_backoff
+    from . import sync as sync
     from .interfaces import (
         BackoffExhaustedError,
         CallError,
