@@ -48,31 +48,14 @@ def key_of(values: Line, by: By) -> str | None:
     url = text(values, "request_url")
     if url is None:
         return None
-    return _KEYS[by](values, url)[:_LONGEST]
-
-
-def _host(values: Line, url: str) -> str:
-    return place_of(url.partition("?")[0]).host
-
-
-def _path(values: Line, url: str) -> str:
-    return place_of(url.partition("?")[0]).path
-
-
-def _method(values: Line, url: str) -> str:
-    return text(values, "request_method") or ""
-
-
-def _endpoint(values: Line, url: str) -> str:
-    return text(values, "endpoint") or _host(values, url)
-
-
-_KEYS: Final[dict[str, Callable[[Line, str], str]]] = {
-    "host": _host,
-    "path": _path,
-    "method": _method,
-    "endpoint": _endpoint,
-}
+    place = place_of(url.partition("?")[0])
+    keys = {
+        "host": place.host,
+        "method": text(values, "request_method") or "",
+        "path": place.path,
+        "endpoint": text(values, "endpoint") or place.host,
+    }
+    return keys[by][:_LONGEST]
 
 
 _OF_THE_CALL: Final[dict[str, Callable[[SeenCall], object]]] = {
