@@ -8,6 +8,7 @@ Times are seconds, shares are from 0 to 1.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, is_dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
@@ -254,6 +255,16 @@ class CallsByTime:
 
     moments: tuple[Moment, ...]
 
+    def series(self, name: str) -> list[float | None]:
+        """Return a number of each step, in order; None of a step without calls."""
+        starts = [datetime.fromisoformat(each.started_at) for each in self.moments]
+        step = timedelta(seconds=self.step)
+        numbers = {
+            (start - starts[0]) // step: getattr(moment, name)
+            for start, moment in zip(starts, self.moments, strict=True)
+        }
+        return [numbers.get(place) for place in range(max(numbers) + 1)]
+
 
 @dataclass(frozen=True, slots=True)
 class Examples:
@@ -350,8 +361,10 @@ _WAITS: Final = {
 def seconds(value: float | None) -> str:
     """Write a time, in a unit that needs few digits.
 
-    >>> [seconds(value) for value in (None, 0.00042, 0.0106, 2.0543, 168.7, 5000.0)]
-    ['-', '0.42 ms', '10.6 ms', '2.05 s', '169 s', '1.39 h']
+    >>> [seconds(value) for value in (None, 0.0, 0.00042, 0.0106, 0.9999)]
+    ['-', '0 s', '0.42 ms', '10.6 ms', '1,000 ms']
+    >>> [seconds(value) for value in (1.0, 2.0543, 99.95, 168.7, 3600.0, 5000.0)]
+    ['1.00 s', '2.05 s', '100 s', '169 s', '1.00 h', '1.39 h']
     """
     if value is None:
         return NOTHING
@@ -372,8 +385,8 @@ def _three_digits(value: float) -> str:
 def share(value: float) -> str:
     """Write a share in percent; what is no 100 % does not look like it.
 
-    >>> [share(value) for value in (0, 0.002, 0.3, 0.9305, 0.99996, 1)]
-    ['0 %', '0.20 %', '30.00 %', '93.05 %', '> 99.99 %', '100 %']
+    >>> [share(value) for value in (0, 0.00001, 0.002, 0.3, 0.9305, 0.99996, 1)]
+    ['0 %', '< 0.01 %', '0.20 %', '30.00 %', '93.05 %', '> 99.99 %', '100 %']
     """
     if 0.9999 < value < 1:
         return "> 99.99 %"

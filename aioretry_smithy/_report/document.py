@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .._log.saved_log import SavedLog
@@ -237,18 +236,11 @@ def _failures(answers: Answers) -> Iterator[Block]:
 
 
 def _timeline(timeline: CallsByTime) -> Iterator[Block]:
-    moments = timeline.moments
-    if not moments:
+    if not timeline.moments:
         return
     yield Heading("When", timeline.said)
-    starts = [datetime.fromisoformat(each.started_at) for each in moments]
-    places = [
-        int((each - starts[0]).total_seconds()) // timeline.step for each in starts
-    ]
     for name, is_sum in (("calls", 1), ("failures", 1), ("retries", 1), ("p99", 0)):
-        values: list[float | None] = [None] * (places[-1] + 1)
-        for place, moment in zip(places, moments, strict=True):
-            values[place] = getattr(moment, name)
+        values = timeline.series(name)
         most = max((value for value in values if value is not None), default=0.0)
         cells = sparkline(condensed(values, _CELLS, is_sum=bool(is_sum)))
         said = count(most) if is_sum else seconds(most)

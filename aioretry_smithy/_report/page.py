@@ -5,12 +5,11 @@ Needs the extra ``cli``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
 from functools import cache
 from html import escape
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from .._errors import missing_extra
 
@@ -28,7 +27,6 @@ from .._log.tree import tree
 from .._text.printable import printable
 from .answers import (
     NOTHING,
-    Moment,
     count,
     counted,
     input_in_words,
@@ -43,6 +41,8 @@ from .answers import (
 from .document import drawn_with_endings
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from .answers import Answers, CallsByTime, Line, TimePart
 
 
@@ -110,8 +110,6 @@ SWATCH_STYLE: Final = _rules()
 """The usual colours as variables, and the classes of the parts."""
 
 
-_Value: TypeAlias = Callable[[Moment], float]
-
 _WIDTH: Final = 440
 _HEIGHT: Final = 128
 _LEFT: Final = 52
@@ -120,28 +118,16 @@ _ROOM: Final = _RIGHT - _LEFT
 _TOP: Final = 30
 _BOTTOM: Final = 102
 
-_MOST_COLUMNS: Final = _ROOM // 2
-"""The most columns of a chart, each at least two pixels wide."""
-
-_PANELS: Final[Sequence[tuple[str, OutcomeKind, str, _Value]]] = (
-    ("calls", OutcomeKind.RUNNING, "calls", lambda each: each.calls),
-    (
-        "failures",
-        OutcomeKind.FAILURE,
-        "calls without success",
-        lambda each: each.failures,
-    ),
-    (
-        "retries",
-        OutcomeKind.CANCELLED,
-        "retries, % of attempts",
-        lambda each: each.retry_share * 100,
-    ),
-    ("p99", OutcomeKind.ERROR, "p99, seconds", lambda each: each.p99 or 0.0),
+_PANELS: Final = (
+    ("calls", OutcomeKind.RUNNING, "calls"),
+    ("failures", OutcomeKind.FAILURE, "calls without success"),
+    ("retry_share", OutcomeKind.CANCELLED, "retries, % of attempts"),
+    ("p99", OutcomeKind.ERROR, "p99, seconds"),
 )
+"""The numbers of moments with pictures: their names, colours and titles."""
 
 MOMENT_STYLE: Final = style(
-    {f"{kind}-area": COLOURS[outcome][1:] for kind, outcome, *_ in _PANELS}, ()
+    {f"{kind}-area": COLOURS[outcome][1:] for kind, outcome, _ in _PANELS}, ()
 )
 """The rules for the pictures, once for all on a page."""
 
@@ -153,19 +139,15 @@ def panels(timeline: CallsByTime) -> Iterator[str]:
     """
     if len(timeline.moments) < 2:
         return
-    times = [datetime.fromisoformat(each.started_at) for each in timeline.moments]
-    first, last = times[0], times[-1]
-    steps = [round((time - first).total_seconds() / timeline.step) for time in times]
-    count = steps[-1] + 1
-    columns = min(count, _MOST_COLUMNS)
+    first, last = (
+        datetime.fromisoformat(timeline.moments[place].started_at) for place in (0, -1)
+    )
     # Within a day nobody needs the date.
     shown = slice(11, 16) if first.date() == last.date() else slice(5, 16)
-    ends = tuple(f"{time.isoformat(' ')[shown]}" for time in (first, last))
-    for kind, _, title, value in _PANELS:
-        heights = [0.0] * columns
-        for step, each in zip(steps, timeline.moments, strict=True):
-            column = step * columns // count
-            heights[column] = max(heights[column], value(each))
+    ends = tuple(time.isoformat(" ")[shown] for time in (first, last))
+    for kind, _, title in _PANELS:
+        scale = 100 if kind == "retry_share" else 1
+        heights = [scale * (value or 0.0) for value in timeline.series(kind)]
         yield _panel(kind, title, heights, ends)
 
 

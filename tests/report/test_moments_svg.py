@@ -73,18 +73,6 @@ def test_counts_are_whole_numbers():
     assert {"0", "2"} <= {*texts(picture)}
 
 
-def test_a_day_has_columns_that_can_be_seen():
-    """Of the minutes that share a column, the largest number is drawn."""
-    quiet = [moment(each, calls=10) for each in range(1440)]
-    quiet[777] = moment(777, calls=20)
-
-    columns = heights(drawn(*quiet)["calls"])
-
-    assert 190 == len(columns)
-    assert 1 == columns.count(72.0)
-    assert 189 == columns.count(36.0)
-
-
 def test_steps_may_be_longer_than_a_minute():
     """The columns go by the step."""
     moments = moment(0, calls=1), moment(10, calls=1)
