@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
@@ -133,7 +134,9 @@ def check_scheme(name: str, url: StrOrURL) -> None:
         ValueError: It has none, or is no URL.
     """
     if not isinstance(url, str | URL):
-        raise bad_argument(name, url, "a str or a yarl.URL")
+        several = isinstance(url, Collection) and not isinstance(url, bytes)
+        hint = "; for several servers EndpointGroup.of(*urls)" if several else ""
+        raise bad_argument(name, url, f"a str or a yarl.URL{hint}")
     if isinstance(url, str) and not _SCHEME.match(url):
         # With a scheme it can be seen what in it is secret.
         place = url.strip("/")

@@ -75,9 +75,18 @@ class TestOf:
             EndpointGroup.of()
 
     def test_what_is_no_endpoint_is_refused(self):
-        """Case 3: a list is no URL."""
-        with pytest.raises(ValueError, match="^url: .*a str or a yarl.URL"):
-            EndpointGroup.of(["http://a.example"])
+        """Case 3: a list is no URL, and the text says what to write."""
+        servers = ["http://a.example", "http://b.example"]
+        expected = (
+            r"a str or a yarl.URL; for several servers EndpointGroup.of\(\*urls\)"
+        )
+        for several in (servers, tuple(servers), {*servers}):
+            with pytest.raises(ValueError, match=f"^url: .*{expected}"):
+                EndpointGroup.of(several)
+            with pytest.raises(ValueError, match=f"^base_url: .*{expected}"):
+                SessionBuilder.standard(several)
+        with bad_argument("url", 7, "a str or a yarl.URL"):
+            EndpointGroup.of(7)
 
     @pytest.mark.parametrize(
         ("name", "value", "expected"),
