@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+_MOST_BRACES: Final = 8
 _BETWEEN: Final = re.compile(r"[\s,]*(?=\{)")
 
 
@@ -57,9 +58,9 @@ _DECODER: Final = json.JSONDecoder(parse_constant=lambda name: None)
 def decode(line: bytes) -> Line | Skipped:
     """Return the values of the call in a line, or why there is none.
 
-    What stands before the first brace is passed over. One level of what a container
-    puts around a line is taken off. Lone surrogates, which no file can have, are
-    escaped.
+    What stands before it is passed over, with braces in it, too. One level of what a
+    container puts around a line is taken off. Lone surrogates, which no file can have,
+    are escaped.
 
     >>> decode(b'INFO {"type": "call", "name": "GET", "duration": NaN}')
     {'type': 'call', 'name': 'GET', 'duration': None}
@@ -87,20 +88,34 @@ def _encodable(value: object) -> object:
 
 
 def _found(line: bytes) -> Line | Skipped:
-    text = line.decode("utf-8", "replace")
+    """Look for a call from each brace on, as texts before it may have some."""
+    text, found = line.decode("utf-8", "replace"), Skipped.NO_JSON
     start = text.find("{")
-    if start < 0:
-        return Skipped.NO_JSON
-    try:
-        value, end = _DECODER.raw_decode(text, start)
-    except RecursionError:
-        return Skipped.TOO_DEEP
-    except ValueError:
-        return Skipped.NO_JSON
-    found = _call_in(value)
-    if found is Skipped.NO_CALL or not _is_one_at(text, end):
-        return found
-    return Skipped.SEVERAL
+    for _ in range(_MOST_BRACES):
+        if start < 0:
+            break
+        try:
+            value, end = _DECODER.raw_decode(text, start)
+        except RecursionError:
+            return Skipped.TOO_DEEP
+        except ValueError as error:
+            if _is_cut(error):
+                break  # what is nested in it is no line of its own
+            end = start + 1
+        else:
+            call = _call_in(value)
+            if call is not Skipped.NO_CALL:
+                return Skipped.SEVERAL if _is_one_at(text, end) else call
+            found = call
+        start = text.find("{", end)
+    return found
+
+
+def _is_cut(error: ValueError) -> bool:
+    """Say whether a text ends before its JSON does."""
+    return isinstance(error, json.JSONDecodeError) and (
+        error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated")
+    )
 
 
 def _is_one_at(text: str, end: int) -> bool:

@@ -20,6 +20,9 @@ TEXT = json.dumps(CALL)
         f"2026-11-26 12:00:00,000 DEBUG aioretry_smithy {TEXT}",
         f"\ufeff{TEXT}\r",
         f"[1] {TEXT} and more",
+        f'{{"pid": 5}} {{not json}} {TEXT}',
+        f"{{ {{}} [{{1}}] {TEXT} and more",
+        "{1} " * 7 + TEXT,
         json.dumps({"log": TEXT + "\n", "stream": "stdout", "time": "2026"}),
         json.dumps({"stream": "stdout", "log": f"INFO {TEXT}"}),
         json.dumps({"level": "INFO", "message": CALL}),
@@ -29,7 +32,7 @@ TEXT = json.dumps(CALL)
     ],
 )
 def test_a_call_is_found(line):
-    """After a prefix, and in what a container puts around it."""
+    """After a prefix, after other braces, and in what a container puts around it."""
     assert CALL == decode(line.encode())
 
 
@@ -38,8 +41,9 @@ def test_a_call_is_found(line):
     [
         ("GET /orders 200", "no_json"),
         ("{" * 50, "no_json"),
-        ("{not json} " + TEXT, "no_json"),
-        ('{"trace": 1} ' + TEXT, "no_call"),
+        ("{1} " * 8 + TEXT, "no_json"),
+        (json.dumps({**CALL, "calls": [CALL]})[:-30], "no_json"),
+        (json.dumps({"calls": [CALL], "name": "cut here"})[:-3], "no_json"),
         ('{"a": 1' + "0" * 5000 + "}", "no_json"),
         ('{"a": {"b": 1}}', "no_call"),
         ('{"type": "call"}', "no_call"),
