@@ -238,8 +238,8 @@ class TestArguments:
 
     def test_a_limiter_is_one_of_retries(self):
         """The class is no limiter yet."""
-        expected = r"^limiter: .*RetryBudget.*\(expected: a RetryLimiter, or None\)"
-        with pytest.raises(ValueError, match=expected):
+        expected = r"expected: a RetryLimiter, or None; call it: RetryBudget\(\)"
+        with pytest.raises(ValueError, match=rf"^limiter: .*RetryBudget.*{expected}"):
             hedging(1.0, limiter=RetryBudget)
 
     @pytest.mark.parametrize(
