@@ -13,7 +13,6 @@ from aioretry_smithy.testing import FaultInjectingClient, InjectedFault
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n"
 LARGE = [HEAD, *[b"x" * 50_000] * 4]
 SLOW = [HEAD, *(part for _ in range(4) for part in (b"x" * 50_000, 0.02))]
-STALLED = [HEAD, b"x" * 100, 60.0]
 
 
 def cutting(url, after, **settings):
@@ -70,27 +69,3 @@ async def test_body_that_was_here_before_it_was_read_is_cut_all_the_same(serve):
 
     assert "cut off after 2 bytes" in str(cause)
     assert 2 == logs[0].response_length
-
-
-async def test_deadline_ends_a_wait_for_the_bytes_before_the_cut(serve):
-    """The time limits of a body hold as ever."""
-    timeout = aiohttp.ClientTimeout(total=0.2)
-    async with cutting(await serve(STALLED), 1000, timeout=timeout) as session:
-        with pytest.raises(TimeoutError):
-            async with session.get("/") as response:
-                await response.read()
-
-
-async def test_response_without_a_body_is_left_alone(serve):
-    """There is nothing to cut."""
-    url = await serve([b"HTTP/1.1 204 No Content\r\n\r\n"])
-    async with cutting(url, 0) as session, session.get("/") as response:
-        assert b"" == await response.read()
-
-
-async def test_caller_that_stops_early_sees_no_failure(serve):
-    """The bytes that it reads arrive."""
-    async with cutting(await serve(LARGE), 100) as session, session.get("/") as got:
-        assert b"x" * 100 == await got.content.readexactly(100)
-
-    assert None is RequestLog.of(got).response_cause

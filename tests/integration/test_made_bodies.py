@@ -145,36 +145,6 @@ async def test_spent_object_does_not_arrive_again(around):
     assert 1 == len(server.bodies)
 
 
-@every_spent
-async def test_rest_of_a_spent_object_does_not_arrive(around):
-    """After a connection that broke while the first half went out."""
-    stream = pieces(CONTENT * 20)
-    async with (
-        FaultServer([cut(read=1 << 20, end=End.RESET)]) as server,
-        connected(server.url, retrying(SAFELY)) as session,
-    ):
-        with pytest.raises(aiohttp.ClientOSError) as caught:
-            await session.put("/", data=around(stream))
-
-    log = RequestLog.of(caught.value)
-    assert [] == server.bodies
-    assert RetryStopReason.BODY_NOT_REPLAYABLE is log.stop_reason
-
-
-@every_spent
-async def test_spent_object_is_not_sent_on_a_stale_connection(around):
-    """The caller gets the break, as from aiohttp alone."""
-    async with (
-        FaultServer(STALE) as server,
-        connected(server.url, retrying(RetryStrategy.never())) as session,
-    ):
-        await session.get("/")
-        with pytest.raises((aiohttp.ClientOSError, aiohttp.ServerDisconnectedError)):
-            await session.put("/", data=around(pieces(CONTENT)))
-
-    assert 1 == len([body for body in server.bodies if body])
-
-
 @pytest.mark.parametrize("strategy", [RetryStrategy.never(), SAFELY])
 @pytest.mark.parametrize("inside", [[], [pass_on]], ids=["alone", "around another"])
 async def test_break_of_a_stale_connection_counts(strategy, inside):

@@ -111,3 +111,19 @@ async def test_default_headers_may_change_between_attempts(kind):
         sent = [AGENT["User-Agent"], "renewed"]
         assert sent == agents(server)
         assert sent == [each.request_headers["User-Agent"] for each in log.children]
+
+
+@of_each_kind
+@through_each_chain
+async def test_default_headers_may_be_set_later(kind, decorators):
+    """The calls that begin from then on have them, in their logs too."""
+    async with FaultServer() as server, home_session(CIMultiDict()) as session:
+        decorate(session, *decorators)
+        (await session.get(server.url)).close()
+        for name in ("a", "b"):
+            vars(session)["_default_headers"] = kind({"user-agent": name})
+            (await session.get(server.url)).close()
+        vars(session)["_default_headers"] = CIMultiDict(AGENT)
+        (await session.get(server.url)).close()
+
+        assert ["a", "b", AGENT["User-Agent"]] == agents(server)[1:]
