@@ -217,23 +217,6 @@ async def test_what_stood_in_for_the_server_was_no_send():
     assert is_unprocessed(caught.value)
 
 
-async def test_timeout_in_the_queue_of_the_pool_is_this_side_s():
-    """The server had no part in it."""
-    cause = raised(TimeoutError(), REQUEST, POOL)
-    judge_request(cause, record_of(begin())[1])
-
-    assert was_in_pool(cause)
-
-
-async def test_failure_that_is_its_own_cause_waited_nowhere():
-    """A chain without an end is not followed for ever."""
-    cause = TimeoutError()
-    cause.__cause__ = cause
-    judge_request(cause, record_of(begin())[1])
-
-    assert False is was_in_pool(cause)
-
-
 async def test_wait_of_an_earlier_request_is_not_this_one_s():
     """The context may be the failure of another request, which went elsewhere."""
     earlier = raised(TimeoutError(), REQUEST, POOL)

@@ -40,44 +40,6 @@ async def mark(delegate, ctx, request):
     return await delegate.execute(ctx, request.with_header("X-Mark", "2"))
 
 
-async def send(client):
-    return await client.execute(begin(), REQUEST)
-
-
-async def test_plain_decorating_client_passes_on():
-    """Without an override the request goes on as it is, and so does the response."""
-    transport = ScriptedTransport([503])
-    response = await send(DecoratingClient(transport))
-
-    assert 503 == response.status
-    assert [REQUEST] == transport.requests
-
-
-async def test_class_is_a_decorator():
-    """A class derived from the base is itself what a builder takes."""
-    transport = ScriptedTransport([200])
-    await send(Marking(transport))
-
-    assert "1" == transport.requests[0].headers["X-Mark"]
-    assert "X-Mark" not in REQUEST.headers
-
-
-async def test_function_is_a_decorator():
-    """A coroutine function gets the delegate, the context and the request."""
-    transport = ScriptedTransport([200])
-    await send(mark(transport))
-
-    assert "2" == transport.requests[0].headers["X-Mark"]
-
-
-async def test_decorator_can_be_used_again():
-    """One decorated function wraps as many clients as one likes."""
-    first, second = ScriptedTransport([200]), ScriptedTransport([201])
-
-    assert 200 == (await send(mark(first))).status
-    assert 201 == (await send(mark(second))).status
-
-
 def test_clients_describe_themselves():
     """A class says its name, a function its own, and what has none its class."""
     delegate = ScriptedTransport([])
@@ -140,12 +102,6 @@ def test_chain_ends_where_there_is_no_other_client(delegate):
         odd.delegate = odd if delegate == "itself" else delegate
 
     assert [odd] == chain_of(odd)
-
-
-def test_function_of_a_decorator_must_be_one():
-    """A decorator made of nothing would fail at the first call only."""
-    with pytest.raises(ValueError, match=r"function: None \(expected: async"):
-        client_decorator(None)
 
 
 RETRY = retrying(0.0)

@@ -9,7 +9,7 @@ import aiohappyeyeballs
 import aiohttp
 import pytest
 from chains import SAFELY, connected, log_of, retrying
-from fault_server import End, Fault, FaultServer, response
+from fault_server import FaultServer
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -120,24 +120,6 @@ class TestLibraries:
                 await client.get("/orders")
 
         assert before is retry_safety(error)
-
-    async def test_after_a_redirect_the_first_hop_was_processed(self, server, broken):
-        """So a POST is not sent again."""
-
-        async def break_it(session, context, parameters):
-            broken("uvloop.loop", RuntimeError("the handler is closed"))
-
-        trace = aiohttp.TraceConfig()
-        trace.on_request_redirect.append(break_it)
-        head = response(307, b"", f"Location: {server.url}/orders")
-        async with FaultServer([Fault(send=[head], end=End.CLOSE)]) as first:
-            client = connected(first.url, retrying(SAFELY), trace_configs=[trace])
-            log = await log_of(client, "/orders", method="POST")
-
-        assert (1, "the handler is closed") == (
-            log.total_attempts,
-            str(log.response_cause),
-        )
 
     async def test_what_aiohttp_meets_in_a_request_is_a_mistake(
         self, server, monkeypatch

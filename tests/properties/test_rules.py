@@ -289,30 +289,6 @@ breaker_rules_with_content = st.builds(
 all_breaker_rules = st.lists(breaker_rules | breaker_rules_with_content, min_size=1)
 
 
-@given(outcomes, conditions(), st.integers(1, 6), st.booleans())
-def test_rules_with_content_of_both_kinds_match_the_same(
-    outcome, settings, length, with_conditions
-):
-    """A rule of a circuit breaker looks where a rule of retries does, and as far."""
-    settings = settings if with_conditions else {}
-    settings |= {"on_content": is_busy, "max_content_length": length}
-
-    async def ask_both():
-        ctx = begin(HttpRequest(outcome["method"], "http://localhost/"))
-        cause, body = outcome.get("cause"), outcome.get("content", b"")
-        end(ctx, cause or outcome.get("status", 200), body=body)
-        rule = RetryRuleWithContent(**settings)
-        content = body[:length] if cause is None and rule._looks_at(ctx) else None
-        retried = rule.should_retry(ctx, cause, content) is not None
-        forbidden = RetryRuleWithContent.no_retry(**settings)
-        forbids = forbidden.should_retry(ctx, cause, content) is not None
-        breaker = CircuitBreakerRuleWithContent(**settings) | Otherwise()
-        verdict = await breaker.verdict_on(ctx, cause, given_content(body))
-        return retried, forbids, verdict is False
-
-    assert 1 == len({*in_virtual_time(ask_both())})
-
-
 @given(all_breaker_rules, outcomes)
 def test_first_rule_of_a_circuit_breaker_that_applies_decides(members, outcome):
     """Whichever kinds there are in the chain; no body is read after that."""
@@ -347,17 +323,3 @@ def test_first_rule_of_a_circuit_breaker_that_applies_decides(members, outcome):
 
     said, expected, left = in_virtual_time(ask())
     assert (expected, []) == (said, left)
-
-
-@given(breaker_rules, breaker_rules_with_content, breaker_rules)
-def test_chaining_rules_with_content_is_associative(one, two, three):
-    """Brackets mean nothing, whichever kinds they are."""
-    assert (one | two) | three == one | (two | three)
-    assert (one | three) | two == one | (three | two)
-    assert (two | one) | three == two | (one | three)
-
-
-@given(breaker_rules, breaker_rules, breaker_rules)
-def test_chaining_rules_of_circuit_breakers_is_associative(one, two, three):
-    """Brackets mean nothing there either."""
-    assert (one | two) | three == one | (two | three)

@@ -94,15 +94,6 @@ def test_slow_one_gets_little(rate):
 
 
 @pytest.mark.release
-def test_slow_one_is_noticed_under_round_robin():
-    """It gets its share, and the callers wait for it."""
-    runs = one_of_three(slower(10), selection=ROUND_ROBIN)
-
-    assert mean(runs, lambda each: each.percentile(0.99)) >= 250
-    assert mean(runs, lambda each: each.share(0)) == pytest.approx(1 / 3, abs=0.01)
-
-
-@pytest.mark.release
 def test_hedges_go_elsewhere():
     """With one that is slow they cut what is left of the tail."""
     runs = one_of_three(slower(10), chain=hedging_chain)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import csv
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import pytest
 from simulated import DOCS, simulation_of_the_page
 
-from aioretry_smithy import ConcurrencyLimit, ConcurrencyLimitingClient, SessionBuilder
 from aioretry_smithy.testing import SimulationSettings, VirtualTimeLoop
 from aioretry_smithy.testing._fleet import run_fleet
 
@@ -43,16 +42,6 @@ def processes_without_an_answer(client: str, processes: int) -> Any:
     )
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(run_fleet(client, storm.CLIENTS[client], settings))
-
-
-def changed_limit(*, initial=4, slow_after=0.5, timeout=0.25):
-    """Begin a chain with the limit of the word ``aimd``, but for what is changed."""
-
-    def limit(host):
-        return ConcurrencyLimit.aimd(name=host, initial=initial, slow_after=slow_after)
-
-    limiting = ConcurrencyLimitingClient.new_per_host_decorator(limit, timeout=timeout)
-    return SessionBuilder.standard(attempt_timeout=1.0, inside=[limiting])
 
 
 def success(run: Any, begin: int, end: int) -> float:
@@ -101,27 +90,6 @@ def test_adaptive_limit_sends_what_the_server_can_carry_out(
     assert run.load_in_outage <= load
     assert run.seconds_to_recover <= seconds
     assert 1 - run.success <= failed
-
-
-@pytest.mark.release
-@pytest.mark.parametrize(
-    ("changes", "failed", "seconds"),
-    [
-        ({}, (0.10, 0.12), 0),
-        ({"initial": 20}, (0.14, 0.16), 1),
-        ({"slow_after": None}, (0.12, 0.13), 0),
-        ({"timeout": 10.0}, (0.14, 0.16), 1),
-        ({"initial": 20, "slow_after": None, "timeout": 10.0}, (0.14, 0.16), 1),
-    ],
-    ids=["none", "start", "slow", "wait", "all"],
-)
-def test_each_setting_of_the_adaptive_limit_counts(changes, failed, seconds):
-    """Without one of them it binds later, and more calls fail."""
-    least, most = failed
-    run = storm.storm({"it": partial(changed_limit, **changes)}, 50, scale=5)["it"]
-
-    assert least <= 1 - run.success <= most
-    assert seconds == run.seconds_to_recover
 
 
 @pytest.mark.release
@@ -178,30 +146,6 @@ def test_standard_chain_goes_on_trying(processes, most):
 
     assert attempts / calls <= most
     assert all(any(each.attempts[n] for n in range(45, 60)) for each in fleet)
-
-
-@pytest.mark.parametrize(
-    ("error_rate", "seconds", "least"),
-    [
-        (0.01, 60, 0.9995),
-        (0.05, 60, 0.9995),
-        pytest.param(0.1, 300, 0.9995, marks=pytest.mark.release),
-    ],
-)
-@pytest.mark.parametrize("client", ["standard chain", "adaptive limit"])
-def test_random_errors_hardly_reach_the_caller(client, error_rate, seconds, least):
-    """Where the server is well, the chain hides single failures of it."""
-    run = simulate(
-        client,
-        50,
-        scale=10,
-        duration=seconds,
-        outage=None,
-        error_rate=error_rate,
-    )
-
-    assert least <= run.success
-    assert run.attempts_per_call <= 1.12
 
 
 @pytest.mark.release

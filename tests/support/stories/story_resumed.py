@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import aiohttp
+from story_bodies import injecting
 from story_chains import breaking, logging_with, one_breaker, plain, retrying
 from story_decorators import ContentStrategy, watching
 from story_groups import given
@@ -37,10 +38,6 @@ async def two_sends(delegate, ctx, request):
     """Send each request twice, and take the second answer."""
     (await delegate.execute(ctx, request)).close()
     return await delegate.execute(ctx, request)
-
-
-def injecting(fault):
-    return plain(FaultInjectingClient.new_decorator(fault, random=lambda: 0.0))
 
 
 def filtered(witness):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from story_chains import chain, plain
-from story_script import crowd, outcome_of, played
+from story_script import Arrival, crowd, outcome_of, played
 from story_text import rounded, settled
 
 from aioretry_smithy import request_options
@@ -21,19 +21,12 @@ BASE = "http://shop.test"
 
 
 @dataclass(frozen=True)
-class Ask:
-    """A call: when it is made and given up, and what is asked for."""
+class Ask(Arrival):
+    """A call of one path, in a block of code; ``make`` in options makes its body."""
 
-    at: float = 0.0
-    cancelled: float | None = None
-    cancels: int | None = None
-    """The call that is given up in the very moment in which this one ends."""
-    method: str = "GET"
     path: str = "/orders"
-    options: dict[str, Any] = field(default_factory=dict)
-    """Options of the request; ``make`` makes the body for each call."""
     block: dict[str, Any] = field(default_factory=dict)
-    """Those of a block of code around it."""
+    """The options of the block."""
 
 
 class Servers:
