@@ -182,43 +182,6 @@ async def test_attempt_that_was_cut_names_its_limit(serve):
     assert "attempt 1 had 0.500 s, which passed while its body was read" in str(cause)
 
 
-@pytest.mark.parametrize(
-    ("method", "script"),
-    [
-        ("GET", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
-        ("HEAD", b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"),
-        ("GET", b"HTTP/1.1 204 No Content\r\n\r\n"),
-        ("GET", b"HTTP/1.1 304 Not Modified\r\nContent-Length: 4\r\n\r\n"),
-    ],
-    ids=["0 bytes", "HEAD", "204", "304"],
-)
-async def test_what_has_no_body_is_a_success(serve, method, script):
-    """There is nothing to wait for."""
-    seen = []
-    url = await serve([script])
-    async with (
-        connected(url, noting(seen), buffering()) as session,
-        session.request(method, "") as response,
-    ):
-        assert b"" == await response.read()
-
-    assert [response.status] == seen
-
-
-async def test_switched_protocol_is_never_read(echoing):
-    """A websocket works as ever."""
-    seen = []
-    async with (
-        connected(echoing, noting(seen), buffering(1)) as session,
-        session.ws_connect("") as socket,
-    ):
-        await socket.send_str("hello")
-
-        assert "hello" == await socket.receive_str()
-
-    assert [101] == seen
-
-
 @broken
 async def test_preview_has_what_came_of_a_body(serve, script):
     """As far as that is, in the log of the attempt that it broke."""
@@ -243,18 +206,6 @@ async def test_injected_cut_is_a_failure_further_out(serve):
         assert not session.connector._acquired
 
     assert (0, 3) == (breaker.event_count.success, breaker.event_count.failure)
-
-
-async def test_cut_around_the_attempts_is_of_what_the_caller_reads(serve):
-    """No attempt has failed by then."""
-    faults = FaultInjectingClient.new_decorator(InjectedFault.cut_body(after=2))
-    url = await serve(WHOLE)
-    async with connected(url, buffering(3), faults) as session:
-        response = await session.get("")
-        with pytest.raises(aiohttp.ClientPayloadError):
-            await response.read()
-
-    assert 1 == RequestLog.of(response).total_attempts
 
 
 async def test_response_from_elsewhere_is_read_too(serve):
