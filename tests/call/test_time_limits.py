@@ -107,6 +107,21 @@ async def test_deadline_passed_before_sending(wire):
     assert (10.01, True) == (logs[0].duration, logs[0].is_complete)
 
 
+async def test_deadline_that_a_decorator_moves_into_the_past(wire):
+    """The request is not sent, nor cut: no time is left for it to begin."""
+
+    @client_decorator
+    async def hurry(delegate, ctx, request):
+        await asyncio.sleep(2.0)
+        ctx.set_response_timeout(1.0, ResponseTimeoutMode.SET_FROM_START)
+        return await delegate.execute(ctx, request)
+
+    with pytest.raises(ResponseTimeoutError, match="no time left before the request"):
+        await get(hurry)
+
+    assert [] == wire.calls
+
+
 async def test_attempt_timeout_passed_before_sending(wire):
     """An attempt that was held up too long fails, and another one is made."""
     pauses = [3.0, 0.0]

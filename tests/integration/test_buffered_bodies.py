@@ -26,6 +26,7 @@ from aioretry_smithy import (
     RetryConfig,
     RetryStrategy,
     client_decorator,
+    new_response,
     request_options,
 )
 from aioretry_smithy.testing import FaultInjectingClient, InjectedFault
@@ -221,3 +222,17 @@ async def test_response_from_elsewhere_is_read_too(serve):
             assert b"good" == await get(session, "http://localhost/")
 
     assert [200, 200] == seen
+
+
+async def test_body_that_is_no_stream_is_read_whole():
+    """A response that never touched the network has all of it."""
+    seen = []
+
+    @client_decorator
+    async def answer(delegate, ctx, request):
+        return new_response(request, 200, body=b"made")
+
+    async with connected(None, answer, noting(seen), buffering()) as session:
+        assert b"made" == await get(session, "http://localhost/")
+
+    assert [200] == seen

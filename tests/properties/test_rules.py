@@ -24,7 +24,7 @@ from aioretry_smithy import (
     RetryStrategy,
     RetryStrategyWithContent,
 )
-from aioretry_smithy._retry.strategy import strategies_of
+from aioretry_smithy._policies.conditions import members_of
 from aioretry_smithy.testing import ask
 
 # A catch-all in front of something is among the chains.
@@ -154,7 +154,7 @@ def test_chaining_is_associative(one, two, three, outcome):
     left, right = (one | two) | three, one | (two | three)
 
     assert left == right
-    assert strategies_of(left) == strategies_of(right)
+    assert members_of(left) == members_of(right)
     assert repr(left) == repr(right)
     assert answer_to(left, outcome) is answer_to(right, outcome)
 
@@ -206,7 +206,7 @@ def test_chain_needs_content_where_a_member_does(one, two):
     chain = one | two
     lengths = [
         member.max_content_length
-        for member in strategies_of(chain)
+        for member in members_of(chain)
         if isinstance(member, RetryStrategyWithContent)
     ]
 
@@ -218,9 +218,9 @@ def test_chain_needs_content_where_a_member_does(one, two):
 @given(chains)
 def test_members_are_no_chains_and_never_is_none_of_them(strategy):
     """A chain is flat."""
-    parts = strategies_of(strategy)
+    parts = members_of(strategy)
 
-    assert all((part,) == strategies_of(part) for part in parts)
+    assert all((part,) == members_of(part) for part in parts)
     assert (NEVER,) == parts or NEVER not in parts
 
 
