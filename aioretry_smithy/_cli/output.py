@@ -79,6 +79,16 @@ def write(chunk: bytes) -> ExitCode | None:
     return None
 
 
+def save(option: str, write: Callable[[], object]) -> ExitCode:
+    """Write the file of an option; complain if that fails."""
+    try:
+        write()
+    except OSError as error:
+        complain(f"--{option}: {error}")
+        return ExitCode.CANNOT_WRITE
+    return ExitCode.OK
+
+
 def end_line(last: bytes) -> None:
     """Let what follows *last* on a terminal begin a line; in a file add nothing."""
     if last and not last.endswith(b"\n") and sys.stdout and sys.stdout.isatty():

@@ -7,8 +7,9 @@ import os
 import stat
 import sys
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from .._log.exports import HarArchive
 from .._log.saved_log import SavedLog, cleaned
@@ -17,7 +18,7 @@ from .._report.reading import Reading, read
 from .._report.selection import Selection
 from .._report.sources import STANDARD_INPUT, LineSource, UnreadableError
 from .options import UsageError
-from .output import ExitCode, complain, new_output
+from .output import ExitCode, complain, new_output, save
 from .plain_output import PlainOutput
 
 if TYPE_CHECKING:
@@ -82,17 +83,6 @@ def _identity(name: str | Path) -> object:
     return name if is_input else None
 
 
-def _write(option: str, path: Path, write: Callable[[TextIO], object]) -> ExitCode:
-    """Write a file; print an error if that fails."""
-    try:
-        with path.open("w", encoding="utf-8", newline="\n") as file:
-            write(file)
-    except OSError as error:
-        complain(f"--{option}: {error}")
-        return ExitCode.CANNOT_WRITE
-    return ExitCode.OK
-
-
 def _to_html() -> Callable[[Answers], str]:
     try:
         # The template engine need not be there, and few ask for a page.
@@ -136,9 +126,9 @@ def _report(arguments: argparse.Namespace, archive: HarArchive) -> ExitCode:
     code = ExitCode.OK
     if to_html is not None:
         page = to_html(answers)
-        code = _write("html", html, lambda file: file.write(page))
+        code = save("html", partial(html.write_text, page, "utf-8", newline="\n"))
     if har is not None:
-        code = _write("har", har, archive.write) or code
+        code = save("har", partial(_write, archive, har)) or code
         if archive.skipped:
             said = f"--har: left out {archive.skipped:,} calls without a time"
             PlainOutput(sys.stderr).line(said)
@@ -147,6 +137,11 @@ def _report(arguments: argparse.Namespace, archive: HarArchive) -> ExitCode:
     else:
         new_output(sys.stdout).document(blocks(answers))
     return code
+
+
+def _write(archive: HarArchive, path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        archive.write(file)
 
 
 def _adding(archive: HarArchive) -> Callable[[Line], None]:

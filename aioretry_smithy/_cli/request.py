@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -28,7 +29,7 @@ from .._text.mask import DEFAULT_MASK
 from .._text.printable import printable
 from .arguments import STRATEGIES
 from .options import UsageError
-from .output import ExitCode, cannot_write, complain, end_line, new_output, write
+from .output import ExitCode, cannot_write, complain, end_line, new_output, save, write
 
 if TYPE_CHECKING:
     import argparse
@@ -94,30 +95,20 @@ def _show(log: RequestLog, arguments: argparse.Namespace) -> ExitCode:
     """Show the outcome of the call, and complain where that fails."""
     timeline: Path | None = arguments.timeline
     # The picture first: the reader of a pipe may have left.
-    failure = None if timeline is None else _draw(log, timeline)
-    code = ExitCode.OK
+    drawn = code = ExitCode.OK
+    if timeline is not None:
+        drawn = save("timeline", partial(log.to_svg, timeline))
     try:
         output = new_output(sys.stderr)
         if arguments.json:
             print(json.dumps(log.to_dict(), indent=2))
         else:
             output.log(log)
-        if timeline is not None and failure is None:
+        if timeline is not None and drawn is ExitCode.OK:
             output.line(f"timeline: {printable(str(timeline))}")
     except OSError as error:
         code = cannot_write(error)
-    if failure is not None:
-        complain(f"--timeline: {failure}")
-        return ExitCode.CANNOT_WRITE
-    return code
-
-
-def _draw(log: RequestLog, file: Path) -> OSError | None:
-    try:
-        log.to_svg(file)
-    except OSError as error:
-        return error
-    return None
+    return drawn or code
 
 
 def _session_builder(arguments: argparse.Namespace) -> SessionBuilder:

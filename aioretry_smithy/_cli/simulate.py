@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import json
 import sys
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from ..testing import _simulation as simulation
 from ..testing import _views as views
 from .arguments import NUMBERS
 from .options import UsageError
-from .output import ExitCode, complain, new_output
+from .output import ExitCode, new_output, save
 
 if TYPE_CHECKING:
     import argparse
@@ -48,15 +49,16 @@ def simulate(arguments: argparse.Namespace) -> ExitCode:
     except (Exception, SystemExit) as error:
         raise UsageError(f"{name}: {in_a_line(error)}") from None
     # The picture first: whoever reads the table may have left.
-    failure = _draw(result, arguments.plot)
+    plot: Path | None = arguments.plot
+    drawn = ExitCode.OK
+    if plot is not None:
+        picture = views.draw(result)
+        drawn = save("plot", partial(plot.write_text, picture, "utf-8", newline="\n"))
     if arguments.json:
         print(json.dumps(result.to_dict(), indent=2))
     else:
-        _show(result, arguments.plot if failure is None else None)
-    if failure is not None:
-        complain(f"--plot: {failure}")
-        return ExitCode.CANNOT_WRITE
-    return ExitCode.OK
+        _show(result, plot if drawn is ExitCode.OK else None)
+    return drawn
 
 
 def _times(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -65,15 +67,6 @@ def _times(arguments: argparse.Namespace) -> dict[str, Any]:
         "outage": simulation.read_outage(arguments.outage, restart),
         "restart": restart,
     }
-
-
-def _draw(result: simulation.SimulationResult, file: Path | None) -> OSError | None:
-    if file is not None:
-        try:
-            file.write_text(views.draw(result), encoding="utf-8", newline="\n")
-        except OSError as error:
-            return error
-    return None
 
 
 def _show(result: simulation.SimulationResult, plot: Path | None) -> None:
