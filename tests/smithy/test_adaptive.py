@@ -360,6 +360,9 @@ class TestScopes:
             strategy.limiter_for(5)
 
 
+NO_LIMITER = "a ClientRateLimiter, or None; call it: ClientRateLimiter()"
+
+
 class TestSettings:
     """Settings of a strategy."""
 
@@ -391,7 +394,7 @@ class TestSettings:
         ("name", "value", "expected"),
         [
             ("rate_limiter", 5, "a ClientRateLimiter, or None"),
-            ("rate_limiter", ClientRateLimiter, "a ClientRateLimiter, or None"),
+            ("rate_limiter", ClientRateLimiter, NO_LIMITER),
             ("fail_fast", 1, "True or False"),
             ("fail_fast", None, "True or False"),
             ("throttling_backoff_strategy", type(ONE_SECOND), COMPUTES_DELAYS),
