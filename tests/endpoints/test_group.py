@@ -29,7 +29,7 @@ from aioretry_smithy import (
     SessionBuilder,
     client_decorator,
 )
-from aioretry_smithy.testing import ScriptedTransport, VirtualTimeLoop
+from aioretry_smithy.testing import VirtualTimeLoop
 
 
 class Heard(EndpointGroupListener):
@@ -385,24 +385,6 @@ class TestSelect:
 
 class TestClient:
     """The decorator alone."""
-
-    def test_wants_a_group(self):
-        """What it balances between."""
-        with pytest.raises(ValueError, match="^group: .*an EndpointGroup"):
-            LoadBalancingClient.new_decorator("http://a.example")
-
-    async def test_serves_sessions_of_others(self):
-        """Their relative URLs are balanced; it knows its group."""
-        fleet = Fleet()
-        group = group_of("ab", selection=ROUND_ROBIN)
-        balancing = LoadBalancingClient.new_decorator(group)
-        client = session(fleet.transport, balancing, base_url="http://base.example")
-        async with client:
-            for _ in range(2):
-                await call(client)
-
-        assert ["a", "b"] == sorted(fleet.asked)
-        assert balancing(ScriptedTransport([])).group is group
 
     async def test_two_groups_in_a_chain_choose_once(self):
         """The outer one has chosen; the inner one lets the request pass."""

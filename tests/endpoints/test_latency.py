@@ -70,15 +70,6 @@ def test_falls_while_nobody_asks():
     ]
 
 
-def test_equal_times_change_nothing():
-    """Whatever answers renews its latency; it does not fade to nothing."""
-    estimate = Estimate()
-    for second in range(100):
-        estimate.note(float(second), 0.2)
-
-    assert 0.2 == pytest.approx(estimate.at(99.0))
-
-
 def test_answer_that_the_request_was_wrong_never_lowers_it():
     """A replica that answers 404 in no time draws no traffic; it is as it was."""
     estimate = Estimate()
