@@ -204,7 +204,7 @@ async def test_url_in_a_row_is_masked_cut_and_escaped():
     assert "hush" not in log.render()
     assert "token=****" in second
     assert "…" in second
-    assert "x" * 100 not in second
+    assert len(second) < 150
     assert "GE\\nT\\x1b" in third
 
 

@@ -93,60 +93,30 @@ async def test_request_that_aiohttp_cannot_build_is_refused(options, decorators)
     assert [200] == transport.unused
 
 
-@pytest.mark.parametrize(
-    ("method", "error"),
-    [("G T", ValueError), ("GET\r\nX:", ValueError), (7, Exception)],
-)
-async def test_method_that_aiohttp_refuses_is_refused(method, error):
-    """Its characters are those of a token."""
+@pytest.mark.parametrize("value", [7, None, b"7"])
+async def test_header_that_is_no_text_is_refused(value):
+    """That of the request and of the session; aiohttp has a connection by then."""
     transport = ScriptedTransport([200])
+    headers = {"X-Page": value}
     async with chains.session(transport) as session:
-        with pytest.raises(error):
-            await session.request(method, chains.URL)
-
-    assert [200] == transport.unused
-
-
-@pytest.mark.parametrize(
-    ("headers", "error"),
-    [
-        ({"X-Page": 7}, TypeError),
-        ({"X-Page": None}, TypeError),
-        ({"X-Page": b"7"}, TypeError),
-        ({"X-Page": "7\r\nX-Other: 8"}, ValueError),
-        ({"X-Page\n": "7"}, ValueError),
-    ],
-    ids=str,
-)
-async def test_headers_that_aiohttp_cannot_write_are_refused(headers, error):
-    """Those of the request and of the session; aiohttp has a connection by then."""
-    transport = ScriptedTransport([200])
-    async with chains.session(transport) as session:
-        with pytest.raises(error):
+        with pytest.raises(TypeError, match="X-Page"):
             await session.get(chains.URL, headers=headers)
     async with chains.session(transport, headers=headers) as session:
-        with pytest.raises(error):
+        with pytest.raises(TypeError, match="X-Page"):
             await session.get(chains.URL)
 
     assert [200] == transport.unused
 
 
-@pytest.mark.filterwarnings("ignore:BasicAuth is deprecated:DeprecationWarning")
-@pytest.mark.filterwarnings("ignore:The 'auth' parameter is:DeprecationWarning")
-async def test_authorization_twice_is_refused():
-    """A header of either side beside ``auth``."""
-    auth = aiohttp.BasicAuth("user", "password")
-    header = {"Authorization": "Bearer x"}
-    async with (
-        chains.session([200]) as plain,
-        chains.session([200], headers=header) as session,
-    ):
-        with pytest.raises(ValueError, match="(?i)authorization"):
-            await plain.get(chains.URL, auth=auth, headers=header)
-        with pytest.raises(ValueError, match="(?i)authorization"):
-            await session.get(chains.URL, auth=auth)
-        with pytest.raises(ValueError, match="(?i)authorization"):
-            await session.get("http://user:password@localhost/")
+async def test_what_is_odd_but_can_be_shown_passes():
+    """Tests of logs send credentials twice, line ends, and methods of any kind."""
+    headers = {"Authorization": "Bearer x", "X-Note": "1\r\nX-Other: 2"}
+    async with chains.session([200]) as session:
+        response = await session.request(
+            "G T", "http://user:password@localhost/", headers=headers
+        )
+
+    assert 200 == response.status
 
 
 async def test_what_can_be_read_once_is_not_read():
