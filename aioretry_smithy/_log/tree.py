@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 from unicodedata import east_asian_width
@@ -65,14 +66,6 @@ def in_words(timings: ConnectionTimings) -> str:
     if queued >= timings.waited / 2:
         return f"{queued:.3f} s in the pool's queue"
     return f"{timings.waited:.3f} s for a connection"
-
-
-def to_values(timings: ConnectionTimings | None) -> dict[str, object] | None:
-    """Return plain JSON values."""
-    if timings is None:
-        return None
-    names = "queued", "dns", "connect", "reused"
-    return {name: getattr(timings, name) for name in names}
 
 
 _T = TypeVar("_T")
@@ -413,7 +406,7 @@ def to_dict(log: LogFacts) -> dict[str, object]:
         "sent": log.sent,
         "is_success": log.is_success,
         "injected": log.injected,
-        "connection": to_values(log.connection),
+        "connection": log.connection and asdict(log.connection),
         "response_timeout": log.response_timeout,
         "response_status": log.response_status,
         "response_reason": _text(log.response_reason, mask),

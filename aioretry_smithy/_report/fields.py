@@ -347,11 +347,6 @@ class CountTable(Generic[KeyT, CountT]):
         self.others: CountT = new()
         self.merged = 0
 
-    @property
-    def was_full(self) -> bool:
-        """Whether keys were dropped because of the limit."""
-        return self.merged > 0
-
     def at(self, key: KeyT) -> CountT:
         """Return the count of a key."""
         count = self._counts.get(key)

@@ -75,7 +75,7 @@ class Counting:
     @property
     def was_full(self) -> bool:
         """Whether too many groups appeared for separate counts."""
-        return self._groups.was_full
+        return self._groups.merged > 0
 
     def add(self, call: SeenCall, started: float | None, weight: float) -> None:
         """Count an outermost call.
@@ -232,6 +232,14 @@ class Reading:
             else:
                 self.add(values)
 
+    def add_calls(self, calls: Sequence[Line]) -> None:
+        """Count calls, some of which may be nested in others."""
+        for values in calls:
+            self.note_inside(values)
+        for values in calls:
+            self._read.lines += 1
+            self.add(values)
+
     def add(self, values: Line) -> None:
         """Count a call, unless nested in a counted call."""
         known = fields.text(values, "id")
@@ -265,10 +273,6 @@ class Reading:
             return False
         self._counting.add(call, started, self._weight(values))
         return True
-
-    def count_line(self) -> None:
-        """Count a line whose call is added."""
-        self._read.lines += 1
 
     def _skip(self, reason: Skipped) -> None:
         self._skipped[reason] = self._skipped.get(reason, 0) + 1

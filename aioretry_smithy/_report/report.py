@@ -55,12 +55,7 @@ class Report:
         if not isinstance(logs, Iterable):
             raise bad_argument("logs", logs, "a list of RequestLog objects")
         reading = Reading(by, top, Selection())
-        calls = [_values_of(log) for log in logs]
-        for values in calls:
-            reading.note_inside(values)
-        for values in calls:
-            reading.count_line()
-            reading.add(values)
+        reading.add_calls([_values_of(log) for log in logs])
         return Report(reading.answers())
 
     def render(self) -> str:

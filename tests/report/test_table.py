@@ -37,7 +37,7 @@ def test_few_keys_have_no_others():
     table = table_of("ab", most=9)
 
     assert [("a", 1), ("b", 1)] == shown(table.largest(2))
-    assert not table.was_full
+    assert 0 == table.merged
 
 
 def test_keys_without_end_take_no_memory():
@@ -48,7 +48,6 @@ def test_keys_without_end_take_no_memory():
     pairs = table.largest(3)
     assert ("a", 7.0) == shown(pairs)[0]
     assert 507.0 == table.others.weight + sum(weight for _, weight in shown(pairs))
-    assert table.was_full
 
 
 def test_equal_counts_come_in_the_order_of_their_keys():
