@@ -7,15 +7,13 @@ import weakref
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from aiohttp import hdrs
-
 from .._call.call import Call, id_of
 from .._call.outcome import Request, RetryStopReason
 from .._call.recorder import cause_of
 from .._call.tries import last_of, route_of
 from .._failures.hints import as_headers
 from .._failures.kept_cause import KeptCause, NeverPickled
-from .._request.request import HttpRequest, RoutedRequest, merged_headers
+from .._request.request import HttpRequest, RoutedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -282,20 +280,12 @@ class LogFacts(NeverPickled):
     def request_headers(self) -> Mapping[str, str] | Any:
         """The headers of the session and of the request.
 
-        Once there is a response of a server: what aiohttp sent first. None of a
-        function.
+        Once there is a response: what aiohttp sent first. None of a function.
         """
         first = self._first
-        sent = as_headers(first.outcome.sent_headers)
-        if hdrs.HOST in sent:
-            return sent
-        # Nothing was sent, or the response is a stand-in, with the request's headers.
-        defaults = first.sent_headers or self._call.default_headers
-        if sent:
-            return merged_headers(defaults, sent)
-        if first.sent_headers:
-            return as_headers(first.sent_headers)
-        return (first.sent_request or first.shown_request).merged_headers(defaults)
+        sent = as_headers(first.outcome.sent_headers or first.sent_headers)
+        request = first.sent_request or first.shown_request
+        return sent or request.merged_headers(self._call.default_headers)
 
     @property
     def sent_method(self) -> str | None:

@@ -257,25 +257,18 @@ class HttpRequest(NoContext):
 
     def merged_headers(self, defaults: Mapping[str, str] | None) -> CIMultiDict[str]:
         """Return the headers over *defaults*; never raises, for logs."""
+        merged = CIMultiDict(defaults or {})
         try:
             headers = self.headers
         except (TypeError, ValueError):
-            return CIMultiDict(defaults or {})
-        return merged_headers(defaults, headers)
+            return merged
+        for name in headers:
+            merged.popall(name, None)
+        merged.extend(headers)
+        return merged
 
     def __repr__(self) -> str:
         return printable(f"<{type(self).__name__} {self.described(DEFAULT_MASK)}>")
-
-
-def merged_headers(
-    defaults: Mapping[str, str] | None, headers: Mapping[str, str]
-) -> CIMultiDict[str]:
-    """Return *headers* over *defaults*, which none of their names keeps."""
-    merged = CIMultiDict(defaults or {})
-    for name in headers:
-        merged.popall(name, None)
-    merged.extend(headers)
-    return merged
 
 
 def with_header(arguments: Arguments, name: str, value: str) -> Arguments:
