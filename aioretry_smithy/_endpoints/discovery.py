@@ -7,6 +7,7 @@ import logging
 import math
 from contextlib import suppress
 from contextvars import Context
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .._clock import chance
@@ -94,10 +95,11 @@ class Discovery:
         take: Is called with each list.
         refresh: The shortest and the longest time, in seconds, that an answer holds.
         cut: Whether a query that takes longer than 5 s is cancelled. One that holds a
-            thread goes on; none is begun beside it.
+            thread goes on; none is begun beside it, and its late answer counts.
         on_failed: Is told why a query has brought no list: of its exception, of a
             :class:`TimeoutError` after 5 s, of a :class:`LookupError` for an empty
-            answer that is not believed yet.
+            answer that is not believed yet. A query that is late and then fails is
+            told twice.
         random: Draws from [0, 1).
     """
 
@@ -153,7 +155,7 @@ class Discovery:
     def _forget(self) -> None:
         self._listed: dict[Endpoint, Listed] | None = None
         self._failures = 0
-        self._was_empty = False
+        self._was_empty = self._is_late = False
         self.asks_at = self._expires_at = -math.inf
         self._settle()
 
@@ -168,24 +170,27 @@ class Discovery:
     def _begin(self) -> None:
         loop = asyncio.get_running_loop()
         # It belongs to no call, so nothing of it takes over a context.
-        self._task = task = loop.create_task(self._query(), context=Context())
-        task.add_done_callback(self._end, context=Context())
+        self._task = task = loop.create_task(self._ask(), context=Context())
+        timer = loop.call_later(QUERY_TIME, self._be_late, task, context=Context())
+        task.add_done_callback(partial(self._end, timer), context=Context())
         self.asks_at = math.inf
         self._settle()
 
-    async def _query(self) -> Answer:
-        """Ask for the list, within the time of a query."""
-        limit = asyncio.timeout(QUERY_TIME if self._cut else None)
-        try:
-            async with limit:
-                return await self._ask()
-        except TimeoutError:
-            if not limit.expired():
-                raise
-        raise TimeoutError(f"no answer within {QUERY_TIME:g} s")
+    def _be_late(self, task: asyncio.Task[Answer]) -> None:
+        """Count a query as failed at the timeout."""
+        if task is not self._task:
+            return
+        if self._cut:
+            # It is forgotten at once, as it may take its time to end even so.
+            self._task = None
+            task.cancel()
+        self._is_late = not self._cut
+        self._failures += 1
+        self._fail(TimeoutError(f"no answer within {QUERY_TIME:g} s"))
 
-    def _end(self, task: asyncio.Task[Answer]) -> None:
+    def _end(self, timer: asyncio.TimerHandle, task: asyncio.Task[Answer]) -> None:
         """Take the result of a query, unless the query was abandoned."""
+        timer.cancel()
         failure = (
             asyncio.CancelledError("the query was cancelled")
             if task.cancelled()
@@ -194,16 +199,24 @@ class Discovery:
         if task is not self._task:
             return
         self._task = None
+        was_late, self._is_late = self._is_late, False
         if failure is None:
             self._take(task.result())
-            return
-        doublings = min(self._failures, _DOUBLINGS)
-        jitter = 1 + _JITTER * (2 * self._random() - 1)
-        pause = _FIRST_PAUSE * 2.0**doublings * jitter
-        self._failures += 1
-        self.asks_at = asyncio.get_running_loop().time() + pause
+        else:
+            # One that is late has counted already.
+            self._failures += not was_late
+            self._fail(failure)
+
+    def _fail(self, failure: BaseException) -> None:
+        if self._task is None:
+            self.asks_at = asyncio.get_running_loop().time() + self._pause()
         self._settle()
         self._on_failed(failure)
+
+    def _pause(self) -> float:
+        """Return the seconds to the next query after a failed one."""
+        doublings = min(self._failures, _DOUBLINGS + 1) - 1
+        return _FIRST_PAUSE * 2.0**doublings * (1 + _JITTER * (2 * self._random() - 1))
 
     def _take(self, answer: Answer) -> None:
         self._failures = 0

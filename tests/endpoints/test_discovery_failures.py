@@ -121,15 +121,35 @@ class TestTakesLong:
 
         assert [["a"]] == group.lists
 
+    async def test_one_that_resists_is_left_alone(self):
+        """Another one begins, and its answer counts alone."""
+
+        async def resist():
+            for _ in range(2):
+                try:
+                    await asyncio.sleep(10.0)
+                except asyncio.CancelledError:
+                    continue
+            return found("late")
+
+        group = Found(resist, found("a"))
+        await group.use()
+        await group.use(at=6.0)
+        await pass_time(20.0)
+
+        assert [["a"]] == group.lists
+
     async def test_nothing_is_asked_beside_one_that_cannot_be_cut(self):
-        """Its late answer counts; it has not failed."""
+        """It counts as failed once; its late answer counts."""
         group = Found(found("a"), after(50.0, found("b")), cut=False)
         await group.use()
         await group.use(at=10.0)
 
         assert await group.use(at=16.0) is True
+        assert await group.use(at=30.0) is True
+        assert ["TimeoutError('no answer within 5 s')"] == group.failures
         assert await group.use(at=60.0) is True
-        assert ([], [["a"], ["b"]]) == (group.failures, group.lists)
+        assert [["a"], ["b"]] == group.lists
         assert [0.0, 10.0] == group.times
         assert 70.0 == group.discovery.asks_at
 
@@ -140,3 +160,26 @@ class TestTakesLong:
 
         assert 50.0 == now()
         assert [0.0] == group.times
+
+    async def test_late_failure_counts_no_second_time(self):
+        """But who waits is told that it has ended."""
+        group = Found(after(50.0, OSError("gave up")), found("a"), cut=False)
+        await group.wait()
+        told = ["TimeoutError('no answer within 5 s')", "OSError('gave up')"]
+
+        assert told == group.failures
+        assert [0.0, 51.0] == group.times
+
+    async def test_next_one_may_be_late_again(self):
+        """Each counts for itself."""
+        slow = after(6.0, OSError())
+        group = Found(slow, slow, OSError(), cut=False)
+        await group.use()
+        await pass_time(6.5)
+        await group.use(at=7.0)
+        await pass_time(6.5)
+
+        assert 15.0 == group.discovery.asks_at
+        await group.use(at=15.0)
+
+        assert 19.0 == group.discovery.asks_at
