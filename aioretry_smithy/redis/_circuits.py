@@ -72,9 +72,10 @@ class _News:
         try:
             news = json.loads(data)
             CircuitState(news["state"])
-            return cls(*(news[each.name] for each in fields(cls)))
+            read = cls(*(news[each.name] for each in fields(cls)))
         except (KeyError, TypeError, ValueError):
             return None
+        return read if type(read.failed) is int and read.failed >= 0 else None
 
 
 class _Round(NamedTuple):

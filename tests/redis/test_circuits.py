@@ -21,6 +21,12 @@ LOST = ConnectionError("no route")
 CHANNEL = "aioretry_smithy:circuit-breakers"
 
 
+def news(failed):
+    """Return the message of another process whose circuit has opened."""
+    said = {"process": "x", "name": "orders", "state": "open", "failed": failed}
+    return json.dumps({**said, "slow": False, "opening": "1"})
+
+
 @pytest.fixture
 def redis():
     return FakeRedis(latency=0.001)
@@ -133,6 +139,7 @@ class TestNews:
             *("", "7", "{}", "[" * 9),
             '{"process": "x", "name": "orders", "state": "gone"}',
             '{"process": "x", "name": "orders", "state": "open"}',
+            *(news(failed) for failed in ("1", -1, None, 2.0)),
         ],
     )
     async def test_what_is_no_news_is_ignored(self, redis, message, caplog):
