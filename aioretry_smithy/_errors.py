@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import inspect
@@ -30,7 +31,16 @@ from functools import partial
 from itertools import count
 from numbers import Number
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeGuard, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    Self,
+    TypeAlias,
+    TypeGuard,
+    TypeVar,
+)
 
 import aiohttp
 
@@ -40,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 
-_PACKAGE: Final = __name__.partition(".")[0]
+_OURS: Final = __name__.partition(".")[0]
 _TEXTS: Final = {bytearray, bytes, str}
 _PLAIN: Final = (
     *(BuiltinFunctionType, FunctionType, type),
@@ -82,7 +92,8 @@ def shown(value: object) -> str:
 def _description(value: object) -> str | None:
     """Return at least the beginning of what Python says; None if it may be secret."""
     # What we describe ourselves has no secret in it.
-    if is_ours(getattr(type(value).__repr__, "__module__", "")):
+    module = getattr(type(value).__repr__, "__module__", "")
+    if module.partition(".")[0] == _OURS:
         return repr(value)
     some: Any = value
     if type(value) in _TEXTS:
@@ -125,6 +136,7 @@ def _inside(value: Any) -> Collection[object] | None:
 
 
 _F = TypeVar("_F", bound="Callable[..., object]")
+_Parts: TypeAlias = tuple[tuple[object, ...], dict[str, object]]
 
 _numbers: defaultdict[str, count[int]] = defaultdict(count)
 
@@ -172,7 +184,7 @@ class Snapshot:
 class _PickledWithSnapshots:
     """An exception that pickles snapshots of unpicklable objects.
 
-    Pickled or copied it has a snapshot of each.
+    Pickled it has a snapshot of each; a copy has the objects themselves.
     """
 
     _snapshots: ClassVar[Mapping[str, tuple[str, ...]]] = {}
@@ -183,13 +195,29 @@ class _PickledWithSnapshots:
         for attribute, names in self._snapshots.items():
             thing = getattr(self, attribute)
             taken[id(thing)] = Snapshot.of(thing, names)
-        _, args, *state = tuple(super().__reduce__())
-        values: dict[str, object] = dict(*state)
+        args, values = self._parts()
         return (
             type(self),
             tuple(taken.get(id(each), each) for each in args),
             {name: taken.get(id(each), each) for name, each in values.items()},
         )
+
+    def __copy__(self) -> Self:
+        return self._rebuilt(lambda each: each)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self._rebuilt(lambda each: copy.deepcopy(each, memo))
+
+    def _rebuilt(self, copied: Callable[[_Parts], _Parts]) -> Self:
+        args, values = copied(self._parts())
+        made = type(self)(*args)
+        vars(made).update(values)
+        return made
+
+    def _parts(self) -> _Parts:
+        """Return the arguments and attributes that an exception is rebuilt from."""
+        _, args, *state = tuple(super().__reduce__())
+        return args, dict(*state)
 
 
 class LimitedRequestError(_PickledWithSnapshots, UnprocessedRequestError):
@@ -340,6 +368,7 @@ def missing_extra(extra: str, cause: ModuleNotFoundError) -> ModuleNotFoundError
 
 _T = TypeVar("_T")
 
+_PACKAGE = __name__.partition(".")[0]
 _ALSO = ", which counts the first attempt too"
 _LONG: Final = 100
 

@@ -24,6 +24,7 @@ from aioretry_smithy import (
     RateLimit,
     RateLimitError,
     RateLimitingClient,
+    RequestLog,
     ResponseTimeoutError,
     UnprocessedRequestError,
 )
@@ -219,3 +220,18 @@ def test_snapshot_leaves_out_what_cannot_be_asked():
     assert str(error) == str(other)
     assert not hasattr(other.limit, "limit")
     assert 0 == other.limit.in_flight
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+@pytest.mark.parametrize("make", REFUSING)
+async def test_copied_refusal_has_what_has_refused(make, copied):
+    """In the same process there is nothing to leave behind."""
+    refuser, decorator = make()
+    error = await refusal_of(decorator)
+    other = copied(error)
+
+    assert type(error) is type(other)
+    assert str(error) == str(other)
+    assert refuser is other.args[0]
+    assert vars(error).keys() == vars(other).keys()
+    assert RequestLog.of(error) is RequestLog.of(other)
