@@ -20,6 +20,7 @@ from aioretry_smithy import (
     capture_logs,
     client_decorator,
 )
+from aioretry_smithy.__main__ import main
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -138,3 +139,30 @@ async def test_secrets_in_what_is_no_url_are_in_no_view(url, formatter, caplog):
 
     assert isinstance(outcome, type)
     assert [] == [text for text in shown if MARK in text]
+
+
+@pytest.mark.parametrize("place", [BY_USER, BY_HEADER], ids=["URL", "header"])
+@pytest.mark.parametrize("status", ["200 OK", "503 Busy", "302 Go"])
+async def test_command_line_shows_no_secret(serve, status, place, capfd):
+    """The tree on standard error hides what was typed; so do its complaints."""
+    said = answer(status, *SECRETIVE, f"Location: http://me:{MARK}@:99999/".encode())
+    url = await serve([said])
+    arguments = ["request", secretive(url, place["userinfo"])]
+    arguments += ["--max-total-attempts", "2"]
+    for name, value in place["headers"]:
+        arguments += ["-H", f"{name}: {value}"]
+    await asyncio.to_thread(main, arguments)
+    shown = capfd.readouterr()
+
+    assert "127.0.0.1" in shown.err
+    assert MARK not in shown.out + shown.err
+
+
+@pytest.mark.parametrize("url", [f"//me:{MARK}@a", f"http://me:{MARK}@:1"])
+def test_complaint_of_the_command_line_shows_no_secret(url, capsys):
+    """A complaint about a bad URL does not show the password."""
+    code = main(["request", url])
+    shown = capsys.readouterr()
+
+    assert 0 != code
+    assert MARK not in shown.out + shown.err
