@@ -65,14 +65,10 @@ if _typing.TYPE_CHECKING:
     from ._request.endpoint import Endpoint
     from ._request.request import HttpRequest, RpcRequest
     from ._resuming.client import ResumingClient
+    from ._retry.budget import PerHostRetryBudget, RetryBudget, RetryBudgetListener
     from ._retry.client import RetryingClient
     from ._retry.config import RetryConfig, RetryConfigMapping, RetryListener
-    from ._retry.limiter import (
-        PerHostRetryBudget,
-        RetryBudget,
-        RetryBudgetListener,
-        RetryLimiter,
-    )
+    from ._retry.limiter import RetryLimiter
     from ._retry.strategy import (
         IDEMPOTENT_METHODS,
         RetryDecision,

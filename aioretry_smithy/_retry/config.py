@@ -26,8 +26,9 @@ from .._request.keys import host_and_method_key, host_key, method_key
 from .._text.printable import name_of
 from .._values import BoundedMap, extensible
 from ..smithy.interfaces import METHODS, TokenSource, is_smithy_strategy
+from .budget import PerHostRetryBudget, RetryBudget, RetryBudgetListener
 from .classify import DEFAULT_CLASSIFIERS, Classifier
-from .limiter import PerHostRetryBudget, RetryBudget, RetryBudgetListener, RetryLimiter
+from .limiter import RetryLimiter
 from .smithy_strategies import TokenScope, holds_up_the_loop, names_scope
 from .strategy import AnyStrategy, RetryStrategy, RetryStrategyWithContent
 

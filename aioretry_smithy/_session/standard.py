@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from .._context.client import Decorator
     from .._endpoints.state import EndpointGroupListener
     from .._limits.concurrency_limit import ConcurrencyLimitListener
+    from .._retry.budget import RetryBudgetListener
     from .._retry.config import RetryListener
-    from .._retry.limiter import RetryBudgetListener, RetryLimiter
+    from .._retry.limiter import RetryLimiter
     from .standard_limits import Concurrency, Rate
 
 _CONFIGS = (RetryConfig, RetryConfigMapping)

@@ -24,7 +24,7 @@ from .._breaker.state import CircuitState, EventCount
 from .._endpoints.state import EndpointGroupListener, EndpointState
 from .._errors import bad_argument
 from .._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
-from .._retry.limiter import RetryBudget, RetryBudgetListener
+from .._retry.budget import RetryBudget, RetryBudgetListener
 from .client import HEDGES
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from calls import ended
 from chains import URL, bad_argument, raises_exactly
 
 from aioretry_smithy import HttpRequest
-from aioretry_smithy._retry.limiter import RetryBudget, RetryBudgetListener
+from aioretry_smithy._retry.budget import RetryBudget, RetryBudgetListener
 
 CAUSE = ConnectionResetError()
 
