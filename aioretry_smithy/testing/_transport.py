@@ -392,8 +392,8 @@ async def ask(
     request = HttpRequest(method, "http://localhost/")
     if type(attempt) is not int or attempt < 1:
         raise bad_argument("attempt", attempt, "an integer >= 1")
-    if cause is not None and not isinstance(cause, Exception):
-        expected = f"an Exception, or None{call_it(cause, Exception)}"
+    if cause is not None and not isinstance(cause, BaseException):
+        expected = f"an exception, or None{call_it(cause, BaseException)}"
         raise bad_argument("cause", cause, expected)
     if headers is not None and not isinstance(headers, Mapping):
         raise bad_argument("headers", headers, "a mapping of names to texts, or None")

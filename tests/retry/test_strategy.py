@@ -46,6 +46,7 @@ PERMANENT = [
     FailFastError(CircuitBreaker("x"), 1.0),
     RuntimeError("Session is closed"),
     TypeError("bad argument"),
+    asyncio.CancelledError(),
 ]
 
 

@@ -175,12 +175,11 @@ async def test_content_must_be_a_body(arguments):
     [
         ("timeout", ""),
         (TimeoutError, "; call it: TimeoutError(...)"),
-        (KeyboardInterrupt(), ""),
     ],
 )
 async def test_cause_must_be_an_exception(cause, hint):
-    """One that an attempt can fail with, as the retrying client gives it."""
-    with bad_argument("cause", cause, f"an Exception, or None{hint}"):
+    """A class is none, and a text neither."""
+    with bad_argument("cause", cause, f"an exception, or None{hint}"):
         await ask(Looking(), cause=cause)
 
 
