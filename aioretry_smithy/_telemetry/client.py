@@ -351,11 +351,12 @@ class Traffic(Generic[CounterT, HistogramT]):
         is_http: bool,
     ) -> None:
         prefix = "" if is_http else "rpc_"
-        self.names = Names()
-        self.attempts = counter(f"{prefix}attempts")
-        self.retries = counter(f"{prefix}retries")
-        self.attempt_duration = histogram(f"{prefix}attempt_duration_seconds")
-        self.call_duration = histogram(f"{prefix}call_duration_seconds")
+        self.names: Names = Names()
+        self.attempts: CounterT = counter(f"{prefix}attempts")
+        self.retries: CounterT = counter(f"{prefix}retries")
+        duration = f"{prefix}attempt_duration_seconds"
+        self.attempt_duration: HistogramT = histogram(duration)
+        self.call_duration: HistogramT = histogram(f"{prefix}call_duration_seconds")
         self.connection_wait: HistogramT | None = None
         self.hedges: dict[str, CounterT] = {}
         if is_http:

@@ -10,13 +10,21 @@ from contextvars import ContextVar
 
 import aiohttp
 import pytest
-from chains import SAFELY, URL, now, pass_on, retrying, session
+from chains import NOW, SAFELY, URL, now, pass_on, retrying, session
 
 from aioretry_smithy import (
     Backoff,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    CircuitBreakerStrategy,
+    CircuitState,
+    HedgingClient,
+    LoggingClient,
+    RequestLog,
     ResponseTimeoutError,
     ResponseTimeoutMode,
     RetryingRpcClient,
+    RetryLimiter,
     RetryListener,
     RetryStrategy,
     SessionBuilder,
@@ -52,11 +60,56 @@ def waiting(seconds=LONG, *, before=True):
     return wait
 
 
+def falling_back():
+    breaker = CircuitBreaker("forced")
+    breaker.enter_state(CircuitState.FORCED_OPEN)
+
+    async def fallback(ctx, request):
+        await asyncio.sleep(LONG)
+        return new_response(request, 203)
+
+    return CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
+
+
 async def failure_of(client, kind=ResponseTimeoutError, **options):
     async with client:
         with pytest.raises(kind) as caught:
             await client.get(URL, **options)
     return caught.value
+
+
+WITHOUT_AN_ANSWER = {
+    "decorator": [waiting()],
+    "decorator, after": [waiting(before=False)],
+    "decorator inside": [waiting(), retrying(SAFELY)],
+    "decorator outside": [retrying(SAFELY), waiting()],
+    "decorator in a decorator": [waiting(), pass_on, retrying(SAFELY), pass_on],
+    "fallback": [falling_back()],
+    "fallback inside": [falling_back(), retrying(SAFELY), pass_on],
+    "hedged": [waiting(), HedgingClient.new_decorator(0.5), retrying(SAFELY)],
+    "hedged in a decorator": [waiting(), HedgingClient.new_decorator(0.5), pass_on],
+}
+
+
+@pytest.mark.parametrize("chain", WITHOUT_AN_ANSWER.values(), ids=WITHOUT_AN_ANSWER)
+async def test_call_ends_at_its_deadline(chain):
+    """With the error that says so, a moment after it, and nothing else."""
+    logging = LoggingClient.new_decorator()
+    with capture_logs() as logs:
+        error = await failure_of(session([200] * 9, *chain, logging, timeout=DEADLINE))
+
+    assert ResponseTimeoutError is type(error)
+    # What is inside of a task of its own is cut earlier.
+    assert now() in {DEADLINE + 0.005, CUT}
+    assert 0 == cancelling()
+    assert str(logs[0].stop_reason) in {"deadline", "None"}
+    assert not [
+        each
+        for log in logs
+        for each in (log, *log.children)
+        if isinstance(each.response_cause, asyncio.CancelledError)
+        and not each.superseded
+    ]
 
 
 async def test_finally_of_what_is_cut_runs():
@@ -108,6 +161,99 @@ async def test_decorator_that_waits_again_is_cut_again():
     assert CUT + 0.01 == pytest.approx(now())
 
 
+@pytest.mark.parametrize("after", [1.0, DEADLINE, CUT, CUT + 0.5])
+async def test_cancellation_from_outside_stays_one(after):
+    """Before the cut, in the very moment, and while something is cleaned up."""
+
+    @client_decorator
+    async def cleaning(delegate, ctx, request):
+        try:
+            await asyncio.sleep(LONG)
+        finally:
+            await asyncio.sleep(1.0)
+
+    async with session([], cleaning, pass_on, timeout=DEADLINE) as client:
+        call = asyncio.ensure_future(client.get(URL))
+        asyncio.get_running_loop().call_at(after, call.cancel, "enough")
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+    assert call.cancelled()
+
+
+class Waiting(RetryStrategy):
+    async def should_retry(self, ctx, cause):
+        await asyncio.sleep(LONG)
+        return NOW
+
+
+class WaitingLimiter(RetryLimiter):
+    """Waits in the methods of these names."""
+
+    def __init__(self, *names):
+        self.names = names
+
+    async def acquire(self, ctx, cause):
+        await self._wait("acquire")
+        return True
+
+    async def on_success(self, ctx):
+        await self._wait("on_success")
+
+    async def on_failure(self, ctx, cause):
+        await self._wait("on_failure")
+
+    async def _wait(self, name):
+        if name in self.names:
+            await asyncio.sleep(LONG)
+
+
+class WaitingJudge(CircuitBreakerStrategy):
+    async def should_report_as_success(self, ctx, cause):
+        await asyncio.sleep(LONG)
+        return True
+
+
+class WaitingTokens(SimpleRetryStrategy):
+    async def refresh_retry_token_for_retry(self, *, token_to_renew, error):
+        await asyncio.sleep(LONG)
+
+
+def limited(*names):
+    return retrying(SAFELY, limiter=WaitingLimiter(*names))
+
+
+def judged():
+    breaker = CircuitBreaker("judged")
+    return CircuitBreakerClient.new_decorator(breaker, WaitingJudge())
+
+
+WITH_AN_ANSWER = {
+    "strategy": (503, "deadline", [retrying(Waiting())]),
+    "strategy in a decorator": (503, "deadline", [retrying(Waiting()), pass_on]),
+    "acquire": (503, "deadline", [limited("acquire")]),
+    "on_success": (200, "None", [limited("on_success")]),
+    "on_success in a decorator": (200, "None", [limited("on_success"), pass_on]),
+    "on_failure": (503, "deadline", [limited("on_failure")]),
+    "breaker's strategy": (200, "None", [judged(), retrying(SAFELY)]),
+    "Smithy's strategy": (503, "deadline", [retrying(WaitingTokens())]),
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "chain"), WITH_AN_ANSWER.values(), ids=WITH_AN_ANSWER
+)
+async def test_answer_that_is_there_is_handed_over(status, reason, chain):
+    """What was asked or told of it loses nobody a response."""
+    answers = [(status, b"whole")] * 2
+    async with session(answers, *chain, timeout=DEADLINE) as client:
+        response = await client.get(URL)
+        body = await response.read()
+
+    assert (status, b"whole", CUT, 0) == (response.status, body, now(), cancelling())
+    assert reason == str(RequestLog.of(response).stop_reason)
+
+
 async def test_initial_token_is_not_waited_for_longer():
     """There is no answer yet."""
 
@@ -119,6 +265,18 @@ async def test_initial_token_is_not_waited_for_longer():
 
     assert (CUT, 0) == (now(), cancelling())
     assert "the deadline passed, attempts: 0" == str(error)
+
+
+async def test_trial_whose_verdict_does_not_come_gives_its_permit_back():
+    """The next request is the trial."""
+    breaker = CircuitBreaker("judged")
+    breaker.enter_state(CircuitState.HALF_OPEN)
+    inside = CircuitBreakerClient.new_decorator(breaker, WaitingJudge())
+    async with session([200, 200], inside, timeout=DEADLINE) as client:
+        await client.get(URL)
+        await client.get(URL)
+
+    assert 2 * CUT == now()
 
 
 async def test_function_of_raise_for_status_is_cut():
@@ -325,23 +483,3 @@ async def test_function_does_not_begin_after_a_deadline_that_a_decorator_sets():
 
     with pytest.raises(ResponseTimeoutError):
         await function()
-
-
-@pytest.mark.parametrize("after", [1.0, DEADLINE, CUT, CUT + 0.5])
-async def test_cancellation_from_outside_stays_one(after):
-    """Before the cut, in the very moment, and while something is cleaned up."""
-
-    @client_decorator
-    async def cleaning(delegate, ctx, request):
-        try:
-            await asyncio.sleep(LONG)
-        finally:
-            await asyncio.sleep(1.0)
-
-    async with session([], cleaning, pass_on, timeout=DEADLINE) as client:
-        call = asyncio.ensure_future(client.get(URL))
-        asyncio.get_running_loop().call_at(after, call.cancel, "enough")
-        with pytest.raises(asyncio.CancelledError):
-            await call
-
-    assert call.cancelled()

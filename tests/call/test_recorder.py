@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import aiohttp
-from calls import REQUEST, begin, begin_body, call_of
+import pytest
+from calls import REQUEST, begin, begin_body, call_of, end
 from multidict import CIMultiDict
 
 from aioretry_smithy._call.recorder import (
@@ -11,9 +12,11 @@ from aioretry_smithy._call.recorder import (
     cause_of,
     end_call,
     note_defaults,
+    record_end_of_body,
     record_failed_body,
     record_failure,
     record_injected,
+    record_return,
 )
 
 
@@ -21,6 +24,27 @@ def answered(call):
     """Let a response arrive whose body is to come, and return what is known of it."""
     begin_body(call)
     return call.outcome
+
+
+ENDS = {
+    "answer": lambda call: end(call, 200),
+    "return": lambda call: record_return(call, call),
+    "failure": lambda call: record_failure(call, call, OSError()),
+    "body": lambda call: record_end_of_body(call, answered(call)),
+    "failed body": lambda call: record_failed_body(call, answered(call), OSError()),
+    "call": end_call,
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+async def test_each_end_wakes_who_waits(end):
+    """Once: each waiter looks by itself whether that was what it waits for."""
+    woken = []
+    call = call_of(begin())
+    call.waiters = (lambda: woken.append(call),)
+    end(call)
+
+    assert [call] == woken
 
 
 async def test_body_of_a_response_that_was_replaced_fails_unseen():

@@ -52,6 +52,12 @@ def test_clients_describe_themselves():
     assert "partial" == nameless(delegate).describe()
 
 
+def test_function_of_a_decorator_must_be_one():
+    """A decorator made of nothing would fail at the first call only."""
+    with pytest.raises(ValueError, match=r"function: None \(expected: async"):
+        client_decorator(None)
+
+
 def test_anything_that_executes_is_a_client():
     """The protocol asks for nothing but ``execute``."""
     assert isinstance(ScriptedTransport([]), HttpClient)

@@ -7,23 +7,29 @@ import random
 
 import aiohttp
 import pytest
-from chains import connected, pass_on, retrying
+from chains import connected, pass_on, retrying, twice
 from fault_server import End, FaultServer, answer, cut
 from streamed_bodies import Progress, pieces
 
 from aioretry_smithy import (
     Backoff,
+    RefreshingClient,
     RequestLog,
     RetryBudget,
     RetryStopReason,
     RetryStrategy,
     SessionBuilder,
+    UnprocessedRequestError,
     client_decorator,
 )
 
 CONTENT = random.Random(1).randbytes(200_000)
 SAFELY = RetryStrategy.failsafe(Backoff.without_delay())
 STALE = [answer(), cut(end=End.RESET)]
+
+
+async def fetch_token():
+    return "token"
 
 
 def form(content):
@@ -145,6 +151,36 @@ async def test_spent_object_does_not_arrive_again(around):
     assert 1 == len(server.bodies)
 
 
+@every_spent
+async def test_rest_of_a_spent_object_does_not_arrive(around):
+    """After a connection that broke while the first half went out."""
+    stream = pieces(CONTENT * 20)
+    async with (
+        FaultServer([cut(read=1 << 20, end=End.RESET)]) as server,
+        connected(server.url, retrying(SAFELY)) as session,
+    ):
+        with pytest.raises(aiohttp.ClientOSError) as caught:
+            await session.put("/", data=around(stream))
+
+    log = RequestLog.of(caught.value)
+    assert [] == server.bodies
+    assert RetryStopReason.BODY_NOT_REPLAYABLE is log.stop_reason
+
+
+@every_spent
+async def test_spent_object_is_not_sent_on_a_stale_connection(around):
+    """The caller gets the break, as from aiohttp alone."""
+    async with (
+        FaultServer(STALE) as server,
+        connected(server.url, retrying(RetryStrategy.never())) as session,
+    ):
+        await session.get("/")
+        with pytest.raises((aiohttp.ClientOSError, aiohttp.ServerDisconnectedError)):
+            await session.put("/", data=around(pieces(CONTENT)))
+
+    assert 1 == len([body for body in server.bodies if body])
+
+
 @pytest.mark.parametrize("strategy", [RetryStrategy.never(), SAFELY])
 @pytest.mark.parametrize("inside", [[], [pass_on]], ids=["alone", "around another"])
 async def test_break_of_a_stale_connection_counts(strategy, inside):
@@ -165,6 +201,52 @@ async def test_break_of_a_stale_connection_counts(strategy, inside):
     assert caught.value is log.response_cause
 
 
+@every_spent
+@pytest.mark.parametrize(
+    "around_it", [[], [retrying(SAFELY)]], ids=["alone", "retried"]
+)
+async def test_refused_token_is_answered_with_the_refusal(around, around_it):
+    """Where the body is spent that goes with the next one."""
+    async with (
+        FaultServer([answer(401, b"no")]) as server,
+        connected(
+            server.url, RefreshingClient.new_decorator(fetch_token), *around_it
+        ) as session,
+        session.post("/", data=around(pieces(CONTENT))) as response,
+    ):
+        text, log = await response.text(), RequestLog.of(response)
+
+    assert (401, "no") == (response.status, text)
+    assert 401 == log.response_status
+    assert 1 == len(server.bodies)
+
+
+async def test_another_token_goes_with_an_equal_body():
+    """As it is made anew."""
+    async with (
+        FaultServer([answer(401)]) as server,
+        connected(server.url, RefreshingClient.new_decorator(fetch_token)) as session,
+        session.post("/", data=lambda: pieces(CONTENT)) as response,
+    ):
+        pass
+
+    assert 200 == response.status
+    assert [CONTENT] * 2 == server.bodies
+
+
+@every_spent
+async def test_decorator_that_sends_twice_gets_an_error(around):
+    """The one that is promised."""
+    async with (
+        FaultServer() as server,
+        connected(server.url, twice) as session,
+    ):
+        with pytest.raises(UnprocessedRequestError):
+            await session.post("/", data=around(pieces(CONTENT)))
+
+    assert 1 == len(server.bodies)
+
+
 @pytest.mark.parametrize("size", [1, 60_000, 200_000, 2_000_000])
 async def test_answer_that_it_had_is_whole_or_fails(size):
     """A large one is not kept, and does not come as a part of itself."""
@@ -181,6 +263,22 @@ async def test_answer_that_it_had_is_whole_or_fails(size):
 
     assert 503 == response.status
     assert (size if size <= 60_000 else None) == read
+
+
+async def test_failure_that_it_had_is_raised():
+    """With the notes of its attempts."""
+    data = making(CONTENT, CONTENT[1:])
+    async with (
+        FaultServer([cut(end=End.RESET)]) as server,
+        connected(server.url, retrying(SAFELY)) as session,
+    ):
+        with pytest.raises(aiohttp.ClientOSError) as caught:
+            await session.put("/", data=data)
+
+    log = RequestLog.of(caught.value)
+    assert 2 == len(caught.value.__notes__)
+    assert RetryStopReason.BODY_NOT_REPLAYABLE is log.stop_reason
+    assert [CONTENT] == server.bodies
 
 
 async def test_limiter_hears_of_the_end():

@@ -9,6 +9,8 @@ import asyncio
 import copy
 import functools
 import io
+import os
+import threading
 
 import aiohttp
 import pytest
@@ -161,6 +163,24 @@ async def test_upload_is_recorded_as_without_a_chain(body, make, path, tmp_path)
 
 @pytest.mark.slow
 @of_each_body
+@of_each_chain
+async def test_recorded_upload_is_played(body, make, path, tmp_path):
+    """Without a server, whoever has recorded it."""
+    async with FaultServer(then=answer(200, b"fine")) as server:
+        url = server.url
+        with recording(tmp_path, "once"):
+            async with aiohttp.ClientSession() as plain:
+                await put(plain, url, body(path))
+    with recording(tmp_path, "none") as cassette:
+        async with make() as session:
+            answered = await put(session, url, body(path))
+
+    assert (200, "fine") == answered
+    assert 1 == cassette.play_count
+
+
+@pytest.mark.slow
+@of_each_body
 @that_sends_twice
 async def test_retried_upload_is_recorded_and_played(body, make, path, tmp_path):
     """Each attempt is, with the same body."""
@@ -207,6 +227,20 @@ async def test_recorder_that_has_read_a_generator(make, tmp_path):
         assert [CONTENT] == [each.body for each in server.requests]
     assert (503, 1) == (got.status, log.total_attempts)
     assert RetryStopReason.BODY_NOT_REPLAYABLE == log.stop_reason
+
+
+@pytest.mark.parametrize("method", ["get", "GET", "Get"])
+@of_each_chain
+async def test_cassette_of_a_session_without_a_chain_matches(make, method, tmp_path):
+    """However the method is spelt."""
+    async with FaultServer(then=answer(200, b"fine")) as server:
+        url = server.url
+        with recording(tmp_path, "once"):
+            async with aiohttp.ClientSession() as plain:
+                await put(plain, url, None, method)
+    with recording(tmp_path, "none"):
+        async with make() as session:
+            assert (200, "fine") == await put(session, url, None, method)
 
 
 # aioresponses
@@ -294,6 +328,18 @@ async def test_watched_upload_is_retried_whole_or_not_at_all(
     assert all(each.closed for each in path.opened)
 
 
+@pytest.mark.parametrize("kind", ["file", "BytesIO"])
+@that_sends_twice
+async def test_who_reads_a_file_and_does_not_rewind_it(kind, make, path, monkeypatch):
+    """It goes out whole all the same."""
+    watch(monkeypatch, lambda options: options["data"].read())
+    async with FaultServer([answer(503), answer()]) as server:
+        async with make() as session:
+            await put(session, server.url, BODIES[kind](path))
+
+        assert [CONTENT, CONTENT] == [each.body for each in server.requests]
+
+
 async def test_factory_makes_what_others_see(monkeypatch):
     """They get no function, which aiohttp would refuse."""
     made, seen = [], []
@@ -373,6 +419,24 @@ async def test_other_sender_that_closes_a_file_gets_it_once(path, monkeypatch):
     assert [CONTENT] == calls
     log = RequestLog.of(caught.value)
     assert RetryStopReason.BODY_NOT_REPLAYABLE == log.stop_reason
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+async def test_pipe_goes_out_through_what_watches(tmp_path, monkeypatch):
+    """It cannot be rewound, and is sent once."""
+    name = tmp_path / "pipe"
+    os.mkfifo(name)
+    threading.Thread(target=name.write_bytes, args=(CONTENT,), daemon=True).start()
+    watch(monkeypatch, lambda options: None)
+    loop = asyncio.get_running_loop()
+    pipe = await loop.run_in_executor(None, functools.partial(name.open, "rb"))
+    async with FaultServer([answer(503)]) as server:
+        async with retrying_session() as session:
+            status, _ = await put(session, server.url, pipe)
+
+        assert [CONTENT] == [bytes(each.body) for each in server.requests]
+    assert 503 == status
+    pipe.close()
 
 
 @that_sends_twice

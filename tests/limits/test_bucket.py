@@ -32,3 +32,12 @@ async def test_a_debt_that_is_forgiven_comes_back():
     charge.settle(1.0)
 
     assert 9.0 == level_of(bucket)
+
+
+def test_a_figure_that_is_the_estimate_changes_nothing():
+    """Neither a refund nor a debt."""
+    bucket = bucket_of()
+    charge = bucket.take(0.0, 3.0)
+    charge.settle(3.0)
+
+    assert 3.0 == bucket._full_at

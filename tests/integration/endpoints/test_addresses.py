@@ -20,7 +20,7 @@ from addressed import (
     text_of,
     texts_of,
 )
-from chains import connected
+from chains import connected, twice
 from yarl import URL
 
 from aioretry_smithy import (
@@ -100,6 +100,20 @@ async def test_callers_own_host_header_wins(servers):
         await text_of(client, headers={"Host": "shop.test"})
 
     assert ["shop.test"] == [each.host for each in servers.seen]
+
+
+async def test_absolute_url_of_another_origin_passes(servers):
+    """It goes where it says, and no endpoint is chosen for it (18)."""
+    group = servers.group()
+    async with connected(group, RETRIES) as client:
+        url = servers.url("127.0.0.2") / "x"
+        async with client.get(url) as response:
+            log = RequestLog.of(response)
+
+    assert [f"127.0.0.2:{servers.port}"] == [each.host for each in servers.seen]
+    assert None is log.endpoint
+    assert [0, 0] == in_flight(group)
+    assert [None, None] == [each.latency for each in group.states.values()]
 
 
 async def test_absolute_url_of_the_service_is_balanced(servers):
@@ -232,6 +246,19 @@ async def test_websocket_goes_to_the_chosen_endpoint(servers):
         assert [0, 0] == in_flight(group)
 
 
+async def test_request_is_under_way_to_the_end_of_its_body(servers):
+    """As one that goes to the name is."""
+    group = servers.group()
+    async with connected(group, RETRIES) as client:
+        late = asyncio.create_task(text_of(client, "/late"))
+        await servers.arrived(1)
+        busy = in_flight(group)
+        servers.gate.set()
+        await late
+
+    assert [[1, 0], [0, 0]] == [busy, in_flight(group)]
+
+
 # Middlewares, and decorators further in
 
 
@@ -303,6 +330,17 @@ async def test_digest_credentials_hold_for_all_addresses(servers):
 
     assert {*servers.hosts} == {each.at for each in servers.seen}
     assert 5 == len(servers.seen)
+
+
+async def test_decorator_further_in_that_sends_twice_stays_at_the_endpoint(servers):
+    """One choice for one attempt; nothing is left under way."""
+    group = servers.group(selection=ROUND_ROBIN)
+    async with connected(group, twice, RETRIES) as client:
+        for _ in range(2):
+            await text_of(client)
+
+    assert servers.asked in (["1", "1", "2", "2"], ["2", "2", "1", "1"])
+    assert [0, 0] == in_flight(group)
 
 
 async def test_decorator_that_derives_contexts_stays_at_the_endpoint(servers):

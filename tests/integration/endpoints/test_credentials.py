@@ -128,6 +128,15 @@ async def test_header_of_the_session_wins(kind, name, servers):
     assert {("127.0.0.1", "Bearer 7")} == sent(servers)
 
 
+async def test_credentials_within_an_absolute_url_win(servers):
+    """As they do without a group."""
+    async with connected(of_addresses(servers), RETRIES) as client:
+        url = (servers.url() / "x").with_user("bob").with_password("other")
+        await text_of(client, url)
+
+    assert [OWN.encode()] == [seen.authorization for seen in servers.seen]
+
+
 async def test_credentials_within_a_url_win_over_those_of_the_session(servers):
     """Also for the scheme of websockets, which is another origin to aiohttp."""
     async with connected(of_addresses(servers), RETRIES, auth=AUTH) as client:
@@ -183,3 +192,14 @@ async def test_session_without_a_base_url_sends_them_to_all(servers):
         await texts_of(client, 2)
 
     assert {(host, AUTH.encode()) for host in servers.hosts} == sent(servers)
+
+
+@pytest.mark.parametrize("retries", [False, True])
+async def test_next_attempt_has_them_too(retries, servers):
+    """It goes to the next endpoint, with what that is to get."""
+    servers.statuses["127.0.0.1"] = 503
+    decorators = [RETRIES] if retries else []
+    async with connected(of_urls(servers), *decorators, auth=AUTH) as client:
+        await texts_of(client, 4)
+
+    assert {AUTH.encode()} == {seen.authorization for seen in servers.seen}

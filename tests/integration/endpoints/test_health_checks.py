@@ -127,3 +127,22 @@ async def test_session_of_the_callers_own_asks_past_its_decorators():
 
     assert [] == seen
     assert ["orders"] * 3 == hops
+
+
+async def test_endpoint_that_stops_is_left_alone_before_anybody_calls_it():
+    """A refused connection of a check is enough."""
+    told = Told()
+    async with replicas() as (_, port):
+        group = HealthCheckedEndpointGroup(
+            named(port, listener=told), "/healthz", interval=0.05
+        )
+        async with group:
+            await group.when_ready()
+            assert 3 == len(group.states)
+    # The servers are gone.
+    async with group:
+        ready = await group.when_ready()
+        assert {"unhealthy"} == {each.reason for each in group.states.values()}
+
+    assert 3 == len(ready)
+    assert 3 == sum(event == "ejected" for event, *_ in told.events)

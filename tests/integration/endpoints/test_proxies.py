@@ -204,3 +204,15 @@ async def test_proxy_that_refuses_counts_for_no_endpoint(closed):
     assert [None, None] == [state.reason for state in states]
     assert [0.0, 0.0] == [state.penalty for state in states]
     assert [0, 0] == [state.in_flight for state in states]
+
+
+async def test_tunnel_that_a_proxy_refuses_counts_for_no_endpoint(proxy):
+    """Nor does an answer of the proxy in place of a tunnel."""
+    proxy.then = answer(503)
+    group = EndpointGroup.of("https://a.test", "https://b.test", selection=IN_ORDER)
+    async with connected(group) as client:
+        with pytest.raises(aiohttp.ClientHttpProxyError):
+            await client.get("/orders", proxy=proxy.url)
+
+    assert [None, None] == [state.reason for state in group.states.values()]
+    assert [0.0, 0.0] == [state.penalty for state in group.states.values()]

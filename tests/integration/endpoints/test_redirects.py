@@ -13,7 +13,13 @@ from addressed import NAME, RETRIES, ROUND_ROBIN, Servers, in_flight, text_of, t
 from chains import connected, now
 from yarl import URL
 
-from aioretry_smithy import EndpointGroup, OutlierDetection, RequestLog
+from aioretry_smithy import (
+    EndpointGroup,
+    OutlierDetection,
+    RequestLog,
+    RetryConfig,
+    request_options,
+)
 
 
 def see(to, status=302):
@@ -66,6 +72,15 @@ async def test_history_and_texts_show_the_service(servers):
     assert "127.0.0.1" not in str(caught.value)
 
 
+async def test_endless_redirects_say_the_service(servers):
+    """As they do without a group (42)."""
+    async with servers.session() as client:
+        with pytest.raises(aiohttp.TooManyRedirects) as caught:
+            await client.get(see("/see?to=/see"), max_redirects=2)
+
+    assert str(servers.url()) in str(caught.value)
+
+
 @pytest.mark.parametrize("status", [307, 308])
 async def test_redirect_that_keeps_the_method_keeps_the_body(status, servers):
     """It goes to the same endpoint, whole (39)."""
@@ -81,6 +96,9 @@ async def test_redirect_that_keeps_the_method_keeps_the_body(status, servers):
 
 
 # To others
+
+
+SECRETS = {"Authorization": "Bearer secret", "Cookie": "sid=secret"}
 
 
 @pytest.mark.parametrize("status", [302, 307])
@@ -245,3 +263,16 @@ async def test_cookie_of_one_replica_is_sent_to_the_next(servers):
     assert [None, "a=1", "a=1"] == [each.cookie for each in servers.seen]
     assert 2 == len({*servers.asked})
     assert [("a", NAME)] == jar
+
+
+async def test_cookie_of_a_failed_attempt_goes_with_the_next(servers):
+    """As it does without a group (33)."""
+    servers.statuses["127.0.0.1"] = 503
+
+    async with servers.session() as client:
+        await text_of(client, "/cookie?a=1")
+        with request_options(retry=RetryConfig.standard()):
+            text = await text_of(client)
+
+    assert "127.0.0.2" == text
+    assert [None, "a=1", "a=1"] == [each.cookie for each in servers.seen]

@@ -6,21 +6,29 @@ import asyncio
 
 import pytest
 from addressed import HOSTS, IN_ORDER, NAME, RETRIES, ROUND_ROBIN, in_flight, pools
-from chains import connected
-from fault_server import answer
+from chains import connected, pass_on
+from fault_server import End, answer, cut
+from pool_server import RESET
 from yarl import URL
 
 from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
+    ConcurrencyLimit,
+    ConcurrencyLimitingClient,
     Endpoint,
     EndpointGroup,
     EndpointSelectionStrategy,
+    HedgingClient,
     OutlierDetection,
     RequestLog,
     client_decorator,
+    request_options,
 )
 from aioretry_smithy._request.keys import service_key
+
+UNENDED = cut(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", end=End.STALL)
+"""An answer whose body does not come."""
 
 
 def of_addresses(servers, prefix="", **settings):
@@ -94,6 +102,53 @@ async def test_request_in_flight_moves(make):
     assert [[0, 1], [0, 0]] == [busy, in_flight(group)]
 
 
+async def test_resend_has_the_url_of_the_other_endpoint():
+    """Its Host, its path prefix, the same query."""
+    async with pools(*HOSTS[:2]) as servers:
+        urls = [servers[0].url / "a/v1", servers[1].url / "b"]
+        group = EndpointGroup.of(*urls, selection=IN_ORDER)
+        async with connected(group, RETRIES) as client:
+            await read(client, "x/y", params={"q": "1 2"})
+            servers[0].leave_stale()
+            await read(client, "x/y", params={"q": "1 2"})
+
+    (seen,) = servers[1].requests
+    assert "/b/x/y?q=1+2" == seen.target
+    assert f"{urls[1].host}:{urls[1].port}" == seen.header("Host").decode()
+
+
+async def test_resend_to_another_address_says_the_same():
+    """Nothing but the connection is another one."""
+    async with (
+        pools(*HOSTS[:2]) as servers,
+        connected(of_addresses(servers, "v1"), RETRIES) as client,
+    ):
+        await read(client, "x", data=b"body")
+        servers[0].leave_stale()
+        await read(client, "x", data=b"body")
+
+    heads = [server.requests[-1].head for server in servers]
+    assert heads[0] == heads[1]
+    assert b"body" == servers[1].requests[-1].body
+
+
+@each
+async def test_resend_after_a_redirect_goes_to_the_same_endpoint(make):
+    """Only the broken hop is sent again, which the other does not know."""
+    async with (
+        pools(*HOSTS[:2]) as servers,
+        connected(make(servers), RETRIES) as client,
+    ):
+        await read(client, "/see/302/b")
+        servers[0].scripts["/b"] = [RESET]
+        status, log = await read(client, "/see/302/b")
+
+    assert 200 == status
+    assert ["1", "1"] == endpoints_in(log)
+    assert [2, 3] == [servers[0].paths()[path] for path in ("/see/302/b", "/b")]
+    assert [] == servers[1].requests
+
+
 @each
 async def test_stale_connection_of_a_stranger_is_none_of_the_endpoint(make):
     """The redirect was answered; its end is sent again to the stranger."""
@@ -132,6 +187,21 @@ async def test_sticky_request_is_sent_again_to_the_same_endpoint(make):
 
 
 @each
+async def test_pinned_request_is_sent_again_to_the_same_endpoint(make):
+    """The block of code said where."""
+    async with pools(*HOSTS[:2]) as servers:
+        group = make(servers)
+        async with connected(group, RETRIES) as client:
+            with request_options(endpoint=group.endpoints[0]):
+                await read(client)
+                servers[0].leave_stale()
+                status, log = await read(client)
+
+    assert (200, ["1", "1"]) == (status, endpoints_in(log))
+    assert [0, 0] == in_flight(group)
+
+
+@each
 async def test_resend_stays_in_a_group_while_that_has_one_that_is_well(make):
     """The group that follows serves where none is."""
     async with pools(*HOSTS[:2]) as servers:
@@ -142,6 +212,20 @@ async def test_resend_stays_in_a_group_while_that_has_one_that_is_well(make):
             status, log = await read(client)
 
     assert (200, ["1", "1"]) == (status, endpoints_in(log))
+
+
+@each
+async def test_resend_stays_where_there_is_no_other(make):
+    """Nothing else would be left to do."""
+    async with pools(HOSTS[0]) as servers:
+        group = make(servers)
+        async with connected(group, RETRIES) as client:
+            await read(client)
+            servers[0].leave_stale()
+            status, log = await read(client)
+            in_use = in_flight(group)
+
+    assert (200, ["1", "1"], [0]) == (status, endpoints_in(log), in_use)
 
 
 @each
@@ -217,6 +301,19 @@ async def test_resend_of_a_request_that_a_decorator_sent_elsewhere_stays():
     ]
 
 
+async def test_resend_within_a_decorator_goes_to_another_endpoint():
+    """Also where one of the user's stands between."""
+    async with pools(*HOSTS[:2]) as servers:
+        group = of_addresses(servers)
+        async with connected(group, pass_on, RETRIES) as client:
+            await read(client)
+            servers[0].leave_stale()
+            status, log = await read(client)
+
+    assert (200, ["1", "2"]) == (status, endpoints_in(log))
+    assert [0, 0] == in_flight(group)
+
+
 @each
 async def test_circuit_of_the_endpoint_that_was_left_hears_nothing(make):
     """What the other one answers is not its outcome."""
@@ -239,6 +336,44 @@ async def test_circuit_of_the_endpoint_that_was_left_hears_nothing(make):
 
     assert (200, ["1", "2", "1"]) == (status, endpoints_in(log))
     assert ["closed"] == [str(breaker.state) for breaker in made.values()]
+
+
+@each
+async def test_place_at_the_endpoint_that_was_left_is_free(make):
+    """Nothing is in flight there any more."""
+    limits = {}
+
+    def new(key):
+        limits[key] = ConcurrencyLimit.fixed(1)
+        return limits[key]
+
+    async with pools(*HOSTS[:2]) as servers:
+        limiting = ConcurrencyLimitingClient.new_per_host_decorator(new)
+        async with connected(make(servers), limiting, RETRIES) as client:
+            await read(client)
+            servers[0].leave_stale()
+            servers[1].scripts["/x"] = [UNENDED]
+            async with client.get("/x") as response:
+                places = [limit.in_flight for limit in limits.values()]
+                log = RequestLog.of(response)
+
+    assert ["1", "2"] == endpoints_in(log)
+    assert [0] == places
+
+
+@each
+async def test_resend_of_a_request_that_may_be_hedged_goes_to_another(make):
+    """There was one request up to then."""
+    async with pools(*HOSTS[:2]) as servers:
+        group = make(servers)
+        async with connected(group, HedgingClient.new_decorator(5.0)) as client:
+            await read(client)
+            servers[0].leave_stale()
+            status, log = await read(client)
+
+    assert (200, str([*group.endpoints][1])) == (status, str(log.endpoint))
+    assert [2, 1] == [len(server.requests) for server in servers]
+    assert [0, 0] == in_flight(group)
 
 
 async def test_trial_that_broke_is_given_up():

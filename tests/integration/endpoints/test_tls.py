@@ -84,6 +84,16 @@ async def test_fingerprint_is_checked(servers, contexts):
     assert "127.0.0.1" == text
 
 
+async def test_websocket_has_the_name_too(servers, contexts):
+    """``wss`` is ``https``."""
+    async with servers.session() as client:
+        url = servers.url(scheme="wss") / "ws"
+        async with client.ws_connect(url, ssl=contexts[1]) as connection:
+            said = await connection.receive_str()
+
+    assert ("127.0.0.1", NAME) == (said, servers.seen[0].name)
+
+
 @pytest.mark.parametrize(
     "strategy", [RetryStrategy.failsafe(), RetryStrategy.on_unprocessed()]
 )
@@ -113,6 +123,18 @@ async def test_wrong_certificate_puts_an_endpoint_out_and_the_next_is_tried(stra
     assert [] == wrong.seen
     assert ["next_endpoint", None] == [each.delay_source for each in log.children]
     assert ["connect_failures", None] == [each.reason for each in states]
+
+
+async def test_wrong_certificate_of_the_only_endpoint_is_final(contexts):
+    """There is no other to be tried, and this one would be as wrong again."""
+    async with (
+        Servers("127.0.0.1", tls=contexts[0]) as servers,
+        connected(servers.group("other.test"), RETRIES) as client,
+    ):
+        with pytest.raises(aiohttp.ClientConnectorCertificateError) as caught:
+            await client.get("/orders", ssl=contexts[1])
+
+    assert 1 == RequestLog.of(caught.value).total_attempts
 
 
 @pytest.mark.parametrize("own", [None, "shop.test"])
