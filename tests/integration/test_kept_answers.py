@@ -27,11 +27,15 @@ GOOD = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood"
 
 
 class Stalling:
-    """Answers the first requests badly, and never sends the rest of their bodies."""
+    """Answers the first requests badly, and never sends the rest of their bodies.
+
+    Not before all of them are there: the second request of a quick call is no first.
+    """
 
     def __init__(self, bad, first):
         self.bad, self.first = bad, first
         self.asked = 0
+        self._all_asked = asyncio.Event()
         self._server = StreamServer(self._serve)
 
     async def __aenter__(self):
@@ -46,7 +50,11 @@ class Stalling:
         while True:
             await reader.readuntil(b"\r\n\r\n")
             self.asked += 1
-            writer.write(self.bad if self.asked <= self.first else GOOD)
+            is_first = self.asked <= self.first
+            if self.asked == self.first:
+                self._all_asked.set()
+            await self._all_asked.wait()
+            writer.write(self.bad if is_first else GOOD)
             await writer.drain()
 
 
