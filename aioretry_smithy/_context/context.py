@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from contextvars import ContextVar, Token
 from copy import copy
@@ -66,7 +65,7 @@ class RequestOptions:
     endpoint: Endpoint | None = None
     """The pinned :class:`Endpoint` of the calls to a group."""
 
-    enclosing: AttemptOptions | None = field(default=None, repr=False, compare=False)
+    enclosing: EnclosingAttempt | None = field(default=None, repr=False, compare=False)
     """The attempt of a function that the code is part of, if any."""
 
     blocks: tuple[OptionsBlock, ...] = field(default=(), repr=False, compare=False)
@@ -88,13 +87,18 @@ class RequestOptions:
 NO_ATTRIBUTES: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
-class AttemptOptions(ABC):
-    """The options of the code of an attempt of a function: none but the attributes.
+class EnclosingAttempt:
+    """An attempt of a function, for the calls that are made in it while it lasts.
 
-    Made for each attempt, so it is the attempt too, for the calls made inside.
+    It stands for the options of the code in it, which has none but the attributes.
+    Tasks and connections that begin in an attempt keep its context variables, some for
+    long. So this refers to the attempt only until it is over.
+
+    Args:
+        ctx: The attempt; or the call, where nothing retries.
     """
 
-    __slots__ = ("attributes",)
+    __slots__ = ("_attempt", "_captures", "attributes")
 
     retry: ClassVar[None] = None
     response_timeout: ClassVar[Literal[Unset.UNSET]] = UNSET
@@ -103,6 +107,10 @@ class AttemptOptions(ABC):
     blocks: ClassVar[tuple[OptionsBlock, ...]] = ()
 
     attributes: Mapping[Any, Any]
+
+    def __init__(self, ctx: ClientRequestContext) -> None:
+        self._attempt: ClientRequestContext | None = ctx
+        self._captures = collecting()
 
     @property
     def enclosing(self) -> Self:
@@ -115,22 +123,35 @@ class AttemptOptions(ABC):
         self.attributes = NO_ATTRIBUTES if around is None else around.attributes
         return _options.set(self)
 
+    def end(self) -> None:
+        """Note that the attempt is over: no further call is part of it."""
+        self._attempt, self._captures = None, ()
+
     def within(self, outer: RequestOptions) -> RequestOptions:
         """Return a copy, with missing options taken from *outer*."""
         attributes = {**outer.attributes, **self.attributes}
         return replace(outer, attributes=attributes, enclosing=self)
 
-    @abstractmethod
-    def take(self, call: Any) -> Collection[Any]:
-        """Let a call that begins be part of the attempt, while that lasts.
+    def take(self, call: Call) -> tuple[CaptureBlock, ...]:
+        """Let a call that begins be part of the attempt, and end with it.
 
         Returns:
             The blocks that do not collect its log, because they collect one that has
             it.
         """
+        if self._attempt is not None:
+            outer, record = self._attempt.call, self._attempt.record
+            outer.add_nested_call(record, call)
+            deadline = outer.deadline_of(record)
+            # The loop of another thread has a clock of its own.
+            if deadline is not None and outer.loop is call.loop:
+                # A function may go on after its time is up: a call then has none.
+                call.cap = max(deadline, call.started)
+                call.move_deadline(call.deadline)
+        return self._captures
 
 
-Options: TypeAlias = "RequestOptions | AttemptOptions"
+Options: TypeAlias = "RequestOptions | EnclosingAttempt"
 
 _options: ContextVar[Options | None] = ContextVar(
     "aioretry_smithy_options", default=None
@@ -429,40 +450,6 @@ def attributes_of(call: Call) -> dict[Any, Any]:
     if call.own_attributes is None:
         call.own_attributes = {}
     return call.own_attributes
-
-
-class EnclosingAttempt(AttemptOptions):
-    """An attempt of a function, for the calls that are made in it while it lasts.
-
-    Tasks and connections that begin in an attempt keep its context variables, some for
-    long. So this refers to the attempt only until it is over.
-
-    Args:
-        ctx: The attempt; or the call, where nothing retries.
-    """
-
-    __slots__ = ("_attempt", "_captures")
-
-    def __init__(self, ctx: ClientRequestContext) -> None:
-        self._attempt: ClientRequestContext | None = ctx
-        self._captures = collecting()
-
-    def end(self) -> None:
-        """Note that the attempt is over: no further call is part of it."""
-        self._attempt, self._captures = None, ()
-
-    def take(self, call: Call) -> tuple[CaptureBlock, ...]:
-        """Let a call that begins be part of the attempt, and end with it."""
-        if self._attempt is not None:
-            outer, record = self._attempt.call, self._attempt.record
-            outer.add_nested_call(record, call)
-            deadline = outer.deadline_of(record)
-            # The loop of another thread has a clock of its own.
-            if deadline is not None and outer.loop is call.loop:
-                # A function may go on after its time is up: a call then has none.
-                call.cap = max(deadline, call.started)
-                call.move_deadline(call.deadline)
-        return self._captures
 
 
 def begin_call(call: Call, options: Options | None) -> None:
