@@ -1,8 +1,8 @@
 """Fixtures that the tests of circuit breakers share."""
 
 import pytest
-from breaker_diary import Diary, fail
 from chains import Clock
+from circuits import Diary, fail
 
 from aioretry_smithy import CircuitBreaker, CircuitState
 

@@ -6,7 +6,7 @@ import math
 import time
 
 import pytest
-from breaker_diary import fail
+from circuits import fail
 
 from aioretry_smithy import (
     Backoff,

@@ -1,9 +1,9 @@
 """Failures in a row open a circuit, whatever else the window holds."""
 
 import pytest
-from breaker_diary import fail
 from chains import URL, session
-from lines_run import lines_run
+from circuits import fail
+from until import lines_run
 
 from aioretry_smithy import (
     CircuitBreaker,

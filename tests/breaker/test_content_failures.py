@@ -8,7 +8,6 @@ import weakref
 
 import aiohttp
 import pytest
-from busy_bodies import busy, guarded, is_busy, noting, silent
 from chains import (
     URL,
     Scripted,
@@ -19,6 +18,7 @@ from chains import (
     retrying,
     session,
 )
+from circuits import busy, guarded, is_busy, noting, silent
 from fake_responses import unending
 
 from aioretry_smithy import (

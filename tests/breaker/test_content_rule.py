@@ -8,9 +8,9 @@ import warnings
 
 import aiohttp
 import pytest
-from busy_bodies import busy, guarded, is_busy, noting, silent
 from calls import ended
 from chains import Scripted, bad_argument, now, response_of, retrying, session
+from circuits import busy, guarded, is_busy, noting, silent
 
 from aioretry_smithy import (
     CircuitBreaker,

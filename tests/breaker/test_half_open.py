@@ -1,7 +1,7 @@
 """A circuit breaker that is open, and one that tries whether to close."""
 
 import pytest
-from breaker_diary import fail
+from circuits import fail
 
 from aioretry_smithy import CircuitBreaker, CircuitState
 from aioretry_smithy._breaker.state import EventCount

@@ -4,10 +4,8 @@ import asyncio
 
 import aiohttp
 import pytest
-from breaker_diary import Diary
 from chains import URL, after, now, pass_on, retrying, session
-from restarting_server import RestartingServer
-from waits_at_circuits import breaker_of, end_of, waiting_at
+from circuits import Diary, RestartingServer, breaker_of, end_of, waiting_at
 
 from aioretry_smithy import (
     AttemptTimeoutError,

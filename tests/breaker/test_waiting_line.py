@@ -9,9 +9,8 @@ from contextlib import suppress
 
 import pytest
 from chains import URL, now, pass_on, retrying, session
-from lines_run import lines_run
-from restarting_server import RestartingServer
-from waits_at_circuits import breaker_of, end_of, timers, waiting_at
+from circuits import RestartingServer, breaker_of, end_of, timers, waiting_at
+from until import lines_run
 
 from aioretry_smithy import (
     CircuitBreakerClient,

@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 from chains import URL, now, session
-from restarting_server import RestartingServer
-from waits_at_circuits import breaker_of, end_of, timers, waiting_at
+from circuits import RestartingServer, breaker_of, end_of, timers, waiting_at
 
 from aioretry_smithy import (
     CircuitBreakerRpcClient,

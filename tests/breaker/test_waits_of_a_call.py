@@ -7,8 +7,7 @@ from contextlib import suppress
 
 import pytest
 from chains import NOW, SAFELY, URL, now, retrying, session
-from restarting_server import RestartingServer
-from waits_at_circuits import breaker_of, end_of, waiting_at
+from circuits import RestartingServer, breaker_of, end_of, waiting_at
 
 from aioretry_smithy import (
     AttemptTimeoutError,

@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from lines_run import lines_run
+from until import lines_run
 
 from aioretry_smithy._breaker.state import EventCount, SlidingWindow
 

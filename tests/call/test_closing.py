@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 from chains import NOW, URL, now, pass_on, retrying, session
-from waits_at_circuits import breaker_of, timers, waiting_at
+from circuits import breaker_of, timers, waiting_at
 
 from aioretry_smithy import (
     CircuitState,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from health import Health
+from balanced import Health
 from wire import sent_to
 
 

@@ -11,7 +11,7 @@ import weakref
 
 import pytest
 from chains import now
-from discovered import Found, after, found, pass_time, settled, tasks
+from group_servers import Found, after, found, pass_time, settled, tasks
 
 from aioretry_smithy import Endpoint
 from aioretry_smithy._endpoints.discovery import Answer, Discovery, Listed

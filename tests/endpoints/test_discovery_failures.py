@@ -7,7 +7,7 @@ import math
 
 import pytest
 from chains import now
-from discovered import Found, after, found, pass_time, tasks
+from group_servers import Found, after, found, pass_time, tasks
 
 
 class TestFailures:

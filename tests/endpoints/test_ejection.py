@@ -17,11 +17,11 @@ from balanced import (
     call,
     group_of,
     out,
+    outcomes,
     state_of,
     url_of,
 )
 from chains import SAFELY, after, now, refused, retrying
-from endpoint_outcomes import outcomes
 
 from aioretry_smithy import (
     ConcurrencyLimitingClient,

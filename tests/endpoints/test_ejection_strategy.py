@@ -6,9 +6,8 @@ import asyncio
 import logging
 
 import pytest
-from balanced import Fleet, at, call, group_of, name_of, out, state_of
+from balanced import Fleet, at, call, group_of, name_of, out, outcomes, state_of
 from chains import SAFELY, pass_on, refused, retrying
-from endpoint_outcomes import outcomes
 
 from aioretry_smithy import (
     CircuitBreakerStrategy,

@@ -7,9 +7,8 @@ import itertools
 import math
 
 import pytest
-from balanced import Fleet, call, group_of, state_of
+from balanced import Fleet, asked, call, group_of, state_of
 from chains import after
-from seeded_choices import asked
 
 from aioretry_smithy import Endpoint, EndpointGroup, EndpointSelectionStrategy
 

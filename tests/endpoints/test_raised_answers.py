@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import aiohttp
 import pytest
-from balanced import Fleet, call, group_of, out, state_of
+from balanced import Fleet, call, group_of, out, outcomes, state_of
 from chains import SAFELY, after, retrying
-from endpoint_outcomes import outcomes
 from raised import raised
 
 from aioretry_smithy import OutlierDetection

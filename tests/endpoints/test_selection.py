@@ -13,6 +13,7 @@ from balanced import (
     IN_ORDER,
     ROUND_ROBIN,
     Fleet,
+    asked,
     at,
     call,
     group_of,
@@ -22,7 +23,6 @@ from balanced import (
     url_of,
 )
 from chains import SAFELY, after, refused, retrying
-from seeded_choices import asked
 
 from aioretry_smithy import (
     DynamicEndpointGroup,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from balanced import Fleet, at, call, group_of, out, url_of
+from balanced import Fleet, asked, at, call, group_of, out, url_of
 from chains import SAFELY, refused, retrying
-from seeded_choices import asked
 
 from aioretry_smithy import (
     DynamicEndpointGroup,

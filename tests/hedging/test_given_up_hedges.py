@@ -8,9 +8,9 @@ import weakref
 
 import pytest
 from chains import URL, after, retrying, session, twice
-from left_over import nothing_to_collect
 from limiters import Recording, Unhurried
 from races import hedging, race, sent, stubborn, watched
+from until import nothing_to_collect
 
 from aioretry_smithy import (
     CircuitBreaker,

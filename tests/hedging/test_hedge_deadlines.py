@@ -8,9 +8,9 @@ from contextlib import suppress
 import aiohttp
 import pytest
 from chains import URL, after, refused, retrying, session, silence
-from left_over import nothing_to_collect
 from limiters import Recording
 from races import hedging, race, sent
+from until import nothing_to_collect
 
 from aioretry_smithy import (
     AttemptTimeoutError,

@@ -6,9 +6,19 @@ import asyncio
 
 import pytest
 from chains import URL, after, now, retrying, session
-from left_over import nothing_to_collect
-from races import hedging, race, sent, watched
-from stand_ins import FALLBACK, Quiet, StandIn, guarded, half_open, tripped
+from races import (
+    FALLBACK,
+    Quiet,
+    StandIn,
+    guarded,
+    half_open,
+    hedging,
+    race,
+    sent,
+    tripped,
+    watched,
+)
+from until import nothing_to_collect
 
 from aioretry_smithy import (
     CircuitBreaker,

@@ -8,8 +8,17 @@ from contextlib import suppress
 import aiohttp
 import pytest
 from chains import URL, after, now, refused, retrying, session
-from races import hedging, race, sent
-from stand_ins import FALLBACK, Quiet, StandIn, guarded, half_open, tripped
+from races import (
+    FALLBACK,
+    Quiet,
+    StandIn,
+    guarded,
+    half_open,
+    hedging,
+    race,
+    sent,
+    tripped,
+)
 
 from aioretry_smithy import (
     Backoff,

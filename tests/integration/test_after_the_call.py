@@ -7,10 +7,10 @@ import weakref
 
 import pytest
 from fault_server import FaultServer, answer
-from left_over import nothing_to_collect
 from story_chains import CHAINS
 from story_log import told_log
 from story_witness import Witness
+from until import nothing_to_collect
 
 from aioretry_smithy import capture_logs
 

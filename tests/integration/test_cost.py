@@ -18,9 +18,9 @@ import pytest
 from bytecodes import bytecodes_of_a_call
 from calls import http
 from chains import connected
-from lines_run import lines_run
 from scenarios import FLAKY
 from stub import ADDRESS, Gate, stubbed
+from until import lines_run
 from variants import bare, chain, readme, standard
 
 from aioretry_smithy import (

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 from chains import connected, retrying
 from fault_server import End, Fault, FaultServer, answer, cut, response
-from left_over import nothing_to_collect
+from until import nothing_to_collect
 
 from aioretry_smithy import (
     Backoff,

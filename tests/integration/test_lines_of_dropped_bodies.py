@@ -13,8 +13,8 @@ import weakref
 import pytest
 from chains import connected as build
 from chains import retrying
-from left_over import nothing_to_collect
 from lines_after_bodies import logged
+from until import nothing_to_collect
 
 from aioretry_smithy import Backoff, RetryStrategy, client_decorator
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from chains import URL, retrying, session
-from standard_vectors import load
+from smithy_vectors import load
 
 from aioretry_smithy import RequestLog, RetryStopReason
 

@@ -8,7 +8,7 @@ import math
 
 import pytest
 from chains import URL, bad_argument, now, pass_on, raises_exactly, session
-from weighted_requests import level_of
+from limiters import level_of
 
 pytest.importorskip("limits.aio")  # "limits" is a folder of these tests too
 

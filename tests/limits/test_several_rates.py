@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from chains import URL, now, raises_exactly, session
-from weighted_requests import end_of, ends_of, level_of, tokens
+from limiters import end_of, ends_of, level_of, tokens
 
 from aioretry_smithy import (
     RateLimit,

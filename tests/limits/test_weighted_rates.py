@@ -17,7 +17,7 @@ from chains import (
     retrying,
     session,
 )
-from weighted_requests import end_of, ends_of, level_of, tokens, weight
+from limiters import end_of, ends_of, level_of, tokens, weight
 
 from aioretry_smithy import (
     CircuitBreaker,

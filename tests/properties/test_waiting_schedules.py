@@ -9,7 +9,7 @@ from contextlib import suppress
 import aiohttp
 import pytest
 from chains import URL, in_virtual_time, now, session
-from waits_at_circuits import breaker_of, timers, waiting_at
+from circuits import breaker_of, timers, waiting_at
 
 from aioretry_smithy import CircuitState
 

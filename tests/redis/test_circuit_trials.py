@@ -7,8 +7,7 @@ import random
 
 import pytest
 from chains import now
-from circuit_processes import Process, heard, processes, two_open
-from fake_redis import FakeRedis
+from fake_redis import FakeRedis, Process, heard, processes, two_open
 
 from aioretry_smithy import Backoff, CircuitState
 

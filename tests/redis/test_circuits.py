@@ -9,8 +9,7 @@ import weakref
 
 import pytest
 from chains import now
-from circuit_processes import Process, heard, processes, two_open
-from fake_redis import FakeRedis, WaitingRedis
+from fake_redis import FakeRedis, Process, WaitingRedis, heard, processes, two_open
 
 from aioretry_smithy import CircuitBreaker, CircuitBreakerListener, CircuitState
 from aioretry_smithy.redis import SharedCircuitBreakers

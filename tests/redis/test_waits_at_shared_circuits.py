@@ -6,10 +6,8 @@ import asyncio
 
 import pytest
 from chains import session
-from circuit_processes import Process, heard, processes
-from fake_redis import FakeRedis
-from restarting_server import RestartingServer
-from waits_at_circuits import end_of, waiting_at
+from circuits import RestartingServer, end_of, waiting_at
+from fake_redis import FakeRedis, Process, heard, processes
 
 from aioretry_smithy import CircuitState, FailFastError
 

@@ -10,8 +10,8 @@ import asyncio
 import aiohttp
 import pytest
 from balanced import ROUND_ROBIN, Fleet, call, group_of, name_of, out
-from calls_elsewhere import delays, logged
 from chains import NOW, SAFELY, Always, after, now, refused, retrying
+from retrying_clients import delays, logged
 
 from aioretry_smithy import (
     Backoff,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import aiohttp
 from balanced import Fleet, group_of, out
 from calls import begin, call_of
-from calls_elsewhere import certificate, delays, logged
 from chains import refused, retrying
+from retrying_clients import certificate, delays, logged
 
 from aioretry_smithy import (
     Backoff,

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 from balanced import IN_ORDER, Fleet, call, group_of, out, state_of
-from calls_elsewhere import Breakers, delays, logged
 from chains import SAFELY, after, now, refused, retrying
+from retrying_clients import Breakers, delays, logged
 
 from aioretry_smithy import (
     Backoff,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import aiohttp
 import pytest
 from balanced import ROUND_ROBIN, Fleet, call, group_of, out
-from calls_elsewhere import Breakers, certificate, delays, logged
 from chains import now, refused
+from retrying_clients import Breakers, certificate, delays, logged
 
 from aioretry_smithy import RetryingClient, smithy
 

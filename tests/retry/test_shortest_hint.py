@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from balanced import Fleet, call, group_of
-from calls_elsewhere import delays, logged
 from chains import after, now, retrying
 from raised import raised
+from retrying_clients import delays, logged
 
 from aioretry_smithy import Backoff, OutlierDetection, RetryingClient, smithy
 

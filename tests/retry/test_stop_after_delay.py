@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from chains import Always, log_of, now, retrying, session
-from waits_at_circuits import breaker_of, waiting_at
+from circuits import breaker_of, waiting_at
 
 from aioretry_smithy import (
     Backoff,

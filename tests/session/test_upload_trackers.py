@@ -8,7 +8,7 @@ from contextlib import suppress
 import aiohttp
 import pytest
 from chains import connected, retrying, session
-from stand_ins import guarded
+from races import guarded
 from wire import pausing
 
 from aioretry_smithy import (

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from both_sides import NAMES, SIDES, THEIRS, known
 from hypothesis import given
 from hypothesis import strategies as st
+from smithy_vectors import NAMES, SIDES, THEIRS, known
 
 from aioretry_smithy import smithy
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from chains import Clock, bad_argument
-from throttled_limiter import throttled_limiter
+from limiters import throttled_limiter
 
 from aioretry_smithy.smithy import ClientRateLimiter
 from aioretry_smithy.smithy.limiters import rate_after_throttling

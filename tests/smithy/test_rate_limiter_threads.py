@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from chains import Clock, in_threads, now
-from throttled_limiter import throttled_limiter
+from limiters import throttled_limiter
 
 from aioretry_smithy.smithy import ClientRateLimiter
 from aioretry_smithy.testing import VirtualTimeLoop

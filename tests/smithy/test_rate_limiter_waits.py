@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 from chains import Clock, bad_argument, now
-from throttled_limiter import throttled_limiter
+from limiters import throttled_limiter
 
 from aioretry_smithy.smithy import ClientRateLimiter
 

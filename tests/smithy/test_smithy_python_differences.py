@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from both_sides import SIDES
+from smithy_vectors import SIDES
 
 pytest.importorskip("smithy_core")  # which needs Python 3.12
 

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from standard_vectors import load, read
+from smithy_vectors import load, read
 from token_strategies import acquire, refresh, settled
 
 from aioretry_smithy.smithy import sync

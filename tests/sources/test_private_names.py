@@ -11,8 +11,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from named_attributes import attribute_of_another
-from parsed import nodes_in, nodes_of, text_of
+from parsed import attribute_of_another, nodes_in, nodes_of, text_of
 
 TESTS = Path(__file__).parents[1]
 PACKAGE = TESTS.parent / "aioretry_smithy"

@@ -7,8 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from named_attributes import attribute_of_another
-from parsed import nodes_in, text_of
+from parsed import attribute_of_another, nodes_in, text_of
 
 from aioretry_smithy import ClientRequestContext, RequestLog
 

@@ -1,4 +1,4 @@
-"""Groups of scripted servers, which tests of endpoints call."""
+"""Groups of scripted servers: who is asked, who is out, and whose health is told."""
 
 from __future__ import annotations
 
@@ -7,8 +7,15 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from chains import chain, now
+from yarl import URL
 
-from aioretry_smithy import EndpointGroup, EndpointSelectionStrategy, RequestLog
+from aioretry_smithy import (
+    EndpointGroup,
+    EndpointSelectionStrategy,
+    HttpRequest,
+    RequestLog,
+    new_response,
+)
 from aioretry_smithy.testing import ScriptedTransport
 
 if TYPE_CHECKING:
@@ -17,6 +24,7 @@ if TYPE_CHECKING:
     import aiohttp
 
     from aioretry_smithy import Decorator, Endpoint, EndpointState
+
 
 IN_ORDER = EndpointSelectionStrategy.in_order()
 ROUND_ROBIN = EndpointSelectionStrategy.round_robin()
@@ -107,3 +115,50 @@ def out(group: EndpointGroup) -> dict[str, str]:
 async def at(moment: float) -> None:
     """Wait until a moment of the loop's clock."""
     await asyncio.sleep(moment - now())
+
+
+async def outcomes(fleet, group, number, *decorators):
+    """Make calls one after another, and return who is out then."""
+    async with fleet.session(group, *decorators) as client:
+        for _ in range(number):
+            await call(client)
+        return out(group)
+
+
+async def asked(fleet, group, number, *decorators):
+    """Make calls one after another, and return who was asked."""
+    async with fleet.session(group, *decorators) as client:
+        for _ in range(number):
+            await call(client)
+    return fleet.text
+
+
+class Health:
+    """What checks are answered with, by host: a status, an exception, or after a time.
+
+    Where that is all, seconds stand for a good answer after so long.
+    """
+
+    def __init__(self):
+        self.answers = {}
+        self.takes = 0.0
+        self.asked = []
+        self.options = []
+        self.sessions = []
+
+    async def __call__(self, session, method, url, **options):
+        if session.closed:
+            raise RuntimeError("Session is closed")
+        self.asked.append((now(), method, str(url)))
+        self.options.append(options)
+        self.sessions.append(session)
+        answer = self.answers.get(url.host, 200)
+        async with asyncio.timeout(options["timeout"].total):
+            await asyncio.sleep(answer if isinstance(answer, float) else self.takes)
+        if isinstance(answer, Exception):
+            raise answer
+        status = 200 if isinstance(answer, float) else answer
+        return new_response(HttpRequest(method, url), status)
+
+    def times(self, host):
+        return [at for at, _, url in self.asked if URL(url).host == host]

@@ -1,11 +1,15 @@
-"""Functions that answer in turn, and their decorators."""
+"""Functions that answer in turn, and calls that are traced on both sides."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from typing import Any
 
-from aioretry_smithy import Backoff, RetryingRpcClient, RetryRule, rpc
+import chains
+import pytest
+
+from aioretry_smithy import Backoff, RetryingRpcClient, RetryRule, SessionBuilder, rpc
 
 
 def lookups(*outcomes: Any, seconds: float = 0.25) -> Any:
@@ -27,3 +31,26 @@ def observed(telemetry: Any, *inside: Any, name: str = "fetch", **settings: Any)
     rule = RetryRule(exceptions=[LookupError], backoff=Backoff.fixed(1.0))
     retry = RetryingRpcClient.new_decorator(rule, **settings)
     return rpc(*inside, telemetry, retry, telemetry, name=name)
+
+
+URL = "https://api.example.com/orders"
+
+
+def chain(tracing, answers, *, inside=True, outside=True, **settings) -> SessionBuilder:
+    """Tracing in one or both places around a retrying client."""
+    parts = [tracing] * inside, [chains.retrying(chains.SAFELY)], [tracing] * outside
+    return chains.chain(answers, *itertools.chain(*parts), **settings)
+
+
+async def get(builder, **options):
+    async with builder.build() as session, session.get(URL, **options):
+        pass
+
+
+async def get_in_vain(builder, answer):
+    """Make a call that ends with an answer, or is ended by it."""
+    if answer == 200:
+        await get(builder)
+    else:
+        with pytest.raises(type(answer)):
+            await get(builder)

@@ -1,13 +1,11 @@
-"""An OpenTelemetry SDK that keeps what it hears in memory."""
+"""An OpenTelemetry SDK that keeps what it hears, and the semantic conventions."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-
-pytest.importorskip("opentelemetry.sdk")
-
+from chains import chain, log_of, retrying
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -15,10 +13,14 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind
 
+from aioretry_smithy import RequestLog, SessionBuilder
 from aioretry_smithy.opentelemetry import TracingClient
 
 if TYPE_CHECKING:
     from aioretry_smithy import Decorator
+
+
+pytest.importorskip("opentelemetry.sdk")
 
 
 def attributes_of(span: ReadableSpan) -> dict[str, Any]:
@@ -102,3 +104,53 @@ class Heard:
     def total(self, name: str) -> float:
         """Collect one metric, all attributes together."""
         return sum(value for _, value in self.points(name))
+
+
+URL = "https://api.example.com/orders"
+
+
+class Row(NamedTuple):
+    """An attribute as the conventions describe it."""
+
+    type: type
+    level: str
+
+
+def check(
+    attributes: dict[str, Any],
+    table: dict[str, Row],
+    *,
+    failed: bool,
+    answered: bool,
+    resent: bool = False,
+) -> None:
+    """Hold attributes against a table: names, types, levels of requirement."""
+    conditions = {
+        "required": True,
+        "where it failed": failed,
+        "where the method is _OTHER": attributes["http.request.method"] == "_OTHER",
+        "where there is a response": answered,
+        "where it was sent before": resent,
+        "recommended, not made": False,
+    }
+
+    assert set() == set(attributes) - set(table)
+    for name, row in table.items():
+        if row.level in conditions:
+            assert conditions[row.level] == (name in attributes), name
+        if name in attributes:
+            assert row.type is type(attributes[name]), name
+
+
+def seconds(span) -> float:
+    return (span.end_time - span.start_time) / 1e9
+
+
+def traced(heard, answers, *inside, **settings) -> SessionBuilder:
+    """Tracing in both places around a retrying client."""
+    tracing = heard.decorator()
+    return chain(answers, *inside, tracing, retrying(**settings), tracing)
+
+
+async def get(builder, url=URL, **options) -> RequestLog:
+    return await log_of(builder.build(), url, **options)

@@ -1,11 +1,15 @@
-"""Limiters of retries that tests listen to."""
+"""Limiters of retries, costs of requests, and limiters that are throttled."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
-from aioretry_smithy import RetryLimiter
+import aiohttp
+from chains import URL, now
+
+from aioretry_smithy import RateLimit, RetryLimiter
+from aioretry_smithy.smithy import ClientRateLimiter
 
 
 class Recording(RetryLimiter):
@@ -56,3 +60,44 @@ class Unhurried(RetryLimiter):
     async def on_retry_end(self, ctx: Any) -> None:
         self.heard.append("end")
         await asyncio.sleep(1.0)
+
+
+def weight(ctx, request):
+    """Return the weight that a request says it has."""
+    return float(request.headers.get("weight", 1))
+
+
+def tokens(rate=1.0, burst=10, **settings):
+    return RateLimit(rate, burst=burst, cost=weight, **settings)
+
+
+async def end_of(client, weight=1, url=URL):
+    """Make a call; return its end and what it brought."""
+    try:
+        async with client.get(url, headers={"weight": f"{weight}"}) as response:
+            return now(), response.status
+    except (aiohttp.ClientError, TimeoutError) as error:
+        return now(), type(error)
+
+
+async def ends_of(client, *weights):
+    return await asyncio.gather(*(end_of(client, each) for each in weights))
+
+
+def level_of(limit):
+    """Return the tokens of a limit; less than 0 is a debt."""
+    bucket = limit._line.rule
+    return bucket.burst - max(0.0, bucket._full_at - now()) / bucket._interval
+
+
+def throttled_limiter(clock, rate):
+    """Return a rate limiter that is empty and grants *rate* attempts a second.
+
+    The clock is at its next half second then.
+    """
+    limiter = ClientRateLimiter(clock=clock)
+    for _ in range(round(rate / 1.12) - 1):
+        limiter.update(throttled=False)
+    clock.now += 0.5
+    limiter.update(throttled=True)
+    return limiter

@@ -1,7 +1,8 @@
-"""A run that meets everything there are series for, and the page that comes of it."""
+"""Calls that are counted, their series, and a run that meets all there are."""
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -12,19 +13,22 @@ from chains import after, retrying, session
 from functions import lookups, observed
 from group_servers import Servers, of
 
-pytest.importorskip("prometheus_client")
-
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.parser import text_string_to_metric_families
-
 from aioretry_smithy import (
+    Backoff,
     CircuitBreaker,
     CircuitBreakerClient,
     ConcurrencyLimit,
     ConcurrencyLimitingClient,
     HedgingClient,
     RetryBudget,
+    RetryingClient,
+    RetryStrategy,
 )
+
+pytest.importorskip("prometheus_client")
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
 from aioretry_smithy.prometheus import (
     CircuitBreakerMetrics,
     ConcurrencyLimitMetrics,
@@ -33,6 +37,27 @@ from aioretry_smithy.prometheus import (
     MetricsRpcClient,
     RetryBudgetMetrics,
 )
+
+HOST = "example.com:80"
+RETRYING = RetryingClient.new_decorator(
+    RetryStrategy.on_server_error_status(Backoff.fixed(0.5)), max_total_attempts=3
+)
+
+
+def session_of(registry, *answers, around=(RETRYING,), url="http://example.com"):
+    """Build a session that is measured on both sides of other decorators."""
+    metrics = MetricsClient.new_decorator(registry)
+    return session(answers, metrics, *around, metrics, base_url=url)
+
+
+async def measure(registry, *answers, **settings):
+    """Make one call that is measured on both sides, whatever comes of it."""
+    async with session_of(registry, *answers, **settings) as client:
+        await asyncio.gather(client.get("/"), return_exceptions=True)
+
+
+def at(*labels):
+    return (HOST, "GET", *labels)
 
 
 class Shown(NamedTuple):

@@ -1,4 +1,4 @@
-"""Source code, parsed and walked through; that of a file once in each process."""
+"""Source code, parsed once in each process, and the attributes that it names."""
 
 from __future__ import annotations
 
@@ -39,3 +39,13 @@ def text_of(path: Path) -> str:
 def nodes_of(path: Path) -> list[ast.AST]:
     """Return the nodes of a file; kept, so for the package and not for its tests."""
     return nodes_in(text_of(path))
+
+
+def attribute_of_another(node: ast.AST) -> str | None:
+    """Return the attribute of another object that a node names, also in a text."""
+    match node:
+        case ast.Attribute(ast.Name("self" | "cls")):
+            return None
+        case ast.Attribute(attr=name) | ast.Call(args=[_, ast.Constant(str(name)), *_]):
+            return name
+    return None

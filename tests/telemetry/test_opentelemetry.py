@@ -8,10 +8,9 @@ from datetime import UTC, datetime
 import aiohttp
 import pytest
 from chains import Always, after, chain, log_of_cancelled, retrying, session, twice
-from heard import Heard, attributes_of
+from heard import URL, Heard, Row, attributes_of, check, get, seconds, traced
 from opentelemetry import context as contexts
 from opentelemetry.trace import SpanKind, StatusCode
-from semantic_conventions import URL, Row, check, get, seconds, traced
 
 from aioretry_smithy import (
     Backoff,

@@ -10,13 +10,13 @@ import random
 import aiohttp
 import chains
 import pytest
+from functions import URL, chain, get, get_in_vain
 from multidict import CIMultiDict
 from opentelemetry import baggage, propagate, trace
 from opentelemetry import context as contexts
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-from traced_calls import URL, chain, get, get_in_vain
 
 from aioretry_smithy import HttpRequest, client_decorator, new_response
 from aioretry_smithy.opentelemetry import TracingClient

@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 from calls import begin
 from chains import session
+from functions import URL, chain, get, get_in_vain
 from heard import Heard
 from opentelemetry import context as contexts
 from opentelemetry import metrics, trace
@@ -19,7 +20,6 @@ from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-from traced_calls import URL, chain, get, get_in_vain
 
 from aioretry_smithy import HedgingClient
 from aioretry_smithy._telemetry import traced

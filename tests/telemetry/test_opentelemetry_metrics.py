@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import aiohttp
 from chains import after
-from semantic_conventions import Row, check, get, seconds, traced
+from heard import Row, check, get, seconds, traced
 
 from aioretry_smithy._telemetry.client import DURATION_BUCKETS
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import aiohttp
 import pytest
 import yarl
-from heard import attributes_of
-from semantic_conventions import URL, get, traced
+from heard import URL, attributes_of, get, traced
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from contextvars import ContextVar
 import pytest
 from chains import NOW, connected, retrying
 from download_server import FILE, Answer, DownloadServer, broken_at
-from left_over import is_ours, nothing_to_collect
 from races import hedging
+from until import is_ours, nothing_to_collect
 
 from aioretry_smithy import ResumingClient, RetryStrategy, client_decorator
 

@@ -28,8 +28,8 @@ from aioretry_smithy import (
 )
 
 pytest.importorskip("prometheus_client")
+from monitored import HOST, RETRYING, at, measure, session_of
 from prometheus_client import Counter, generate_latest
-from prometheus_series import HOST, RETRYING, at, measure, session_of
 
 from aioretry_smithy.prometheus import CircuitBreakerMetrics, MetricsClient
 

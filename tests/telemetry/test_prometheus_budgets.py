@@ -7,7 +7,7 @@ import pytest
 from aioretry_smithy import Backoff, RetryBudget, RetryingClient, RetryStrategy
 
 pytest.importorskip("prometheus_client")
-from prometheus_series import at, measure, session_of
+from monitored import at, measure, session_of
 
 from aioretry_smithy.prometheus import RetryBudgetMetrics
 

@@ -13,8 +13,8 @@ from needs_posix import needs_posix
 from aioretry_smithy import CircuitBreaker, CircuitBreakerClient, CircuitState
 
 pytest.importorskip("prometheus_client")
+from monitored import at
 from prometheus_client import multiprocess
-from prometheus_series import at
 
 from aioretry_smithy.prometheus import CircuitBreakerMetrics
 

@@ -9,8 +9,8 @@ import pytest
 from chains import in_threads, session
 
 pytest.importorskip("prometheus_client")
+from monitored import RETRYING, at, session_of
 from prometheus_client import CollectorRegistry, Counter
-from prometheus_series import RETRYING, at, session_of
 
 from aioretry_smithy.prometheus import (
     CircuitBreakerMetrics,

@@ -7,8 +7,8 @@ import contextlib
 
 import pytest
 from chains import URL, session
+from circuits import waiting_at
 from until import until
-from waits_at_circuits import waiting_at
 
 pytest.importorskip("redis.asyncio")
 

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("stamina")
 
 import stamina
-from retried_functions import GONE, Different, SameCalls
+from retrying_clients import GONE, Different, SameCalls
 
 pytestmark = [
     pytest.mark.virtual_time,

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("tenacity")
 
 import tenacity
-from retried_functions import GONE, Different, SameCalls
+from retrying_clients import GONE, Different, SameCalls
 from tenacity import RetryError
 
 from aioretry_smithy import Backoff, RequestLog, RetryingRpcClient, RetryRule, rpc

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import aiohttp
 import pytest
-from health import Health
+from balanced import Health
 from story_log import told_context
 from story_service import BASE
 from story_text import is_time_virtual, rounded

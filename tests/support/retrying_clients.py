@@ -1,15 +1,21 @@
-"""What holds for a library that retries functions, and for what stands in its place.
-
-Tests of classes that a module derives from, with the fixtures ``theirs`` and ``ours``.
-"""
+"""Retries beside those of other libraries, and retries that go elsewhere."""
 
 from __future__ import annotations
 
 import itertools
+import ssl
 
+import aiohttp
 import pytest
+from balanced import call
+from chains import refused
 
-from aioretry_smithy import ResponseTimeoutError
+from aioretry_smithy import (
+    CircuitBreaker,
+    CircuitBreakerClient,
+    CircuitState,
+    ResponseTimeoutError,
+)
 
 GONE = ConnectionResetError("gone")
 
@@ -70,3 +76,43 @@ class Different:
         await outcome_of(ours.fetch_nested(clients[1]))
 
         assert [9, 3] == [len(client.starts) for client in clients]
+
+
+def certificate() -> aiohttp.ClientConnectorCertificateError:
+    """Make the error of a server with a wrong certificate."""
+    key = refused().args[0]
+    return aiohttp.ClientConnectorCertificateError(
+        key, ssl.SSLCertVerificationError(1, "Hostname mismatch")
+    )
+
+
+async def logged(fleet, group, *decorators, **options):
+    """Make one call, and return its status, its log and who was asked."""
+    settings = {name: options.pop(name) for name in ("timeout",) if name in options}
+    async with fleet.session(group, *decorators, **settings) as client:
+        status, log = await call(client, **options)
+    return status, log, fleet.text
+
+
+def delays(log):
+    """Return the wait after each attempt but the last, and its source."""
+    return [(each.delay, each.delay_source) for each in log.children[:-1]]
+
+
+class Breakers:
+    """A circuit breaker per host, the first failure of which opens it."""
+
+    def __init__(self, *opened, window=20.0):
+        self.window = window
+        self.opened = opened
+        self.keys = []
+        self.decorator = CircuitBreakerClient.new_per_host_decorator(self.make)
+
+    def make(self, key):
+        self.keys.append(key)
+        breaker = CircuitBreaker(
+            key, minimum_request_threshold=1, circuit_open_window=self.window
+        )
+        if key[0] in self.opened:
+            breaker.enter_state(CircuitState.OPEN)
+        return breaker
