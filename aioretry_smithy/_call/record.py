@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypeVar
 
 from .._failures.kept_cause import KeptCause, NeverPickled
-from .._request.request import Goal
+from .._request.request import Destination
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Mapping
@@ -60,7 +60,7 @@ NO_BODY: Final = Upload(0, is_open=False)
 """The upload of requests without a body. Nothing is written into it."""
 
 
-class Route(Goal, Protocol):
+class Route(Destination, Protocol):
     """Where a request goes: to one endpoint of a group.
 
     The record of the request has it, for views, for the transport and for retries.

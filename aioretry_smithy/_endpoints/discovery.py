@@ -96,10 +96,10 @@ class Discovery:
         refresh: The shortest and the longest time, in seconds, that an answer holds.
         cut: Whether a query that takes longer than 5 s is cancelled. One that holds a
             thread goes on; none is begun beside it, and its late answer counts.
-        on_failed: Is told why a query has brought no list: of its exception, of a
-            :class:`TimeoutError` after 5 s, of a :class:`LookupError` for an empty
+        on_failed: Called with why a query has brought no list: its exception, a
+            :class:`TimeoutError` after 5 s, or a :class:`LookupError` for an empty
             answer that is not believed yet. A query that is late and then fails is
-            told twice.
+            reported twice.
         random: Draws from [0, 1).
     """
 
@@ -109,7 +109,7 @@ class Discovery:
     asks_at: float
     """From then on :meth:`use` begins a query; ``inf`` while one is under way.
 
-    Whoever waits for a list looks again at this time, and when told of a failure.
+    Whoever waits for a list looks again at this time, and when a query has failed.
     """
 
     def __init__(

@@ -305,7 +305,7 @@ class Visit:
     def move(self, state: EndpointState, url: URL) -> EndpointState | Choice:
         """Move the request to a different endpoint; return the new route.
 
-        The one before has told nothing.
+        The outcome of the one before says nothing.
         """
         release_trial(self.chosen)
         self.state.in_flight -= 1

@@ -213,7 +213,7 @@ class Resets:
         # Not infinite until the answer to a probe says more.
         self._reset_at = self._probe_at = -math.inf
         self._is_probed = False
-        # The same of what others were told while the probe was out.
+        # The same of what other answers said while the probe was out.
         self._during_probe = _NOTHING
         self._scatter = Scatter()
         # The number that all probes have until one of them is answered.

@@ -93,7 +93,7 @@ def _request(log: SavedLog, call: SavedLog) -> Json:
         "method": log.sent_method or log.request_method or _method(call),
         "url": url,
         "httpVersion": _PROTOCOL,
-        # What is in them is secret, so nothing is told of it.
+        # What is in them is secret, so none of it is shown.
         "cookies": [],
         "headers": _pairs(headers.items()),
         "queryString": _query(url),

@@ -235,7 +235,7 @@ _PER_SERVER: Final = frozenset({host_key, host_and_method_key, host_and_path_key
 def origin_of(request: HttpRequest) -> str | None:
     """Return how the texts of all URLs begin that have the host of a request.
 
-    None where that cannot be told.
+    None where that cannot be known.
     """
     target = request.target
     if type(target) is not str or isinstance(request._base_url, Service):

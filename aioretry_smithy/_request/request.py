@@ -36,7 +36,7 @@ class NoContext(CallBound):
     record = call
 
 
-class Goal(Protocol):
+class Destination(Protocol):
     """An endpoint and its keys."""
 
     key: str
@@ -87,7 +87,7 @@ class HttpRequest(NoContext):
     given: Arguments
     """The caller's own objects, for the first attempt; not to be changed."""
 
-    route: Goal | None = None
+    route: Destination | None = None
     """The endpoint that was chosen; None without an endpoint group."""
 
     def __init__(
@@ -283,11 +283,11 @@ class RoutedRequest(HttpRequest):
 
     __slots__ = ("route",)
 
-    route: Goal | None
+    route: Destination | None
     """The endpoint of the request; None after a redirect to another server."""
 
     @classmethod
-    def to(cls, route: Goal | None, url: URL, request: HttpRequest) -> Self:
+    def to(cls, route: Destination | None, url: URL, request: HttpRequest) -> Self:
         """Return a copy of a request that goes to a server, with the URL there.
 
         Without a server, to whatever the URL names.

@@ -148,7 +148,7 @@ class RetryConfig:
             :class:`RuntimeWarning`, because milliseconds would be: write ``200.0``.
         limiter: Limits the retries of all calls together, such as
             :class:`RetryBudget`. None: no such limit.
-        listeners: :class:`RetryListener` objects, told before each retry, in this
+        listeners: :class:`RetryListener` objects, notified before each retry, in this
             order.
         use_retry_after: Whether to wait at least as long as the server asks for in
             ``Retry-After`` or ``x-amz-retry-after``, or as the ``retry_after`` of an

@@ -307,12 +307,12 @@ class Retries:
         self.result, self.cause = NOTHING, None
 
     async def _tell(self, delay: float, releasing: Awaitable[None] | None) -> None:
-        """Tell the listeners of a retry; frames that a report has keep no failure."""
+        """Notify the listeners of a retry; frames that a report has keep no failure."""
         if releasing is not None:
             await releasing
         cut = cut_of(self.call)
         if cut is not None:
-            # The code around goes on when it has told.
+            # The code around goes on when all are notified.
             cut.held += 1
         try:
             await tell(

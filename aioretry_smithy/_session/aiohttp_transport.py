@@ -27,7 +27,7 @@ from .._failures.failure import judge
 from .._request.arguments import Arguments, is_unchanged
 from .._request.endpoint import Service, origin_key
 from .._request.keys import is_for_base
-from .._request.request import Goal, HttpRequest, RoutedRequest, with_header
+from .._request.request import Destination, HttpRequest, RoutedRequest, with_header
 from .._retry.strategy import IDEMPOTENT_METHODS
 from .deadline import AttemptTimeouts, version_of
 from .request_classes import has_body_in, sending
@@ -153,7 +153,10 @@ class _BoundHeaders:
 
 
 def with_route(
-    request: HttpRequest, route: Goal, session: ClientSession, arguments: Arguments
+    request: HttpRequest,
+    route: Destination,
+    session: ClientSession,
+    arguments: Arguments,
 ) -> Arguments:
     """Return the arguments to send a request to a server, with its credentials."""
     inner: list[aiohttp.ClientMiddlewareType] = []
@@ -193,7 +196,7 @@ def _wants_credentials(
 class _Credentials:
     """A middleware that sends the session's credentials to one origin."""
 
-    def __init__(self, route: Goal, credentials: str) -> None:
+    def __init__(self, route: Destination, credentials: str) -> None:
         self._origin = origin_key(route.endpoint.url)
         self._credentials = credentials
 

@@ -247,7 +247,7 @@ class SessionBuilder:
                 given.
             limiter: Limits the retries of all calls, or None;
                 ``RetryBudget.per_host(unserved_cost=0.1)`` unless given.
-            listeners: :class:`RetryListener` objects, told before each retry.
+            listeners: :class:`RetryListener` objects, notified before each retry.
             logging: A decorator to log with, or None to leave it out.
             retrying: A :class:`RetryConfig`, a :class:`RetryConfigMapping` or a
                 decorator to retry with, or None to leave it out. It replaces the five

@@ -283,7 +283,7 @@ def follow_hops(session: ClientSession) -> None:
 
 
 def _members_of_hops(kind: type[ClientRequest]) -> dict[str, object]:
-    # Each request is told where it goes when it is made, before it is sent; this takes
+    # Each request gets its URL when it is made, before it is sent; this takes
     # fewer arguments than its __init__() does.
     def update_host(self: ClientRequest, url: URL) -> None:
         kind.update_host(self, url)

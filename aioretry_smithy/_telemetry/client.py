@@ -56,7 +56,7 @@ class TelemetryClient(DecoratingClient[ClientT], ABC):
 
     Args:
         delegate: The next client inwards.
-        target: What is told; of two clients with equal ones one sees the calls.
+        target: What is notified; of two clients with equal ones one sees the calls.
     """
 
     sees_calls: bool

@@ -95,7 +95,7 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
     with`` block lasts. Circuit breakers of the same name belong together, so name them.
 
     - A circuit that opens here opens in the other processes, by publish/subscribe in
-      Redis, and is told again until it was heard. A process in which most requests of
+      Redis, and is published again until received. A process in which most requests of
       the last one to two ``counter_update_interval`` (1 s) have succeeded does not
       follow: the trouble may not be the server's.
     - One process tries the server for all of them: after its open window each waits for

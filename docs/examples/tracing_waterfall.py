@@ -41,11 +41,11 @@ def named(spans):
     """Yield the spans of a call from the outside in, with a label each."""
     spans = sorted(spans, key=lambda span: (span.start_time, -span.end_time))
     for span in spans:
-        told = span.attributes
+        facts = span.attributes
         label = span.name if span.parent is None else f"  {span.name}"
-        error = told.get("error.type", "").rpartition(".")[2]
-        outcome = error or told.get("http.response.status_code", "")
-        resend = told.get("http.request.resend_count")
+        error = facts.get("error.type", "").rpartition(".")[2]
+        outcome = error or facts.get("http.response.status_code", "")
+        resend = facts.get("http.request.resend_count")
         label += f" {outcome}" + (f", resend {resend}" if resend else "")
         yield label, span
 
@@ -111,5 +111,5 @@ for span in spans:
         print(f"    {name}:", value)
     for event in span.events:
         attributes = event.attributes or {}
-        told = (f"{name} = {value!r}" for name, value in attributes.items())
-        print(f"    * {event.name}", *told, sep="\n          ")
+        facts = (f"{name} = {value!r}" for name, value in attributes.items())
+        print(f"    * {event.name}", *facts, sep="\n          ")

@@ -236,7 +236,7 @@ CUTS = {
 
 @pytest.mark.parametrize(("after", "pause"), CUTS.values(), ids=CUTS)
 async def test_cut_bodies_are_continued(after, pause):
-    """What a fault injects in a rehearsal, also where all of it had arrived."""
+    """What a fault injects in a simulated outage, also where all of it had arrived."""
 
     async def read(response):
         await asyncio.sleep(0.5)

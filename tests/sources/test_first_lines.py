@@ -23,8 +23,8 @@ FILLERS = frozenset(
 )
 
 PICTURES = frozenset(
-    "care heed heeds lend lends lent passage passages rehearse rehearsed rehearses"
-    " standing told".split()
+    "care goal goals heed heeds lend lends lent passage passages rehearsal rehearsals"
+    " rehearse rehearsed rehearses standing told".split()
 )
 """Pictures of what has a name: a permit, a placeholder, a snapshot, a weak reference,
 the hot path, panic mode, a fallback."""

@@ -1,4 +1,4 @@
-"""The rehearsals on the pages: their commands print and draw what is shown."""
+"""The simulations on the pages: their commands print and draw what is shown."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ COMMAND = re.compile(
     re.MULTILINE,
 )
 BEFORE_A_RELEASE = pytest.mark.long, pytest.mark.release
-PAGES = ("howto/rehearse-an-outage", "explanation/retry-storms")
-REHEARSALS = [
+PAGES = ("howto/simulate-an-outage", "explanation/retry-storms")
+SIMULATIONS = [
     pytest.param(
         DOCS / f"{page}.rst",
         *command.groups(),
@@ -39,7 +39,7 @@ def lines_of(text):
     return [line for line in lines if line.strip("─ ")]
 
 
-@pytest.mark.parametrize(("page", "arguments", "shown"), REHEARSALS)
+@pytest.mark.parametrize(("page", "arguments", "shown"), SIMULATIONS)
 def test_command_prints_and_draws_what_is_shown(
     page, arguments, shown, tmp_path, monkeypatch, capsys
 ):
@@ -56,6 +56,6 @@ def test_command_prints_and_draws_what_is_shown(
         assert (page.parent / picture.name).read_bytes() == picture.read_bytes()
 
 
-def test_every_rehearsal_is_found():
+def test_every_simulation_is_found():
     """Three in the how-to, one on the page about storms."""
-    assert 4 == len(REHEARSALS)
+    assert 4 == len(SIMULATIONS)

@@ -42,8 +42,8 @@ from aioretry_smithy import HedgingClient as Hedging
 from aioretry_smithy.testing import FaultInjectingClient, InjectedFault
 
 
-class TestRehearsals:
-    """Injected faults count as sent, so that hedging can be rehearsed."""
+class TestInjectedFaults:
+    """Injected faults count as sent, so that hedging can be simulated."""
 
     async def test_an_injected_answer_wins(self):
         """As that of a server does."""
@@ -61,7 +61,7 @@ class TestRehearsals:
         assert not log.sent
 
     async def test_an_injected_answer_is_a_sample(self):
-        """Or a percentile could not be rehearsed."""
+        """Or a percentile could not be simulated."""
         delay = HedgingDelay.percentile(minimum_samples=2)
         injected = FaultInjectingClient.new_decorator(
             InjectedFault.latency(1.0), InjectedFault.status(200)
