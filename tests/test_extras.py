@@ -12,7 +12,6 @@ import pytest
 @pytest.mark.parametrize(
     ("extra", "module", "package"),
     [
-        ("cli", "_report.page", "jinja2"),
         ("limits", "limits", "limits"),
         ("opentelemetry", "opentelemetry", "opentelemetry"),
         ("prometheus", "prometheus", "prometheus_client"),

@@ -26,7 +26,6 @@ README = (ROOT / "README.rst").read_text(encoding="utf-8")
 EXTRAS = {
     "aioretry_smithy._cli.rich_output": "rich",
     "aioretry_smithy._log.rich_tree": "rich",
-    "aioretry_smithy._report.page": "jinja2",
     "aioretry_smithy._telemetry.spans": "opentelemetry",
     "aioretry_smithy._telemetry.traced": "opentelemetry",
     "aioretry_smithy._telemetry.prometheus_metrics": "prometheus_client",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from .._log.exports import HarArchive
 from .._log.saved_log import SavedLog, cleaned
 from .._report.document import blocks
+from .._report.page import to_html
 from .._report.reading import Reading, read
 from .._report.selection import Selection
 from .._report.sources import STANDARD_INPUT, LineSource, UnreadableError
@@ -83,21 +84,11 @@ def _identity(name: str | Path) -> object:
     return name if is_input else None
 
 
-def _to_html() -> Callable[[Answers], str]:
-    try:
-        # The template engine need not be there, and few ask for a page.
-        from .._report.page import to_html  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise UsageError(f"--html: {error}") from None
-    return to_html
-
-
 def report(arguments: argparse.Namespace) -> ExitCode:
     """Read the files and print the report.
 
     Raises:
-        UsageError: Two files are one, or a page was asked for and what makes it is not
-            installed.
+        UsageError: Two files are one.
     """
     check_apart(arguments)
     try:
@@ -113,7 +104,6 @@ def report(arguments: argparse.Namespace) -> ExitCode:
 
 def _report(arguments: argparse.Namespace, archive: HarArchive) -> ExitCode:
     html, har = arguments.html, arguments.har
-    to_html = None if html is None else _to_html()
     # What is in a file stays there until there is a report.
     for option, path in (("html", html), ("har", har)):
         if path is not None:
@@ -124,7 +114,7 @@ def _report(arguments: argparse.Namespace, archive: HarArchive) -> ExitCode:
         return ExitCode.NO_CALLS
     # The files first: whoever reads the text may have left.
     code = ExitCode.OK
-    if to_html is not None:
+    if html is not None:
         page = to_html(answers)
         code = save("html", partial(html.write_text, page, "utf-8", newline="\n"))
     if har is not None:

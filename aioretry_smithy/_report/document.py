@@ -278,10 +278,10 @@ def _hints(answers: Answers) -> Iterator[Block]:
             yield f"  {hint.setting}"
 
 
-def shown(text: str) -> str:
-    """Return a text that came from a line such that a terminal shows no more."""
-    text = printable(text[: _WIDEST + 1])
-    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
+def shown(text: str, longest: int = _WIDEST) -> str:
+    """Return a text that came from a line, without control characters, perhaps cut."""
+    text = printable(text[: longest + 1])
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 _GAP: Final = "  "

@@ -1,205 +1,59 @@
-"""Show the answers of a report as one page of HTML, without scripts or network.
-
-Needs the extra ``cli``.
-"""
+"""Show the document of a report as one page of HTML, without scripts or network."""
 
 from __future__ import annotations
 
-from dataclasses import fields
-from datetime import datetime
-from functools import cache
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from .._errors import missing_extra
-
-try:
-    import jinja2
-    from markupsafe import Markup
-except ModuleNotFoundError as _cause:
-    raise missing_extra("cli", _cause) from _cause
-
 from .._log.saved_log import SavedLog
-from .._log.timeline import COLOURS, OutcomeKind
-from .._log.timeline_svg import DAY_AND_NIGHT, draw, style, text, ticks
-from .._log.timeline_svg import STYLE as TIMELINE_STYLE
-from .._log.tree import tree
-from .._text.printable import printable
-from .answers import (
-    NOTHING,
-    count,
-    counted,
-    input_in_words,
-    part,
-    per_call,
-    reason,
-    requests_without_retries,
-    retries_in_words,
-    seconds,
-    share,
-)
-from .document import drawn_with_endings
+from .._log.timeline_svg import STYLE, draw
+from .document import Heading, Table, blocks, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from .answers import Answers, CallsByTime, Line, TimePart
-
-
-_LONGEST: Final = 1000
-"""Characters of a text; nobody reads more of it in a table."""
-
-
-def legible(value: object) -> object:
-    """Return a value, control characters of texts escaped, for the template."""
-    if isinstance(value, str) and not isinstance(value, Markup):
-        return legible_text(value)
-    return value
-
-
-def legible_text(text: str) -> str:
-    """Return a text without control characters, shortened if too long."""
-    # Cut before all else; what is shown of it may be longer.
-    shown = printable(text[: _LONGEST + 1])
-    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
-
-
-_WAIT: Final = "wait"
-
-_SWATCHES: Final[Mapping[str, tuple[str, str]]] = {
-    "answer": COLOURS[OutcomeKind.SUCCESS][1:],
-    "failed_attempt": COLOURS[OutcomeKind.FAILURE][1:],
-    "superseded": COLOURS[OutcomeKind.SUPERSEDED][1:],
-    "connection_queue": COLOURS[OutcomeKind.RUNNING][1:],
-    "dns": COLOURS[OutcomeKind.REFUSED][1:],
-    "connect": ("#0a3069", "#a5d6ff"),
-    "body": COLOURS[OutcomeKind.ERROR][1:],
-    "other": ("#afb8c1", "#484f58"),
-    _WAIT: ("#7d4e00", "#e3b341"),
-    "backoff": COLOURS[OutcomeKind.CANCELLED][1:],
-    "retry_after": ("#bc4c00", "#f0883e"),
-    "rate_limit": ("#bf3989", "#f778ba"),
-    "circuit_breaker": ("#5e3c99", "#b2abd2"),
-}
-
-
-def swatch(part: TimePart) -> str:
-    """Return the class of a part: a name of ours, whatever a line says."""
-    source = part.source if part.part == _WAIT else None
-    name = part.part if source is None else source
-    return f"swatch-{name if name in _SWATCHES else _WAIT}"
-
-
-def _rules() -> str:
-    named = {f"swatch-{name}": _SWATCHES[name] for name in _SWATCHES}
-    usual = {**DAY_AND_NIGHT, **named}
-    day, night = (
-        "".join(f"--{name}:{colours[time]};" for name, colours in usual.items())
-        for time in (0, 1)
-    )
-    backgrounds = "".join(
-        f".swatch-{name}{{background:var(--swatch-{name})}}" for name in _SWATCHES
-    )
-    return (
-        f"<style>:root{{{day}}}"
-        f"@media (prefers-color-scheme:dark){{:root{{{night}}}}}{backgrounds}</style>"
-    )
-
-
-SWATCH_STYLE: Final = _rules()
-"""The usual colours as variables, and the classes of the parts."""
-
-
-_WIDTH: Final = 440
-_HEIGHT: Final = 128
-_LEFT: Final = 52
-_RIGHT: Final = _WIDTH - 8
-_ROOM: Final = _RIGHT - _LEFT
-_TOP: Final = 30
-_BOTTOM: Final = 102
-
-_PANELS: Final = (
-    ("calls", OutcomeKind.RUNNING, "calls"),
-    ("failures", OutcomeKind.FAILURE, "calls without success"),
-    ("retry_share", OutcomeKind.CANCELLED, "retries, % of attempts"),
-    ("p99", OutcomeKind.ERROR, "p99, seconds"),
-)
-"""The numbers of moments with pictures: their names, colours and titles."""
-
-MOMENT_STYLE: Final = style(
-    {f"{kind}-area": COLOURS[outcome][1:] for kind, outcome, _ in _PANELS}, ()
-)
-"""The rules for the pictures, once for all on a page."""
-
-
-def panels(timeline: CallsByTime) -> Iterator[str]:
-    """Yield the pictures, without rules: calls, failures, retries, and how long.
-
-    There is none of a single moment: there would be nothing to compare.
-    """
-    if len(timeline.moments) < 2:
-        return
-    first, last = (
-        datetime.fromisoformat(timeline.moments[place].started_at) for place in (0, -1)
-    )
-    # Within a day nobody needs the date.
-    shown = slice(11, 16) if first.date() == last.date() else slice(5, 16)
-    ends = tuple(time.isoformat(" ")[shown] for time in (first, last))
-    for kind, _, title in _PANELS:
-        scale = 100 if kind == "retry_share" else 1
-        heights = [scale * (value or 0.0) for value in timeline.series(kind)]
-        yield _panel(kind, title, heights, ends)
-
-
-def _panel(kind: str, title: str, values: list[float], ends: tuple[str, ...]) -> str:
-    most = max(values)
-    scale = most or 1.0
-    # A line at zero, and one at the largest round number.
-    marks = {0.0, *([*ticks(most)][-1][:1] if most else ())}
-    parts = [
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">',
-        f"<title>{escape(title)}</title>",
-        text(title, _LEFT, 16, "ink"),
-        *(_mark(value, scale) for value in sorted(marks)),
-        f'<path class="{kind}-area" d="{_outline(values, scale)}"/>',
-        text(ends[0], _LEFT, _HEIGHT - 8, "muted"),
-        text(ends[-1], _RIGHT, _HEIGHT - 8, "muted", anchor="end"),
-        "</svg>",
-    ]
-    return "".join(parts)
-
-
-def _mark(value: float, scale: float) -> str:
-    y, name = _y(value, scale), f"{value:,.6g}"
-    line = f'<path class="grid" d="M{_LEFT} {y:.1f}H{_RIGHT}"/>'
-    return line + text(name, _LEFT - 6, round(y + 4), "muted", anchor="end")
-
-
-def _y(value: float, scale: float) -> float:
-    return _BOTTOM - (_BOTTOM - _TOP) * value / scale
-
-
-def _outline(values: list[float], scale: float) -> str:
-    """Return the outline of an area with a flat top for each column."""
-    drawn = f"M{_LEFT} {_BOTTOM}"
-    for number, value in enumerate(values, 1):
-        end = _LEFT + _ROOM * number / len(values)
-        drawn += f"V{_y(value, scale):.1f}H{end:.1f}"
-    return f"{drawn}V{_BOTTOM}Z"
-
+    from .answers import Answers
+    from .document import Block
 
 _MOST_LINES: Final = 100
 """Lines of a tree: its beginning says enough."""
 
-_MOST_ITEMS: Final = 20
-"""Hints, remarks and files that are shown."""
+_LONGEST: Final = 1000
+"""The most characters of a line that are shown."""
+
+_HEAD: Final = """\
+<!DOCTYPE html>
+<html lang="en" xmlns="http://www.w3.org/1999/xhtml">
+<head>
+<meta charset="utf-8" />
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; style-src 'unsafe-inline'; img-src data:" />
+<meta name="viewport" content="width=device-width, initial-scale=1" />
+<title>report</title>
+<style>
+:root { color-scheme: light dark; }
+body {
+  margin: 0 auto; padding: 1.5rem; max-width: 72rem;
+  background: Canvas; color: CanvasText;
+  font: 14px/1.5 ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace;
+}
+h1, h2 { font: 600 1.2rem system-ui, sans-serif; margin: 2rem 0 0.5rem; }
+p, figure { margin: 0.25rem 0; white-space: pre-wrap; overflow-wrap: anywhere; }
+.scroll, pre { overflow-x: auto; }
+table { border-collapse: collapse; margin: 0.5rem 0; }
+th, td { padding: 0.25rem 1rem 0.25rem 0; text-align: left; vertical-align: top; }
+th { border-bottom: 1px solid; font-weight: 600; }
+.number { text-align: right; white-space: nowrap; }
+svg { display: block; }
+summary { cursor: pointer; }
+@media print { .scroll, pre { overflow: visible; white-space: pre-wrap; } }
+</style>
+"""
 
 
 def to_html(answers: Answers) -> str:
-    """Return a self-contained HTML page."""
-    page = _environment().get_template("report.html")
-    values = {each.name: getattr(answers, each.name) for each in fields(answers)}
-    return page.render(values, drawn=drawn_with_endings(answers))
+    """Return the page, complete in one file."""
+    parts = [_HEAD, STYLE, "</head>\n<body>"]
+    parts += map(_element, blocks(answers))
+    return "\n".join([*parts, "</body>\n</html>\n"])
 
 
 def to_frame(page: str) -> str:
@@ -215,61 +69,46 @@ def to_frame(page: str) -> str:
     )
 
 
-@cache
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader(__name__.partition(".")[0], "_report"),
-        autoescape=True,
-        finalize=legible,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+def _element(block: Block) -> str:
+    if isinstance(block, Heading):
+        return f"<h2>{_text(block.title)}</h2>\n<p>{_text(block.text)}</p>"
+    if isinstance(block, Table):
+        return _table(block)
+    if isinstance(block, SavedLog):
+        return _figure(block)
+    return f"<p>{_text(block)}</p>"
+
+
+def _table(table: Table) -> str:
+    names, *rows = table.rows
+    kinds = ["text" if name in table.texts else "number" for name in names]
+    lines = ['<div class="scroll" tabindex="0"><table>', _row("th", kinds, names)]
+    lines += (_row("td", kinds, row) for row in rows)
+    return "\n".join([*lines, "</table></div>"])
+
+
+def _row(tag: str, kinds: list[str], row: tuple[str, ...]) -> str:
+    cells = (
+        f'<{tag} class="{kind}">{_text(cell)}</{tag}>'
+        for kind, cell in zip(kinds, row, strict=True)
     )
-    environment.filters.update(
-        count=count,
-        counted=counted,
-        moment=_moment,
-        panels=_panels,
-        part=part,
-        per_call=per_call,
-        picture=_picture,
-        read=input_in_words,
-        reason=reason,
-        requests_without_retries=requests_without_retries,
-        retries=retries_in_words,
-        seconds=seconds,
-        sentence=_sentence,
-        share=share,
-        swatch=swatch,
-        tree=_tree,
-    )
-    style = Markup(SWATCH_STYLE + TIMELINE_STYLE + MOMENT_STYLE)  # noqa: S704
-    environment.globals.update(most=_MOST_ITEMS, style=style)
-    return environment
+    return f"<tr>{''.join(cells)}</tr>"
 
 
-# The code that draws escapes what it writes.
-def _panels(timeline: CallsByTime) -> Iterator[Markup]:
-    return map(Markup, panels(timeline))
-
-
-def _picture(line: Line) -> Markup:
-    return Markup(draw(SavedLog(line), rules=""))  # noqa: S704
-
-
-def _tree(line: Line) -> Markup:
-    log = SavedLog(line)
-    lines = tree(log, log.children).split("\n")
+def _figure(log: SavedLog) -> str:
+    """Return the timeline of a call, below which its tree can be opened."""
+    lines = log.render().split("\n")
     more = len(lines) - _MOST_LINES
     if more > 0:
         lines[_MOST_LINES:] = [f"… {more} more lines"]
-    return Markup("\n").join(map(legible_text, lines))
+    tree = "\n".join(map(_text, lines))
+    return (
+        # The code that draws escapes what it writes.
+        f'<figure><div class="scroll" tabindex="0">{draw(log, rules="")}</div>'
+        f'<details><summary>as text</summary><pre tabindex="0">{tree}</pre></details>'
+        "</figure>"
+    )
 
 
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
-
-
-def _moment(time: str | None) -> str:
-    """Format a UTC time without its zone."""
-    return NOTHING if time is None else time[:19].replace("T", " ")
+def _text(text: str) -> str:
+    return escape(shown(text, _LONGEST))

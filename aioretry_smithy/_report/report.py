@@ -9,6 +9,7 @@ from .. import _checks as check
 from .._errors import bad_argument
 from .._log.request_log import RequestLog
 from .document import blocks, plain_text
+from .page import to_frame, to_html
 from .reading import Reading
 from .selection import KEYS, By, Selection
 
@@ -66,21 +67,11 @@ class Report:
         """Write the answers as a page with pictures, complete in one file.
 
         It has no script and loads nothing. Whatever the logs say is text in it.
-
-        Raises:
-            ModuleNotFoundError: The extra ``cli`` is not installed.
         """
-        # The template engine need not be there.
-        from .page import to_html  # noqa: PLC0415
-
         return to_html(self.answers)
 
-    def _repr_html_(self) -> str | None:
-        """Show the page in a notebook, or leave it at the text without the extra."""
-        try:
-            from .page import to_frame  # noqa: PLC0415
-        except ModuleNotFoundError:
-            return None
+    def _repr_html_(self) -> str:
+        """Show the page in a notebook."""
         return to_frame(self.to_html())
 
     def to_dict(self) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import io
 import json
 import os
@@ -386,9 +385,7 @@ def test_lone_surrogates_are_escaped_in_all_views(by, tmp_path, capsys):
     line = call(sent(0, 0.1, 429, **refused), sent(1.1, **lost), took=1.2, **lost)
     calls = written(tmp_path / "calls.jsonl", *[line] * 5)
     har = tmp_path / "har"
-    options = [f"--har={har}"]
-    if importlib.util.find_spec("jinja2"):
-        options.append(f"--html={tmp_path / 'html'}")
+    options = [f"--har={har}", f"--html={tmp_path / 'html'}"]
 
     assert 0 == main(["report", calls, f"--by={by}", *options])
     capsys.readouterr().out.encode()

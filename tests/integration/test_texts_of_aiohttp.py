@@ -15,7 +15,6 @@ from views import views_of
 from aioretry_smithy import Backoff, LoggingClient, RetryStrategy, capture_logs
 
 pytest.importorskip("rich", reason="needs the extra cli")
-pytest.importorskip("jinja2", reason="needs the extra cli")
 
 MARK = "hunter2"
 TWICE = retrying(RetryStrategy.failsafe(Backoff.without_delay()), max_total_attempts=2)

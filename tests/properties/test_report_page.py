@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from xml.etree import ElementTree as ET
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_answers import attempt, line
@@ -13,8 +12,6 @@ from made_answers import attempt, line
 from aioretry_smithy import Report
 from aioretry_smithy._report.reading import Reading
 from aioretry_smithy._report.selection import KEYS, Selection
-
-pytest.importorskip("jinja2", reason="needs the extra cli")
 
 KNOWN = [
     *sorted({*line(), *attempt(1, 0.0, 1.0)}),

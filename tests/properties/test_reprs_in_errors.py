@@ -20,7 +20,6 @@ from views import views_of
 from aioretry_smithy import RequestLog, RetryStrategy
 
 pytest.importorskip("rich", reason="needs the extra cli")
-pytest.importorskip("jinja2", reason="needs the extra cli")
 
 MARK = "c4n4ry"
 TWICE = retrying(RetryStrategy.failsafe(NOW), max_total_attempts=2)
