@@ -44,9 +44,14 @@ def status_judged(record: Record, cause: Exception | None) -> int | None:
     return failure_of(cause).status_of_server
 
 
+def time_of_failure(call: Call, record: Record, cause: Exception | None) -> float:
+    """Return the time of day of a failure, from which a server's hint counts."""
+    return call.wall_clock + failed_at(call, record, cause) - call.started
+
+
 def asked_for(call: Call, record: Record, cause: Exception | None) -> float | None:
     """Return the wait in seconds that an answer asks for, if any."""
-    now = call.wall_clock + failed_at(call, record, cause) - call.started
+    now = time_of_failure(call, record, cause)
     if cause is not None:
         return failure_of(cause).hint(now)
     headers = record.outcome.headers

@@ -18,6 +18,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from .. import _checks as check
 from .._bodies.response_content import read_head_within
 from .._call.outcome import headers_of
+from .._call.tries import time_of_failure
 from .._errors import bad_argument
 from .._failures.failure import Failure as JudgedFailure
 from .._failures.failure import RetrySafety, failure_of, peel
@@ -263,20 +264,20 @@ class Failure:
         ``raise_for_status()``, or of a proxy that refused.
         """
         answer = failure_of(self.cause).answer
-        return self.ctx.log.response_status if answer is None else answer.status
+        return self.ctx.record.outcome.status if answer is None else answer.status
 
     @property
     def headers(self) -> CIMultiDictProxy[str]:
         """The headers that came with the :attr:`status`; empty without one."""
         answer = failure_of(self.cause).answer
-        headers = self.ctx.log.response_headers if answer is None else answer.headers
+        headers = self.ctx.record.outcome.headers if answer is None else answer.headers
         return CIMultiDictProxy(CIMultiDict(headers or ()))
 
     @property
     def retry_after(self) -> float | None:
         """Seconds that the headers ask to wait, or None."""
-        log = self.ctx.log
-        arrived = log.request_started_at.timestamp() + (log.duration or 0.0)
+        ctx = self.ctx
+        arrived = time_of_failure(ctx.call, ctx.record, self.cause)
         seconds = retry_after(self.headers, now=arrived)
         return None if seconds is None else min(seconds, _LONGEST_RETRY_AFTER)
 

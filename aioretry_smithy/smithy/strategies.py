@@ -87,9 +87,10 @@ class SimpleMode(NeverCopied):
     def _refresh(self, token_to_renew: object, error: Exception) -> SimpleRetryToken:
         """Return the token of the next attempt."""
         token = use_token("token_to_renew", token_to_renew, SimpleRetryToken, self)
-        retry_count = self._next_retry_count(token, error)
+        info = RetryInfo.of(error)
+        retry_count = self._next_retry_count(token, error, info)
         own = ask_for_delay(self.backoff_strategy, retry_count, error)
-        delay = max(own, RetryInfo.of(error).retry_after or 0.0)
+        delay = max(own, info.retry_after or 0.0)
         return SimpleRetryToken(
             retry_count=retry_count, retry_delay=delay, _own_delay=own, _issuer=self
         )
@@ -98,9 +99,11 @@ class SimpleMode(NeverCopied):
         """Take back the token of an attempt that succeeded."""
         use_token("token", token, SimpleRetryToken, self)
 
-    def _next_retry_count(self, token: SimpleRetryToken, error: Exception) -> int:
+    def _next_retry_count(
+        self, token: SimpleRetryToken, error: Exception, info: RetryInfo
+    ) -> int:
         """Return what the next token counts, if error and attempts allow a retry."""
-        if not RetryInfo.of(error).allows_retry:
+        if not info.allows_retry:
             raise RetryError(f"the error allows no retry: {shown(error)}") from error
         if token.attempt_count >= self.max_attempts:
             raise RetryError(f"all attempts are made: {self.max_attempts}") from error
@@ -241,8 +244,9 @@ class StandardMode(Shared, SimpleMode):
     def _next_token(
         self, token: StandardRetryToken, error: Exception
     ) -> StandardRetryToken:
-        retry_count = self._next_retry_count(token, error)
-        own, delay = self._delays(retry_count, error)
+        info = RetryInfo.of(error)
+        retry_count = self._next_retry_count(token, error, info)
+        own, delay = self._delays(retry_count, error, info)
         try:
             cost = self.quota_for(token.token_scope).acquire(error=error)
         except RetryError as refusal:
@@ -261,9 +265,10 @@ class StandardMode(Shared, SimpleMode):
         # In full: nothing was sent, so it is no success, whose refund may be another.
         self.quota_for(token.token_scope)._add(token.quota_acquired)
 
-    def _delays(self, retry_count: int, error: Exception) -> tuple[float, float]:
+    def _delays(
+        self, retry_count: int, error: Exception, info: RetryInfo
+    ) -> tuple[float, float]:
         """Return the delay of the backoff, and the delay by the hint."""
-        info = RetryInfo.of(error)
         backoff_strategy = (
             self.throttling_backoff_strategy
             if info.is_throttling_error
