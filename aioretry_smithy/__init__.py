@@ -54,8 +54,7 @@ if _typing.TYPE_CHECKING:
     from ._limits.client import ConcurrencyLimitError, ConcurrencyLimitingClient
     from ._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
     from ._limits.rate_client import RateLimitingClient
-    from ._limits.rate_gate import RateLimitError
-    from ._limits.rate_limit import RateLimit
+    from ._limits.rate_limit import RateLimit, RateLimitError
     from ._log.request_log import RequestLog, capture_logs
     from ._logging.client import LoggingClient
     from ._logging.formatter import LogFormatter

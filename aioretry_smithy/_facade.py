@@ -60,7 +60,7 @@ PUBLIC: Final = {
         "OutlierDetection": "._endpoints.state",
         "PerHostRetryBudget": "._retry.budget",
         "RateLimit": "._limits.rate_limit",
-        "RateLimitError": "._limits.rate_gate",
+        "RateLimitError": "._limits.rate_limit",
         "RateLimitingClient": "._limits.rate_client",
         "RefreshingClient": "._tokens.refreshing_client",
         "Report": "._report.report",

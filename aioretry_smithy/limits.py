@@ -37,8 +37,7 @@ from limits.aio.storage import (
 from limits.errors import ConfigurationError
 from limits.storage import storage_from_string
 
-from ._limits.rate_gate import RateLimitError
-from ._limits.rate_limit import Admission, RateLimit, cost_of
+from ._limits.rate_limit import Admission, RateLimit, RateLimitError, cost_of
 from ._limits.storage import StorageProbe, Turns
 from ._text.printable import encodable, name_of
 from ._values import BoundedMap

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -14,7 +13,7 @@ from .._call.closing import unless_closed
 from .._call.outcome import NOTHING, Result, connection_of, end_with
 from .._clock import loop_time
 from .._context.client import DecoratingClient, Decorator, HttpClient
-from .._context.holdings import Holdings, holdings_of, is_held
+from .._context.holdings import holdings_of, is_held
 from .._context.recording import close_result, record_error
 from .._errors import LimitedRequestError, bad_argument
 from .._failures.failure import failure_of, peel
@@ -22,7 +21,7 @@ from .._failures.hints import is_cut_body
 from .._policies.listeners import DryRun
 from .._policies.queues import note_queue, unless_held, unsent
 from .._request.keys import OneForAll, PerKey, host_key
-from .concurrency_limit import ConcurrencyLimit, Permit
+from .concurrency_limit import ConcurrencyLimit, Permit, Place
 
 if TYPE_CHECKING:
     import asyncio
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     ConcurrencyLimits: TypeAlias = (
         OneForAll[ConcurrencyLimit] | PerKey[ConcurrencyLimit]
     )
-    Place: TypeAlias = "Permit | Standby | HeldPlace"
 
 
 _KEPT_OF_LIMIT: Final = {"limit": ("name", "limit", "in_flight", "pending")}
@@ -135,128 +133,62 @@ def _learn_from_status(place: Place, status: int) -> None:
         place.learn(dropped=dropped)
 
 
-class HeldPlace:
-    """A place that the calls inside its attempt need not ask for again.
+class Standby(Place):
+    """The place in line of a request that is out in a dry run.
+
+    It gets a permit, or none in time, or ends before; then it leaves the line. Without
+    a permit it does not count, and teaches the limit nothing.
 
     Args:
-        place: The place.
-        holdings: What the attempt holds.
-        limit: Gave the place.
+        limit: The limit that is full.
+        until: When the request would have been refused.
+        tell: Logs whether the request would have been sent, once that is known.
     """
 
-    __slots__ = ("_holdings", "_limit", "_place")
+    __slots__ = ("_begun", "_number", "_permit", "_queue", "_tell", "_until")
 
-    def __init__(self, place: Place, holdings: Holdings, limit: object) -> None:
-        self._place = place
-        self._holdings: Holdings | None = holdings
-        self._limit = limit
-        holdings.add(limit)
-
-    def learn(self, *, dropped: bool) -> None:
-        """Report to the limit how the request was answered, before it is released."""
-        self._place.learn(dropped=dropped)
-
-    def release(self) -> None:
-        """Release the permit to the next waiting request; further calls do nothing."""
-        holdings, self._holdings = self._holdings, None
-        if holdings is not None:
-            holdings.remove(self._limit)
-            self._place.release()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LateRequest:
-    """A request of a dry run that goes out over the limit.
-
-    Args:
-        dry_run: Says what would have become of it.
-        limit: What left no place.
-        ctx: The call or the attempt.
-        request: The request, without its body.
-        began: When it came.
-    """
-
-    dry_run: DryRun
-    limit: ConcurrencyLimit
-    ctx: ClientRequestContext
-    request: HttpRequest
-    began: float
-
-    def refuse(self) -> None:
-        """Log that the request would have been refused."""
-        limit = self.limit
-        limit._refuse(self.ctx)
-        waited = loop_time() - self.began
-        error = ConcurrencyLimitError(limit, waited, limit.pending)
-        self.dry_run.refused(self.request, error)
-
-    def admit(self) -> None:
-        """Log how long the request would have waited."""
-        waited = loop_time() - self.began
-        self.dry_run.waited(self.request, waited, self.limit.name)
-
-
-class Standby:
-    """The permit of a request that is out, and stands in line for a place.
-
-    It gets one, or none in time, or ends before; then it leaves the line. Without a
-    place it does not count, and teaches the limit nothing.
-
-    Args:
-        late: The request.
-        until: When it would have been refused.
-    """
-
-    __slots__ = ("_late", "_number", "_place", "_queue", "_until")
-
-    def __init__(self, late: LateRequest, until: float) -> None:
-        # None once it was said what would have become of the request.
-        self._late: LateRequest | None = late
-        self._until = until
+    def __init__(
+        self, limit: ConcurrencyLimit, until: float, tell: Callable[[bool], None]
+    ) -> None:
+        super().__init__(limit)
+        self._begun, self._until = loop_time(), until
+        self._tell: Callable[[bool], None] | None = tell
         # That of another event loop would be another one.
-        self._queue = late.limit._places.queue
-        self._number, self._place = self._queue.join(until)
-        self._place.add_done_callback(self._hear)
+        self._queue = limit._places.queue
+        self._number, self._permit = self._queue.join(until)
+        self._permit.add_done_callback(self._hear)
 
     def learn(self, *, dropped: bool) -> None:
-        """Report to the limit how the request was answered, if it has a place."""
-        permit = self._permit()
+        permit = self._granted()
         if permit is not None:
             permit.learn(dropped=dropped)
 
-    def release(self) -> None:
-        """Give the place back, or leave the line; once."""
-        permit, late = self._permit(), self._late
+    def _free(self, limit: ConcurrencyLimit) -> None:
+        permit = self._granted()
         if permit is not None:
             permit.release()
-        elif late is not None:
-            self._late = None
-            # It has this object, which has it.
-            self._place.remove_done_callback(self._hear)
+        elif self._tell is not None:
+            # The future has this object, which has it.
+            self._permit.remove_done_callback(self._hear)
             self._queue.leave(self._number)
-            if loop_time() < self._until:
-                late.admit()
-            else:
-                late.refuse()
+            self._say(loop_time() < self._until)
 
-    def _permit(self) -> Permit | None:
-        """Return the permit, if granted."""
-        place = self._place
-        # It may have come in this turn of the loop.
-        return self._hear(place) if place.done() else None
+    def _granted(self) -> Permit | None:
+        """Return the permit, if granted, perhaps in this turn of the loop."""
+        return self._hear(self._permit) if self._permit.done() else None
 
-    def _hear(self, place: asyncio.Future[Permit | None]) -> Permit | None:
-        """Say what would have become of the request, once that is known."""
-        permit, late = place.result(), self._late
-        if late is not None:
-            self._late = None
-            if permit is None:
-                late.refuse()
-            else:
-                # Round trips count from when it was sent.
-                permit.begun = late.began
-                late.admit()
+    def _hear(self, granted: asyncio.Future[Permit | None]) -> Permit | None:
+        permit = granted.result()
+        if permit is not None:
+            # Round trips count from when the request was sent.
+            permit.begun = self._begun
+        self._say(permit is not None)
         return permit
+
+    def _say(self, is_in_time: bool) -> None:
+        tell, self._tell = self._tell, None
+        if tell is not None:
+            tell(is_in_time)
 
 
 class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
@@ -305,7 +237,7 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
                 if place is None:
                     place = await self._wait(ctx, request, limit)
                 if place is not None:
-                    place = HeldPlace(place, holdings, limit)
+                    place.hold(holdings)
         except BaseException as error:
             record_error(ctx, error)
             raise
@@ -322,7 +254,7 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
     async def _wait(
         self, ctx: ClientRequestContext, request: HttpRequest, limit: ConcurrencyLimit
     ) -> Place | None:
-        """Wait for a place; where nothing is enforced return at once, perhaps without.
+        """Wait for a place; a dry run returns at once, perhaps without one.
 
         It needs none once an attempt around holds one.
 
@@ -335,11 +267,10 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         until = started + min(longest, ctx.remaining())
         may_wait = self._max_pending is None or limit.pending < self._max_pending
         if self._dry_run is not None:
-            sent = request.without_body()
-            late = LateRequest(self._dry_run, limit, ctx, sent, started)
+            tell = _teller(self._dry_run, ctx, request.without_body(), limit)
             if may_wait:
-                return Standby(late, until)
-            late.refuse()
+                return Standby(limit, until, tell)
+            tell(False)
             return None
         if may_wait:
             place = await unless_closed(
@@ -486,6 +417,27 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         queue = f"max_pending={self._max_pending!r}, timeout={self._longest_wait!r}"
         dry = "" if self._dry_run is None else ", enforce=False"
         return f"{type(self).__name__}({self._limits!r}, {queue}{dry})"
+
+
+def _teller(
+    dry_run: DryRun,
+    ctx: ClientRequestContext,
+    request: HttpRequest,
+    limit: ConcurrencyLimit,
+) -> Callable[[bool], None]:
+    """Return a function that logs what would have become of a request."""
+    started = loop_time()
+
+    def tell(is_in_time: bool) -> None:
+        waited = loop_time() - started
+        if is_in_time:
+            dry_run.waited(request, waited, limit.name)
+        else:
+            limit._refuse(ctx)
+            error = ConcurrencyLimitError(limit, waited, limit.pending)
+            dry_run.refused(request, error)
+
+    return tell
 
 
 def _release(permit: Permit | None) -> None:

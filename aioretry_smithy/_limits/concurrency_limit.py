@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from .. import _checks as check
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from .._context.context import ClientRequestContext
+    from .._context.holdings import Holdings
 
 
 _logger = logging.getLogger("aioretry_smithy")
@@ -59,18 +59,51 @@ class Places:
         return self
 
 
-class Permit:
-    """The permit of a request in flight.
+class Place:
+    """The place of a request at a limit, released once.
 
     Args:
-        limit: Gave it.
+        limit: The limit.
+    """
+
+    __slots__ = ("_holdings", "limit")
+
+    limit: ConcurrencyLimit | None
+    """The limit of the place; None once the place is released."""
+
+    def __init__(self, limit: ConcurrencyLimit) -> None:
+        self.limit = limit
+        self._holdings: Holdings | None = None
+
+    def hold(self, holdings: Holdings) -> None:
+        """Let an attempt hold the place, so that calls inside need none."""
+        self._holdings = holdings
+        holdings.add(self.limit)
+
+    def learn(self, *, dropped: bool) -> None:
+        """Report to the limit how the request was answered, before it is released."""
+
+    def release(self) -> None:
+        """Release the place to the next waiting request; further calls do nothing."""
+        limit, self.limit = self.limit, None
+        if limit is not None:
+            if self._holdings is not None:
+                self._holdings.remove(limit)
+            self._free(limit)
+
+    def _free(self, limit: ConcurrencyLimit) -> None:
+        """Give the place back to its limit."""
+
+
+class Permit(Place):
+    """The place of a request in flight.
+
+    Args:
+        limit: The limit that gave the permit.
         begun: The time of the event loop.
     """
 
-    __slots__ = ("_places", "begun", "in_flight", "limit")
-
-    limit: ConcurrencyLimit | None
-    """The limit that gave the permit; None once the permit is released."""
+    __slots__ = ("_places", "begun", "in_flight")
 
     begun: float
     """The time when the permit was given."""
@@ -79,23 +112,18 @@ class Permit:
     """Requests in flight at the time, including the new request."""
 
     def __init__(self, limit: ConcurrencyLimit, begun: float) -> None:
-        self.limit = limit
+        super().__init__(limit)
         self.begun = begun
         self._places = places = limit._places
         self.in_flight = places.in_flight
 
     def learn(self, *, dropped: bool) -> None:
-        """Report to the limit how the request was answered, before it is released."""
         limit = self.limit
         if limit is not None and limit._learns:
             limit._sample(loop_time(), self, dropped)
 
-    def release(self) -> None:
-        """Release the permit to the next waiting request; further calls do nothing."""
-        limit, places = self.limit, self._places
-        if limit is None:
-            return
-        self.limit = None
+    def _free(self, limit: ConcurrencyLimit) -> None:
+        places = self._places
         places.in_flight -= 1
         # Those of an event loop that was closed are nobody's any more.
         if places is not limit._places:
@@ -116,162 +144,6 @@ _STALE = 2.0
 
 _FADE = 0.95
 _STEEPEST = 0.5
-
-
-@dataclass(slots=True, repr=False, eq=False)
-class _Adaptive:
-    """A limit that adapts within bounds.
-
-    Raises:
-        ValueError: *minimum* is not an int >= 1, or the others are not above it.
-    """
-
-    initial: float
-    minimum: int
-    maximum: float
-
-    limit: float = field(init=False)
-    """The limit with its fraction."""
-
-    decreased_at: float = field(init=False, default=-math.inf)
-
-    def __post_init__(self) -> None:
-        minimum, maximum = self.minimum, self.maximum
-        check.integer("minimum", minimum, 1)
-        if not is_finite(maximum) or maximum < minimum:
-            raise bad_argument("maximum", maximum, f"finite and >= minimum, {minimum}")
-        if not is_finite(self.initial) or not minimum <= self.initial <= maximum:
-            expected = f"from minimum, {minimum}, to maximum, {maximum}"
-            raise bad_argument("initial", self.initial, expected)
-        self.limit = float(self.initial)
-
-    def change(self, limit: float) -> None:
-        """Set the limit to what is nearest to *limit* within the bounds."""
-        self.limit = min(max(limit, float(self.minimum)), float(self.maximum))
-
-    def described(self, kind: str, settings: str) -> str:
-        """Return how such a limit is made."""
-        low, high = self.minimum, self.maximum
-        bounds = f"initial={self.initial!r}, minimum={low!r}, maximum={high!r}"
-        return f"{kind}({bounds}, {settings})"
-
-    def may_decrease(self, now: float, round_trip: float) -> bool:
-        """Note a drop; return whether the limit is to be decreased for it.
-
-        That is once a round trip, however many calls are dropped: a call that began
-        before the last decrease says nothing of the limit after it.
-        """
-        if now - round_trip <= self.decreased_at + NEAR:
-            return False
-        self.decreased_at = now
-        return True
-
-
-@dataclass(slots=True, repr=False, eq=False)
-class Aimd(_Adaptive):
-    """Additive increase, multiplicative decrease: the rule of TCP's window.
-
-    Raises:
-        ValueError: An argument is not as described.
-    """
-
-    backoff_ratio: float
-    """What is left of the limit after a drop, > 0 and < 1."""
-
-    slow_after: float | None
-    """Seconds after which an answer counts as a drop; None for never."""
-
-    def __post_init__(self) -> None:
-        _Adaptive.__post_init__(self)
-        ratio, slow_after = self.backoff_ratio, self.slow_after
-        if not is_finite(ratio) or not 0 < ratio < 1:
-            raise bad_argument("backoff_ratio", ratio, "> 0 and < 1")
-        check.positive("slow_after", slow_after, or_none=True)
-
-    def add(
-        self, now: float, round_trip: float, in_flight: int, *, dropped: bool
-    ) -> None:
-        """Learn from a call that ends *now*."""
-        limit, slow_after = self.limit, self.slow_after
-        if dropped or (slow_after is not None and round_trip > slow_after):
-            if self.may_decrease(now, round_trip):
-                self.change(limit * self.backoff_ratio)
-        elif in_flight * 2 >= limit:
-            self.change(limit + 1 / limit)
-
-    def __repr__(self) -> str:
-        ratio, slow_after = self.backoff_ratio, self.slow_after
-        own = f"backoff_ratio={ratio!r}, slow_after={slow_after!r}"
-        return self.described("aimd", own)
-
-
-@dataclass(slots=True, repr=False, eq=False)
-class Gradient(_Adaptive):
-    """Netflix's Gradient2: compare each round trip with the average of the last ones.
-
-    A drop has no round trip to compare. It counts as the steepest gradient, once a
-    round trip, and is not in the average.
-
-    Raises:
-        ValueError: An argument is not as described.
-
-    Source: ``Gradient2Limit`` of Netflix's ``concurrency-limits``.
-    """
-
-    tolerance: float
-    """How many times the average a round trip may take, finite and >= 1."""
-
-    smoothing: float
-    """The share of a sample in the new limit, > 0 and <= 1."""
-
-    queue: float
-    """What is added to the limit each time, finite and >= 0."""
-
-    window: int
-    """The samples that the average is taken of, an int >= 1."""
-
-    average: float = field(init=False, default=0.0)
-    count: int = field(init=False, default=0)
-
-    def __post_init__(self) -> None:
-        _Adaptive.__post_init__(self)
-        if not is_finite(self.tolerance) or self.tolerance < 1:
-            raise bad_argument("tolerance", self.tolerance, "finite and >= 1")
-        if not is_finite(self.smoothing) or not 0 < self.smoothing <= 1:
-            raise bad_argument("smoothing", self.smoothing, "> 0 and <= 1")
-        check.not_negative("queue", self.queue)
-        check.integer("window", self.window, 1)
-
-    def add(
-        self, now: float, round_trip: float, in_flight: int, *, dropped: bool
-    ) -> None:
-        """Learn from a call that ends *now*."""
-        if dropped:
-            gradient, counts = _STEEPEST, self.may_decrease(now, round_trip)
-        else:
-            gradient, counts = self._compare(round_trip), in_flight >= self.limit / 2
-        if not counts:
-            return
-        aim = self.limit * gradient + self.queue
-        self.change(self.limit + (aim - self.limit) * self.smoothing)
-
-    def _compare(self, round_trip: float) -> float:
-        """Add a round trip to the average, and return the gradient."""
-        self.count += 1
-        is_warm = self.count > min(_WARM_UP, self.window)
-        share = 2 / (self.window + 1) if is_warm else 1 / self.count
-        self.average += (round_trip - self.average) * share
-        average = self.average
-        if average > _STALE * round_trip:
-            self.average *= _FADE
-        if round_trip <= 0:
-            return 1.0
-        return max(_STEEPEST, min(1.0, self.tolerance * average / round_trip))
-
-    def __repr__(self) -> str:
-        own = f"tolerance={self.tolerance!r}, smoothing={self.smoothing!r}"
-        more = f"queue={self.queue!r}, window={self.window!r}"
-        return self.described("gradient", f"{own}, {more}")
 
 
 class ConcurrencyLimitListener:
@@ -338,8 +210,7 @@ class ConcurrencyLimit(Shared, ABC):
         self._learns = cls.on_sample is not ConcurrencyLimit.on_sample
         self._changes_alone = True
         self._places, self._seen = Places(), None
-        self._name_and_listeners(None, ())
-        return self
+        return self._named(None, ())
 
     def __init__(
         self,
@@ -347,7 +218,7 @@ class ConcurrencyLimit(Shared, ABC):
         name: str | None = None,
         listeners: Iterable[ConcurrencyLimitListener] = (),
     ) -> None:
-        self._name_and_listeners(name, listeners)
+        self._named(name, listeners)
 
     @staticmethod
     def fixed(
@@ -370,7 +241,7 @@ class ConcurrencyLimit(Shared, ABC):
         >>> ConcurrencyLimit.fixed(10, name="orders")
         ConcurrencyLimit.fixed(10, name='orders')
         """
-        return _FixedLimit(limit, name, listeners)
+        return _FixedLimit(limit)._named(name, listeners)
 
     @staticmethod
     def aimd(
@@ -407,8 +278,9 @@ class ConcurrencyLimit(Shared, ABC):
         >>> ConcurrencyLimit.aimd(initial=4).limit
         4
         """
-        rule = Aimd(initial, minimum, maximum, backoff_ratio, slow_after)
-        return _Learning(rule, name, listeners)
+        bounds = initial, minimum, maximum
+        made = _Aimd(bounds, backoff_ratio, slow_after)
+        return made._named(name, listeners)
 
     @staticmethod
     def gradient(
@@ -450,8 +322,8 @@ class ConcurrencyLimit(Shared, ABC):
         20
         """
         bounds = initial, minimum, maximum
-        rule = Gradient(*bounds, tolerance, smoothing, queue, window)
-        return _Learning(rule, name, listeners)
+        made = _Gradient(bounds, tolerance, smoothing, queue, window)
+        return made._named(name, listeners)
 
     @property
     @abstractmethod
@@ -536,22 +408,17 @@ class ConcurrencyLimit(Shared, ABC):
     def _refuse(self, ctx: ClientRequestContext) -> None:
         self._listeners.notify(lambda listener: listener.on_refused(self, ctx))
 
-    def _name_and_listeners(
+    def _named(
         self, name: object, listeners: Iterable[ConcurrencyLimitListener]
-    ) -> None:
+    ) -> Self:
         self._name = checked_name(name, "concurrency-limit")
         owner = f"concurrency limit {self._name!r}"
         self._listeners = Listeners(owner, listeners, ConcurrencyLimitListener)
+        return self
 
 
 class _FixedLimit(ConcurrencyLimit):
-    def __init__(
-        self,
-        limit: int | Callable[[], int],
-        name: str | None,
-        listeners: Iterable[ConcurrencyLimitListener],
-    ) -> None:
-        super().__init__(name=name, listeners=listeners)
+    def __init__(self, limit: int | Callable[[], int]) -> None:
         if not is_plain_function(limit):
             _check("limit", limit, "an int >= 1, or a function")
             self._changes_alone = False
@@ -568,33 +435,151 @@ class _FixedLimit(ConcurrencyLimit):
         return f"ConcurrencyLimit.fixed({self._given!r}, name={self.name!r})"
 
 
-class _Learning(ConcurrencyLimit):
-    def __init__(
-        self,
-        rule: Aimd | Gradient,
-        name: str | None,
-        listeners: Iterable[ConcurrencyLimitListener],
-    ) -> None:
-        super().__init__(name=name, listeners=listeners)
-        self._rule = rule
+class _Adaptive(ConcurrencyLimit):
+    """A limit that adapts within bounds.
+
+    Raises:
+        ValueError: *minimum* is not an int >= 1, or the others are not above it.
+    """
+
+    def __init__(self, initial: float, minimum: int, maximum: float) -> None:
+        check.integer("minimum", minimum, 1)
+        if not is_finite(maximum) or maximum < minimum:
+            raise bad_argument("maximum", maximum, f"finite and >= minimum, {minimum}")
+        if not is_finite(initial) or not minimum <= initial <= maximum:
+            expected = f"from minimum, {minimum}, to maximum, {maximum}"
+            raise bad_argument("initial", initial, expected)
+        # With its fraction.
+        self._exact = float(initial)
+        self._lowest, self._highest = float(minimum), float(maximum)
+        bounds = f"initial={initial!r}, minimum={minimum!r}, maximum={maximum!r}"
+        self._bounds = bounds
+        self._decreased_at = -math.inf
         self._changes_alone = False
 
     @property
     def limit(self) -> int:
-        return int(self._rule.limit)
+        return int(self._exact)
 
     def on_sample(self, round_trip: float, in_flight: int, dropped: bool) -> None:
-        self._rule.add(loop_time(), round_trip, in_flight, dropped=dropped)
+        self._learn(loop_time(), round_trip, in_flight, dropped)
 
     def _sample(self, now: float, permit: Permit, dropped: bool) -> None:
-        rule = self._rule
-        before = rule.limit
-        rule.add(now, now - permit.begun, permit.in_flight, dropped=dropped)
-        if rule.limit != before and int(rule.limit) != self._seen:
+        before = self._exact
+        self._learn(now, now - permit.begun, permit.in_flight, dropped)
+        if self._exact != before and int(self._exact) != self._seen:
             self._look()
 
+    @abstractmethod
+    def _learn(
+        self, now: float, round_trip: float, in_flight: int, dropped: bool
+    ) -> None:
+        """Learn from a call that ends *now*."""
+
+    def _change(self, limit: float) -> None:
+        """Set the limit to what is nearest to *limit* within the bounds."""
+        self._exact = min(max(limit, self._lowest), self._highest)
+
+    def _may_decrease(self, now: float, round_trip: float) -> bool:
+        """Note a drop; return whether the limit is to be decreased for it.
+
+        That is once a round trip, however many calls are dropped: a call that began
+        before the last decrease says nothing of the limit after it.
+        """
+        if now - round_trip <= self._decreased_at + NEAR:
+            return False
+        self._decreased_at = now
+        return True
+
+
+class _Aimd(_Adaptive):
+    """Additive increase, multiplicative decrease: the rule of TCP's window."""
+
+    def __init__(
+        self,
+        bounds: tuple[float, int, float],
+        backoff_ratio: float,
+        slow_after: float | None,
+    ) -> None:
+        super().__init__(*bounds)
+        if not is_finite(backoff_ratio) or not 0 < backoff_ratio < 1:
+            raise bad_argument("backoff_ratio", backoff_ratio, "> 0 and < 1")
+        check.positive("slow_after", slow_after, or_none=True)
+        self._backoff_ratio, self._slow_after = backoff_ratio, slow_after
+
+    def _learn(
+        self, now: float, round_trip: float, in_flight: int, dropped: bool
+    ) -> None:
+        limit, slow_after = self._exact, self._slow_after
+        if dropped or (slow_after is not None and round_trip > slow_after):
+            if self._may_decrease(now, round_trip):
+                self._change(limit * self._backoff_ratio)
+        elif in_flight * 2 >= limit:
+            self._change(limit + 1 / limit)
+
     def __repr__(self) -> str:
-        return f"ConcurrencyLimit.{self._rule!r}"
+        ratio, slow_after = self._backoff_ratio, self._slow_after
+        own = f"backoff_ratio={ratio!r}, slow_after={slow_after!r}"
+        return f"ConcurrencyLimit.aimd({self._bounds}, {own})"
+
+
+class _Gradient(_Adaptive):
+    """Netflix's Gradient2: compare each round trip with the average of the last ones.
+
+    A drop has no round trip to compare. It counts as the steepest gradient, once a
+    round trip, and is not in the average.
+
+    Source: ``Gradient2Limit`` of Netflix's ``concurrency-limits``.
+    """
+
+    def __init__(
+        self,
+        bounds: tuple[float, int, float],
+        tolerance: float,
+        smoothing: float,
+        queue: float,
+        window: int,
+    ) -> None:
+        super().__init__(*bounds)
+        if not is_finite(tolerance) or tolerance < 1:
+            raise bad_argument("tolerance", tolerance, "finite and >= 1")
+        if not is_finite(smoothing) or not 0 < smoothing <= 1:
+            raise bad_argument("smoothing", smoothing, "> 0 and <= 1")
+        check.not_negative("queue", queue)
+        check.integer("window", window, 1)
+        self._tolerance, self._smoothing = tolerance, smoothing
+        self._queue, self._window = queue, window
+        self._average, self._count = 0.0, 0
+
+    def _learn(
+        self, now: float, round_trip: float, in_flight: int, dropped: bool
+    ) -> None:
+        limit = self._exact
+        if dropped:
+            gradient, counts = _STEEPEST, self._may_decrease(now, round_trip)
+        else:
+            gradient, counts = self._compare(round_trip), in_flight >= limit / 2
+        if counts:
+            aim = limit * gradient + self._queue
+            self._change(limit + (aim - limit) * self._smoothing)
+
+    def _compare(self, round_trip: float) -> float:
+        """Add a round trip to the average, and return the gradient."""
+        self._count += 1
+        is_warm = self._count > min(_WARM_UP, self._window)
+        share = 2 / (self._window + 1) if is_warm else 1 / self._count
+        self._average += (round_trip - self._average) * share
+        average = self._average
+        if average > _STALE * round_trip:
+            self._average *= _FADE
+        if round_trip <= 0:
+            return 1.0
+        return max(_STEEPEST, min(1.0, self._tolerance * average / round_trip))
+
+    def __repr__(self) -> str:
+        own = f"tolerance={self._tolerance!r}, smoothing={self._smoothing!r}"
+        more = f"queue={self._queue!r}, window={self._window!r}"
+        return f"ConcurrencyLimit.gradient({self._bounds}, {own}, {more})"
 
 
 def _check(name: str, limit: object, expected: str) -> int:

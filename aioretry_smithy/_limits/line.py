@@ -11,26 +11,32 @@ import math
 from collections import OrderedDict
 from heapq import heappop
 from itertools import count
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .._clock import NEAR, loop_time
 from .._policies.queues import TimedWaits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Sequence
+    from collections.abc import Iterable, Sequence
 
     import aiohttp
 
     from .._failures.hints import RaisedAnswer
+    from .rate_limit import Bucket, Charge, RateLimit
+    from .resets import Resets
 
     Reply: TypeAlias = aiohttp.ClientResponse | RaisedAnswer
     """The answer of a server, as a response or as an exception raised for it."""
     Costs: TypeAlias = Sequence[tuple["Line", float]]
     """The cost of a request in each of its queues, above 0."""
+    Rule: TypeAlias = Bucket | Resets
+    """Says when a request may go out, and counts those that did."""
 
 
-class RatePermit(Protocol):
-    """Learns how a request ended that a limit has let out."""
+class RatePermit:
+    """The permit of a request at a rate limit: it learns how the request ended."""
+
+    __slots__ = ()
 
     def learn(self, answer: Reply) -> None:
         """Learn from an answer."""
@@ -38,52 +44,13 @@ class RatePermit(Protocol):
     def lose(self) -> None:
         """Settle the permit of a request without an answer."""
 
-
-class Turn(RatePermit, Protocol):
-    """The permit of a request that may be taken back, while it is not sent."""
-
     def give_back(self) -> None:
-        """Take it back, for the requests in line behind it."""
+        """Take the permit back, for the requests in line behind its request."""
 
-
-class Rule(RatePermit, Protocol):
-    """Says when a request may go out, and counts those that did.
-
-    It is also the permit of requests that it need not know one by one.
-    """
-
-    wake: Callable[[], None]
-    """Called where a turn comes sooner than the rule has said."""
-
-    def turn(self, now: float, cost: float) -> float:
-        """Return when a request at the head of the queue may go out."""
-        ...
-
-    def next_turn(self, now: float, waiting: int, patience: float) -> float:
-        """Return when the first of *waiting* requests goes out, once it is admissible.
-
-        *patience* are the seconds after which one of them gives up.
-        """
-        ...
-
-    def forecast(self, now: float, cost: float, ahead: float) -> float:
-        """Return a time before which a request surely does not go out.
-
-        *ahead* is what the requests cost that wait before it.
-        """
-        ...
-
-    def take(self, now: float, cost: float) -> Turn:
-        """Let a request go out."""
-        ...
-
-    def take_early(self, now: float, cost: float) -> Turn:
-        """Take tokens on credit for a request that does not wait."""
-        ...
-
-    def try_take(self, now: float) -> RatePermit | None:
-        """Let a request of cost 1 go out, if its turn has come."""
-        ...
+    @property
+    def charges(self) -> Iterable[tuple[RateLimit, Charge]]:
+        """Pairs of charges that may be corrected, and limits."""
+        return ()
 
 
 _numbers: Final = count()
@@ -111,11 +78,6 @@ class Line(TimedWaits):
     def __len__(self) -> int:
         first = self.first
         return 0 if first is None or first.is_lost else len(self._waiting)
-
-    @property
-    def numbers(self) -> Container[int]:
-        """The numbers of the waiting requests."""
-        return self._waiting
 
     @property
     def first(self) -> Waiter | None:
@@ -151,8 +113,9 @@ class Line(TimedWaits):
         self.end_at(waiter.number, until)
 
     def remove(self, waiter: Waiter, cost: float) -> None:
-        """Let a request leave this line."""
-        del self._waiting[waiter.number]
+        """Remove a request from the queue, if still waiting."""
+        if self._waiting.pop(waiter.number, None) is None:
+            return
         self._ahead -= cost
         if not self._waiting:
             self._ahead = 0.0
@@ -200,7 +163,7 @@ class Waiter:
 
     __slots__ = ("_timer", "costs", "number", "turns")
 
-    turns: asyncio.Future[tuple[Turn, ...] | None]
+    turns: asyncio.Future[list[RatePermit] | None]
     """The tokens taken from each limit; None after the timeout."""
 
     def __init__(self, costs: Costs, until: float) -> None:
@@ -230,15 +193,13 @@ class Waiter:
         self.leave()
         # One that is cancelled has not left yet.
         if not self.turns.done():
-            taken = [line.rule.take(now, cost) for line, cost in self.costs]
-            self.turns.set_result(tuple(taken))
+            self.turns.set_result(take(self.costs, now))
         return True
 
     def leave_early(self) -> None:
         """Leave without a turn, and let go out the requests held up behind."""
-        if self.number in self.costs[0][0].numbers:
-            self.leave()
-            self._be_served()
+        self.leave()
+        self._be_served()
 
     def leave(self) -> None:
         """Leave all lines."""
@@ -263,17 +224,21 @@ def serve(lines: list[Line]) -> None:
             lines += [line for line, _ in waiter.costs]
 
 
-def take_now(costs: Costs) -> tuple[Turn, ...] | None:
+def take(costs: Costs, now: float) -> list[RatePermit]:
+    """Take the turns of a request."""
+    return [line.rule.take(now, cost) for line, cost in costs]
+
+
+def take_now(costs: Costs) -> list[RatePermit] | None:
     """Return the turns of a request that need not wait; None where it has to."""
     now = loop_time()
     for line, _ in costs:
         line.forget_lost()
-    if not all(line.is_free(now, cost) for line, cost in costs):
-        return None
-    return tuple(line.rule.take(now, cost) for line, cost in costs)
+    is_free = all(line.is_free(now, cost) for line, cost in costs)
+    return take(costs, now) if is_free else None
 
 
-async def wait_in(costs: Costs, until: float) -> tuple[Turn, ...] | None:
+async def wait_in(costs: Costs, until: float) -> list[RatePermit] | None:
     """Wait for a turn in all the lines; return None where none comes in time."""
     waiter = Waiter(costs, until)
     waiter.try_go()

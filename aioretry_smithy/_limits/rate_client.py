@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import weakref
-from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
@@ -17,7 +16,7 @@ from .._call.outcome import NOTHING
 from .._call.recorder import begin_after_wait
 from .._clock import loop_time
 from .._context.client import DecoratingClient, Decorator, HttpClient
-from .._context.holdings import holdings_of
+from .._context.holdings import holdings_of, is_held
 from .._context.recording import record_error
 from .._errors import bad_argument
 from .._failures.failure import failure_of
@@ -25,19 +24,18 @@ from .._log.request_log import log_of
 from .._policies.listeners import DryRun
 from .._policies.queues import note_queue, unless_held, unsent
 from .._request.keys import OneForAll, PerKey, service_key
-from .rate_gate import Permits, RateGate, RateLimitError, TurnTime, gate_of
-from .rate_limit import keep_charge
+from .rate_gate import Permits, RateGate, TurnTime, gate_of
+from .rate_limit import RateLimitError, keep_charge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     import aiohttp
 
-    from .._call.record import Record
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .line import RatePermit
-    from .rate_limit import Actual, Charge, RateLimit
+    from .rate_limit import Charge, RateLimit
 
     RateGates: TypeAlias = OneForAll[RateGate] | PerKey[RateGate]
     RateLimits: TypeAlias = float | RateLimit | Sequence[RateLimit]
@@ -60,34 +58,23 @@ def ask_for_actual(
     actual = limit._actual
     if actual is None:
         return
-    call = ctx.call
-    asked = _Asked(actual, limit, charge, ctx.record, _finder_of(response))
-    if not await_body(call, asked):
-        body = whole_body(response) if call.reads_whole_bodies else None
-        asked(call, response, body)
+    record, find = ctx.record, _finder_of(response)
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Asked:
-    """Asks for the actual cost of an attempt."""
-
-    actual: Actual
-    limit: RateLimit
-    charge: Charge
-    record: Record
-    response: Callable[[], object]
-
-    def __call__(self, call: Call, result: object, body: bytes | None) -> None:
+    def ask(call: Call, result: object, body: bytes | None) -> None:
         # Of several requests for one answer the body of one is read.
-        content = body if self.response() is result else None
+        content = body if find() is result else None
         try:
-            figure = self.actual(log_of(call, self.record), content)
+            figure = actual(log_of(call, record), content)
             if figure is not None:
                 check.not_negative("actual", figure)
-                self.limit._settle(self.charge, figure)
+                limit._settle(charge, figure)
         except Exception:
             # The answer is not lost for it; the estimate stands.
-            _logger.warning("%r: actual raised", self.limit, exc_info=True)
+            _logger.warning("%r: actual raised", limit, exc_info=True)
+
+    if not await_body(ctx.call, ask):
+        body = whole_body(response) if ctx.call.reads_whole_bodies else None
+        ask(ctx.call, response, body)
 
 
 def _finder_of(response: object) -> Callable[[], object]:
@@ -176,17 +163,25 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
             Exception: A function of the user's has raised it.
         """
         call, started = ctx.call, loop_time()
-        time = TurnTime.of(call, self._longest_wait)
-        if self._dry_run is not None:
-            return await _run_dry(self._dry_run, ctx, request, gate, time)
-        wait, give_back = partial(gate.wait, ctx, request, time), Permits.give_back
+        time, dry_run = TurnTime.of(call, self._longest_wait), self._dry_run
+        wait = partial(gate.wait, ctx, request, time, enforce=dry_run is None)
+        if dry_run is not None:
+            try:
+                permits = await wait()
+            except Exception as error:
+                dry_run.refused(request, error)
+                return gate.untaken()
+            if permits.limit is not None:
+                dry_run.waited(request, permits.waited, permits.limit)
+            return permits
+        missing = [each for each in gate.limits if not is_held(ctx, each)]
         try:
             taken = await unless_closed(
-                call, lambda: unless_held(wait(), ctx, gate.not_held(ctx), give_back)
+                call, lambda: unless_held(wait(), ctx, missing, Permits.give_back)
             )
             if taken is NOTHING:
                 permits = await unless_closed(call, wait)
-                permits = replace(permits, waited=loop_time() - started)
+                permits.waited = loop_time() - started
             else:
                 permits = taken
         except RateLimitError as error:
@@ -302,38 +297,14 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
         return f"{type(self).__name__}({given})"
 
 
-async def _run_dry(
-    dry_run: DryRun,
-    ctx: ClientRequestContext,
-    request: HttpRequest,
-    gate: RateGate,
-    time: TurnTime,
-) -> RatePermit:
-    """Take tokens on credit; no permit if they would come too late."""
-    try:
-        permits, limit, turn = await gate.take_on_credit(ctx, request, time.deadline)
-    except Exception as error:
-        dry_run.refused(request, error)
-        return gate.untaken()
-    if limit is None:
-        return permits
-    if time.is_late(turn):
-        permits.give_back()
-        dry_run.refused(request, time.refusal(limit, turn))
-        return gate.untaken()
-    dry_run.waited(request, turn - loop_time(), limit)
-    return permits
-
-
 def _learn_from_answer(
     ctx: ClientRequestContext, turn: RatePermit, response: aiohttp.ClientResponse
 ) -> None:
     """Let the limits learn from an answer, and ask for its actual cost."""
     turn.learn(response)
-    if isinstance(turn, Permits):
-        for limit, charge in turn.charges:
-            keep_charge(response, limit, charge)
-            ask_for_actual(ctx, limit, charge, response)
+    for limit, charge in turn.charges:
+        keep_charge(response, limit, charge)
+        ask_for_actual(ctx, limit, charge, response)
 
 
 def _learn_from_failure(turn: RatePermit, cause: BaseException) -> None:

@@ -3,111 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from .._clock import NEAR, loop_time
 from .._context.holdings import is_held
-from .._errors import LimitedRequestError, bad_argument, is_finite
-from .line import take_now, wait_in
-from .rate_limit import Admission, Charge, RateLimit, cost_of
-from .resets import Resets
+from .._errors import bad_argument, is_finite
+from .line import RatePermit, take_now, wait_in
+from .rate_limit import Admission, Charge, RateLimit, RateLimitError, cost_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from .._call.call import Call
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from .line import Costs, RatePermit, Reply, Turn
+    from .line import Costs, Reply
     from .rate_limit import SharedTurn
-
-    LastTurn: TypeAlias = tuple[RateLimit, SharedTurn]
-    """The shared limit, which is asked last, and the function that asks."""
-
-    OnCredit: TypeAlias = tuple["Permits", RateLimit | None, float]
-    """Permits taken, the limit that would have delayed the request longest, until when.
-
-    There is no such limit where all turns have come.
-    """
-
-
-_KEPT_OF_LIMIT: Final = {"limit": ("pending",)}
-
-
-class RateLimitError(LimitedRequestError):
-    """The turn of the request at a rate limit comes too late; it was not sent.
-
-    No circuit breaker and no retry limiter counts it. Any method may be sent again, and
-    a retrying client waits until the turn would have come.
-
-    The turn of a request that costs more than the burst never comes. Such an error is
-    permanent: ``retry_in`` is ``inf``, ``retry_safety()`` says ``NO``, and nothing is
-    tried again.
-
-    It may be pickled; it then has a snapshot of the limit, with its ``pending``.
-
-    Args:
-        limit: The limit that was reached; of several, the one whose turn is latest.
-        retry_in: Seconds until a request may go out, counted from the refusal.
-        cost: What the request costs, where that is more than the burst.
-        burst: The most that a request may cost, where this one costs more.
-        missed: Until when the turn should have come, in words.
-    """
-
-    limit: RateLimit
-    """The limit that was reached; of several limits, the last to admit the request."""
-
-    retry_in: float
-    """Seconds until a request may go out, counted from the refusal."""
-
-    cost: float | None
-    """The cost of the request if above the burst; else None."""
-
-    burst: float | None
-    """The highest cost of a request, if this request costs more; else None."""
-
-    missed: str | None
-    """The missed time limit in words (``within the timeout of 2.0 s``); None if refused
-    for a different reason.
-    """
-
-    _snapshots = _KEPT_OF_LIMIT
-
-    def __init__(
-        self,
-        limit: RateLimit,
-        retry_in: float,
-        *,
-        cost: float | None = None,
-        burst: float | None = None,
-        missed: str | None = None,
-    ) -> None:
-        super().__init__(limit, retry_in)
-        self.limit = limit
-        self.retry_in = retry_in
-        self.cost = cost
-        self.burst = burst
-        self.missed = missed
-
-    @property
-    def retry_after(self) -> float:
-        """An alias of ``retry_in``, which retrying clients read."""
-        return self.retry_in
-
-    @property
-    def is_retry_safe(self) -> bool | None:
-        """False where the request would be refused again; retrying clients ask it."""
-        return None if self.cost is None else False
-
-    def __str__(self) -> str:
-        if self.cost is not None:
-            what = f"a cost of {self.cost} is above the burst of {self.burst}"
-        else:
-            missed = self.missed or "in time"
-            what = f"no turn {missed}; next in {self.retry_in:.3f} s"
-        return f"{self.limit!r}: {what}"
 
 
 class TurnTime(NamedTuple):
@@ -176,34 +88,42 @@ class Price(NamedTuple):
         return self.cost > 0 and not self.is_on_credit
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Permits:
-    """The tokens taken from each limit of a request."""
+class Permits(RatePermit):
+    """The tokens taken from each limit of a request.
 
-    turns: tuple[tuple[RateLimit, Turn], ...]
+    Args:
+        turns: The turn of the request at each limit.
+        waited: Seconds that the request waited, or would have waited if enforced.
+        limit: Where it would have waited longest, if at all and if enforced.
+    """
 
-    waited: float = 0.0
-    """Seconds that the request waited for permits."""
+    __slots__ = ("_turns", "limit", "waited")
+
+    def __init__(
+        self,
+        turns: Iterable[tuple[RateLimit, RatePermit]],
+        waited: float = 0.0,
+        limit: RateLimit | None = None,
+    ) -> None:
+        self._turns = tuple(turns)
+        self.waited = waited
+        self.limit = limit
 
     def learn(self, answer: Reply) -> None:
-        """Let the limits learn from an answer."""
-        for _, turn in self.turns:
+        for _, turn in self._turns:
             turn.learn(answer)
 
     def lose(self) -> None:
-        """Settle the permits of a request without an answer."""
-        for _, turn in self.turns:
+        for _, turn in self._turns:
             turn.lose()
 
     def give_back(self) -> None:
-        """Give all turns back, because the request is not sent."""
-        for _, turn in self.turns:
+        for _, turn in self._turns:
             turn.give_back()
 
     @property
     def charges(self) -> Iterable[tuple[RateLimit, Charge]]:
-        """Pairs of charges that may be corrected, and limits."""
-        for limit, turn in self.turns:
+        for limit, turn in self._turns:
             if isinstance(turn, Charge) and not limit._is_plain:
                 yield limit, turn
 
@@ -213,10 +133,6 @@ class RateGate:
 
     Args:
         limits: The limits.
-
-    Raises:
-        ValueError: There is none among *limits*, or one of them twice, or more than one
-            that is shared by processes, or something else.
     """
 
     __slots__ = ("_only", "in_memory", "limits", "shared")
@@ -244,34 +160,28 @@ class RateGate:
         return self._only.try_take(now)
 
     async def wait(
-        self, ctx: ClientRequestContext, request: HttpRequest, time: TurnTime
+        self,
+        ctx: ClientRequestContext,
+        request: HttpRequest,
+        time: TurnTime,
+        *,
+        enforce: bool,
     ) -> Permits:
-        """Wait for the tokens of each limit, within *time*.
+        """Wait for the tokens of each limit, within *time*; on credit in a dry run.
 
         Raises:
-            RateLimitError: It does not come in time.
+            RateLimitError: A turn does not come in time, or the cost is above a burst.
             Exception: A function of the user's has raised it.
         """
         prices = self._prices(ctx, request)
-        last = self._last_turn(ctx, request)
-        permits = await pass_all(prices, time)
-        if last is None:
-            return permits
-        return await _wait_for_last(permits, last, time)
-
-    async def take_on_credit(
-        self, ctx: ClientRequestContext, request: HttpRequest, deadline: float
-    ) -> OnCredit:
-        """Take tokens at each limit, even if there are none (``enforce=False``).
-
-        Raises:
-            RateLimitError: It costs more than it can ever be.
-            Exception: A function of the user's has raised it.
-        """
-        prices = self._prices(ctx, request)
-        last = self._last_turn(ctx, request)
-        on_credit = _take_early(prices)
-        return on_credit if last is None else await _ask(on_credit, last, deadline)
+        shared = self.shared
+        if shared is None:
+            return await pass_all(prices, time, enforce=enforce)
+        turn = shared._shared_turn(ctx, request)
+        if is_held(ctx, shared):
+            turn = partial(_uncounted, turn)
+        permits = await pass_all(prices, time, enforce=enforce)
+        return await _wait_for_shared(permits, shared, turn, time, enforce=enforce)
 
     def _prices(self, ctx: ClientRequestContext, request: HttpRequest) -> list[Price]:
         """Return what a request costs at the limits of this process.
@@ -288,53 +198,41 @@ class RateGate:
             prices.append(Price(limit, cost, is_held(ctx, limit)))
         return prices
 
-    def _last_turn(
-        self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> LastTurn | None:
-        """Return the awaitable for a turn of the shared limit, if any.
-
-        Raises:
-            RateLimitError: It costs more than it can ever be.
-            Exception: A function of the user's has raised it.
-        """
-        shared = self.shared
-        if shared is None:
-            return None
-        turn = shared._shared_turn(ctx, request)
-        return shared, (partial(_uncounted, turn) if is_held(ctx, shared) else turn)
-
-    def not_held(self, ctx: ClientRequestContext) -> list[RateLimit]:
-        """Return the limits at which no attempt around has a turn."""
-        return [each for each in self.limits if not is_held(ctx, each)]
-
     def untaken(self) -> Permits:
         """Return permits without tokens, which only report the answer to the limits."""
-        rules = ((each, each._line.rule) for each in self.in_memory)
-        return Permits(tuple((each, r) for each, r in rules if isinstance(r, Resets)))
+        return Permits((each, each._line.rule) for each in self.in_memory)
 
     def __repr__(self) -> str:
         shown = ", ".join(map(repr, self.limits))
         return shown if len(self.limits) == 1 else f"[{shown}]"
 
 
-async def pass_all(prices: list[Price], time: TurnTime) -> Permits:
+async def pass_all(
+    prices: list[Price], time: TurnTime, *, enforce: bool = True
+) -> Permits:
     """Wait for a turn at all limits that comes in time.
+
+    A dry run takes the tokens at once, on credit: the limits look to later requests as
+    if enforced.
 
     Raises:
         RateLimitError: There is none in time.
     """
-    started = loop_time()
     # What costs nothing waits for nobody.
     costs = costs_of(prices)
     turns = take_now(costs)
     if turns is not None:
         return _permits(prices, turns)
-    _, turn = latest_of(prices)
-    if not time.is_late(turn):
-        turns = await wait_in(costs, min(max(time.latest, turn), time.deadline))
-    if turns is None:
-        limit, turn = latest_of(prices)
+    started = loop_time()
+    limit, turn = latest_of(prices)
+    if time.is_late(turn):
         raise time.refusal(limit, turn)
+    if not enforce:
+        early = [line.rule.take_early(started, cost) for line, cost in costs]
+        return _permits(prices, early, turn - started, limit)
+    turns = await wait_in(costs, min(max(time.latest, turn), time.deadline))
+    if turns is None:
+        raise time.refusal(*latest_of(prices))
     return _permits(prices, turns, loop_time() - started)
 
 
@@ -344,51 +242,37 @@ async def _uncounted(turn: SharedTurn, latest: float, deadline: float) -> Admiss
     return Admission(is_given=True, seconds=0.0)
 
 
-async def _wait_for_last(permits: Permits, last: LastTurn, time: TurnTime) -> Permits:
-    """Wait for a turn of a storage; without the turn give back all permits.
+async def _wait_for_shared(
+    permits: Permits,
+    shared: RateLimit,
+    turn: SharedTurn,
+    time: TurnTime,
+    *,
+    enforce: bool,
+) -> Permits:
+    """Wait for a turn of a storage, which a dry run only asks for one.
+
+    Without a turn in time all permits are given back.
 
     Raises:
         RateLimitError: There is none in time.
     """
-    shared, turn = last
-    is_given = False
+    is_in_time = False
     try:
-        is_given, seconds = await turn(time.latest, time.deadline)
+        latest = time.latest if enforce else loop_time()
+        is_given, seconds = await turn(latest, time.deadline)
+        then = loop_time() + seconds
+        is_in_time = is_given or not (enforce or time.is_late(then))
     finally:
-        if not is_given:
+        if not is_in_time:
             permits.give_back()
-    if not is_given:
-        raise time.refusal(shared, loop_time() + seconds)
-    return replace(permits, waited=permits.waited + seconds)
-
-
-def _take_early(prices: list[Price]) -> OnCredit:
-    """Take tokens on credit; the limit looks to later requests as if enforced."""
-    costs = costs_of(prices)
-    turns = take_now(costs)
-    if turns is not None:
-        return _permits(prices, turns), None, loop_time()
-    limit, turn = latest_of(prices)
-    now = loop_time()
-    early = tuple(line.rule.take_early(now, cost) for line, cost in costs)
-    return _permits(prices, early), limit, turn
-
-
-async def _ask(on_credit: OnCredit, last: LastTurn, deadline: float) -> OnCredit:
-    """Ask the shared storage whether tokens are there now; a dry run never waits."""
-    permits, limit, turn = on_credit
-    shared, ask = last
-    is_asked = False
-    try:
-        is_given, seconds = await ask(loop_time(), deadline)
-        is_asked = True
-    finally:
-        if not is_asked:
-            permits.give_back()
-    then = loop_time() + seconds
-    if is_given or (limit is not None and turn >= then):
-        return on_credit
-    return permits, shared, then
+    if not is_in_time:
+        raise time.refusal(shared, then)
+    if enforce:
+        permits.waited += seconds
+    elif seconds > permits.waited:
+        permits.waited, permits.limit = seconds, shared
+    return permits
 
 
 def costs_of(prices: list[Price]) -> Costs:
@@ -408,23 +292,19 @@ def latest_of(prices: list[Price]) -> tuple[RateLimit, float]:
 
 
 def _permits(
-    prices: list[Price], turns: tuple[Turn, ...], waited: float = 0.0
+    prices: list[Price],
+    turns: Sequence[RatePermit],
+    waited: float = 0.0,
+    limit: RateLimit | None = None,
 ) -> Permits:
     taken, now = iter(turns), loop_time()
-    return Permits(
-        tuple(
-            (each.limit, next(taken) if each.has_turn else _unasked(each, now))
-            for each in prices
-        ),
-        waited,
-    )
 
+    def turn_at(price: Price) -> RatePermit:
+        if price.has_turn:
+            return next(taken)
+        return price.limit._line.rule.take_early(now, price.cost)
 
-def _unasked(price: Price, now: float) -> Turn:
-    """Take a turn that is not waited for."""
-    limit, cost, _ = price
-    rule = limit._line.rule
-    return rule.take_early(now, cost) if cost > 0 else rule.take(now, 0.0)
+    return Permits(((each.limit, turn_at(each)) for each in prices), waited, limit)
 
 
 def gate_of(name: str, limits: object) -> RateGate:

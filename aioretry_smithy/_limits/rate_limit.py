@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeAlias
 
 from .. import _checks as check
 from .._clock import NEAR, loop_time
-from .._errors import bad_argument, is_finite
+from .._errors import LimitedRequestError, bad_argument, is_finite
 from .._failures.failure import judge
 from .._text.printable import name_of
 from .._values import Shared
-from .line import Line
+from .line import Line, RatePermit
 from .resets import Resets
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from .._context.context import ClientRequestContext
     from .._log.request_log import RequestLog
     from .._request.request import HttpRequest
-    from .line import Reply
 
     Cost: TypeAlias = Callable[[ClientRequestContext, HttpRequest], float]
     Actual: TypeAlias = Callable[[RequestLog, bytes | None], float | None]
@@ -74,7 +73,7 @@ def charge_of(response: object, limit: object) -> object:
     return kept.get(id(limit), (None, None))[1]
 
 
-class Bucket:
+class Bucket(RatePermit):
     """A token bucket, known by the time at which it will be full.
 
     Args:
@@ -122,12 +121,6 @@ class Bucket:
         self._spend(now, 1.0)
         return self
 
-    def learn(self, answer: Reply) -> None:
-        """Ignore the answer: the rate is fixed."""
-
-    def lose(self) -> None:
-        """Do nothing: the tokens stay spent."""
-
     def refund(self, tokens: float) -> None:
         """Take tokens back, or some more where the figure is negative."""
         if tokens < 0:
@@ -142,7 +135,7 @@ class Bucket:
         self._full_at = max(self._full_at, now) + tokens * self._interval
 
 
-class Charge:
+class Charge(RatePermit):
     """The turn of a request at a token bucket, and what it was charged for."""
 
     __slots__ = ("_bucket", "_paid")
@@ -150,12 +143,6 @@ class Charge:
     def __init__(self, bucket: Bucket, cost: float) -> None:
         self._bucket = bucket
         self._paid = cost
-
-    def learn(self, answer: Reply) -> None:
-        """Ignore the answer: the rate is fixed."""
-
-    def lose(self) -> None:
-        """Do nothing: the estimate stands."""
 
     def settle(self, figure: float) -> None:
         """Let the request have cost *figure* in place of what was estimated."""
@@ -183,6 +170,83 @@ class Admission(NamedTuple):
 
     seconds: float
     """Seconds of waiting; if refused, seconds until tokens may be available."""
+
+
+_KEPT_OF_LIMIT: Final = {"limit": ("pending",)}
+
+
+class RateLimitError(LimitedRequestError):
+    """The turn of the request at a rate limit comes too late; it was not sent.
+
+    No circuit breaker and no retry limiter counts it. Any method may be sent again, and
+    a retrying client waits until the turn would have come.
+
+    The turn of a request that costs more than the burst never comes. Such an error is
+    permanent: ``retry_in`` is ``inf``, ``retry_safety()`` says ``NO``, and nothing is
+    tried again.
+
+    It may be pickled; it then has a snapshot of the limit, with its ``pending``.
+
+    Args:
+        limit: The limit that was reached; of several, the one whose turn is latest.
+        retry_in: Seconds until a request may go out, counted from the refusal.
+        cost: What the request costs, where that is more than the burst.
+        burst: The most that a request may cost, where this one costs more.
+        missed: Until when the turn should have come, in words.
+    """
+
+    limit: RateLimit
+    """The limit that was reached; of several limits, the last to admit the request."""
+
+    retry_in: float
+    """Seconds until a request may go out, counted from the refusal."""
+
+    cost: float | None
+    """The cost of the request if above the burst; else None."""
+
+    burst: float | None
+    """The highest cost of a request, if this request costs more; else None."""
+
+    missed: str | None
+    """The missed time limit in words (``within the timeout of 2.0 s``); None if refused
+    for a different reason.
+    """
+
+    _snapshots = _KEPT_OF_LIMIT
+
+    def __init__(
+        self,
+        limit: RateLimit,
+        retry_in: float,
+        *,
+        cost: float | None = None,
+        burst: float | None = None,
+        missed: str | None = None,
+    ) -> None:
+        super().__init__(limit, retry_in)
+        self.limit = limit
+        self.retry_in = retry_in
+        self.cost = cost
+        self.burst = burst
+        self.missed = missed
+
+    @property
+    def retry_after(self) -> float:
+        """An alias of ``retry_in``, which retrying clients read."""
+        return self.retry_in
+
+    @property
+    def is_retry_safe(self) -> bool | None:
+        """False where the request would be refused again; retrying clients ask it."""
+        return None if self.cost is None else False
+
+    def __str__(self) -> str:
+        if self.cost is not None:
+            what = f"a cost of {self.cost} is above the burst of {self.burst}"
+        else:
+            missed = self.missed or "in time"
+            what = f"no turn {missed}; next in {self.retry_in:.3f} s"
+        return f"{self.limit!r}: {what}"
 
 
 class RateLimit(Shared):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from .._call.outcome import headers_of
 from .._clock import NEAR, chance, loop_time, wall_clock
 from .._failures.hints import most_jitter, retry_after, timestamp
+from .line import RatePermit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -181,7 +182,7 @@ class Scatter:
 _NOTHING: Final = -math.inf, -math.inf
 
 
-class Resets:
+class Resets(RatePermit):
     """Keep requests back until the time that a server named, or for the longest wait.
 
     Then those that wait go out one by one, within a fifth of the wait, or a second.
@@ -257,12 +258,6 @@ class Resets:
         if seconds is not None:
             self.close(loop_time(), seconds)
 
-    def lose(self) -> None:
-        """Do nothing: only the answers of servers count."""
-
-    def give_back(self) -> None:
-        """Do nothing: the server counts sent requests."""
-
     def close(self, now: float, seconds: float) -> None:
         """Let no request go out for some seconds; earlier calls hold too."""
         waits = min(seconds, self._max_wait)
@@ -297,7 +292,7 @@ class Resets:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Probe:
+class Probe(RatePermit):
     """The permit of the one request that goes out after a wait that was cut."""
 
     _resets: Resets

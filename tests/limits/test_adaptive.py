@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioretry_smithy import ConcurrencyLimit
-from aioretry_smithy._limits.concurrency_limit import Aimd, Gradient
 
 histories = st.integers(0, 2**32).map(random.Random)
 
@@ -17,7 +16,8 @@ histories = st.integers(0, 2**32).map(random.Random)
 def bounds(chance):
     minimum = chance.randint(1, 10)
     maximum = chance.randint(minimum, 300)
-    return chance.uniform(minimum, maximum), minimum, maximum
+    initial = chance.uniform(minimum, maximum)
+    return {"initial": initial, "minimum": minimum, "maximum": maximum}
 
 
 def samples(chance, limit):
@@ -35,10 +35,10 @@ def test_aimd_agrees_with_a_plain_model(chance):
     """One more a round trip, a share less a round trip with drops."""
     limits = bounds(chance)
     slow_after = chance.choice([None, 1.5])
-    rule = Aimd(*limits, 0.8, slow_after)
-    (expected, minimum, maximum), cuts = limits, []
-    for now, round_trip, in_flight, dropped in samples(chance, lambda: rule.limit):
-        rule.add(now, round_trip, in_flight, dropped=dropped)
+    rule = ConcurrencyLimit.aimd(**limits, backoff_ratio=0.8, slow_after=slow_after)
+    (expected, minimum, maximum), cuts = limits.values(), []
+    for now, round_trip, in_flight, dropped in samples(chance, lambda: rule._exact):
+        rule._learn(now, round_trip, in_flight, dropped)
         if dropped or (slow_after and round_trip > slow_after):
             if all(now - round_trip > cut + 1e-6 for cut in cuts):
                 expected *= 0.8
@@ -47,7 +47,7 @@ def test_aimd_agrees_with_a_plain_model(chance):
             expected += 1 / expected
         expected = min(max(expected, minimum), maximum)
 
-        assert expected == rule.limit
+        assert expected == rule._exact
 
 
 @settings(max_examples=10 * settings.default.max_examples)
@@ -56,11 +56,11 @@ def test_gradient_agrees_with_a_plain_model(chance):
     """It is Netflix's class in other words; a drop has no round trip."""
     limits = bounds(chance)
     window = chance.choice([1, 5, 20, 600])
-    rule = Gradient(*limits, 1.5, 0.2, 4, window)
-    limit, minimum, maximum = limits
+    rule = ConcurrencyLimit.gradient(**limits, window=window)
+    limit, minimum, maximum = limits.values()
     average, measured, cuts = 0.0, [], []
-    for now, round_trip, in_flight, dropped in samples(chance, lambda: rule.limit):
-        rule.add(now, round_trip, in_flight, dropped=dropped)
+    for now, round_trip, in_flight, dropped in samples(chance, lambda: rule._exact):
+        rule._learn(now, round_trip, in_flight, dropped)
         gradient = 0.5
         if dropped:
             changes = all(now - round_trip > cut + 1e-6 for cut in cuts)
@@ -83,24 +83,24 @@ def test_gradient_agrees_with_a_plain_model(chance):
             limit = limit * 0.8 + new * 0.2
             limit = max(minimum, min(maximum, limit))
 
-        assert pytest.approx(limit) == rule.limit
+        assert pytest.approx(limit) == rule._exact
 
 
 def test_answers_that_take_no_time_do_not_break_the_gradient():
     """A mock may answer in the same instant."""
-    rule = Gradient(20, 1, 200, 1.5, 0.2, 4, 600)
-    rule.add(0.0, 0.0, 20, dropped=False)
+    rule = ConcurrencyLimit.gradient()
+    rule._learn(0.0, 0.0, 20, dropped=False)
 
-    assert 20.8 == pytest.approx(rule.limit)
+    assert 20.8 == pytest.approx(rule._exact)
 
 
 def test_a_call_that_began_in_the_instant_of_a_cut_does_not_cut_again():
     """The sums of floats that tell so may differ a little."""
-    rule = Aimd(20, 1, 200, 0.5, None)
-    rule.add(0.7, 0.7, 20, dropped=True)
-    rule.add(0.7 + 0.1, 0.1, 20, dropped=True)
+    rule = ConcurrencyLimit.aimd(backoff_ratio=0.5)
+    rule._learn(0.7, 0.7, 20, dropped=True)
+    rule._learn(0.7 + 0.1, 0.1, 20, dropped=True)
 
-    assert 10.0 == rule.limit
+    assert 10.0 == rule._exact
 
 
 @pytest.mark.parametrize(

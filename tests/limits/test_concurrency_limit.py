@@ -345,8 +345,8 @@ class Server:
     A closed loop of clients keeps all places of a limit in use; no event loop runs.
     """
 
-    def __init__(self, rule, capacity, seed):
-        self.rule, self.capacity = rule, capacity
+    def __init__(self, limit, capacity, seed):
+        self.limit, self.capacity = limit, capacity
         self.chance = random.Random(seed)
         self.now, self.in_flight, self.at_work = 0.0, 0, 0
         self.ends = []
@@ -355,14 +355,14 @@ class Server:
         """Answer so many requests; return the limits at their ends."""
         limits = []
         for _ in range(requests):
-            while self.in_flight < int(self.rule.limit):
+            while self.in_flight < self.limit.limit:
                 self.begin()
             self.now, begun, in_flight, dropped = heappop(self.ends)
             self.in_flight -= 1
             self.at_work -= not dropped
             trip = self.now - begun
-            self.rule.add(self.now, trip, in_flight, dropped=dropped)
-            limits.append(self.rule.limit)
+            self.limit._learn(self.now, trip, in_flight, dropped)
+            limits.append(self.limit.limit)
         return limits
 
     def begin(self):
@@ -378,7 +378,7 @@ class Server:
 @pytest.mark.parametrize("seed", range(2))
 def test_limits_settle_where_the_server_has_room(kind, seed):
     """Within a fifth of the best, also when that halves and comes back."""
-    server = Server(kind()._rule, 100, seed)
+    server = Server(kind(), 100, seed)
     server.run(4_000)
     for capacity in (100, 50, 100):
         server.capacity = capacity

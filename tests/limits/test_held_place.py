@@ -16,7 +16,6 @@ from aioretry_smithy import (
     ConcurrencyLimitingClient,
 )
 from aioretry_smithy._context.holdings import FetchHoldings, holdings_of, is_held
-from aioretry_smithy._limits.client import HeldPlace
 from aioretry_smithy.testing import ScriptedTransport
 
 
@@ -26,7 +25,9 @@ async def test_place_is_given_back_once():
     around, inside = http("http://shop/"), http("http://shop/inner")
     holdings = holdings_of(around)
     loop = around.call.loop
-    one, two = (HeldPlace(limit._try_enter_in(loop), holdings, limit) for _ in "12")
+    one, two = (limit._try_enter_in(loop) for _ in "12")
+    one.hold(holdings)
+    two.hold(holdings)
     one.release()
     one.release()
 
