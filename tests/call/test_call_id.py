@@ -9,7 +9,7 @@ import re
 import pytest
 from calls import begin, end, end_call, function, http, leave
 from chains import in_threads, notes_of, response_of, session
-from needs_posix import needs_posix
+from command_line import needs_posix
 
 from aioretry_smithy import RequestLog
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from command_line import needs_posix
 from made_lines import call, failed, function, sent
-from needs_posix import needs_posix
 
 from aioretry_smithy.__main__ import main
 from aioretry_smithy._cli.arguments import parse

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from calls_inside import BASE, place, rate
 from chains import after, now, session
+from nested_calls import BASE, place, rate
 
 from aioretry_smithy import (
     ConcurrencyLimit,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from calls_inside import BASE, OTHER, Shop, rate
 from chains import now, session
+from nested_calls import BASE, OTHER, Shop, rate
 
 from aioretry_smithy import (
     RateLimit,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from calls_inside import OTHER, Shop, breaking, half_open, place
+from nested_calls import OTHER, Shop, breaking, half_open, place
 
 from aioretry_smithy import (
     CircuitBreaker,

@@ -6,8 +6,8 @@ import asyncio
 import logging
 
 import pytest
-from key_server import Server
-from lines_after_bodies import Lines
+from lines_sink import Lines
+from token_servers import Server
 
 PATIENCE = 20.0
 

@@ -8,8 +8,7 @@ import weakref
 import pytest
 from fault_server import FaultServer, answer
 from story_chains import CHAINS
-from story_log import told_log
-from story_witness import Witness
+from story_text import Witness, told_log
 from until import nothing_to_collect
 
 from aioretry_smithy import capture_logs

@@ -7,7 +7,7 @@ import asyncio
 import aiohttp
 import pytest
 from chains import connected, pass_on, retrying
-from content_answers import HEAD, sized
+from fake_responses import HEAD, sized
 
 from aioretry_smithy import (
     Backoff,

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from chains import connected, retrying
-from content_answers import (
+from fake_responses import (
     BODY,
     HEAD,
     SOON,

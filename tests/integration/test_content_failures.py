@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import aiohttp
 import pytest
-from content_answers import HEAD, SOON, WhileBusy, assert_nothing_is_held, build, sized
+from fake_responses import HEAD, SOON, WhileBusy, assert_nothing_is_held, build, sized
 
 from aioretry_smithy import RequestLog, RetryStopReason, RetryStrategy
 

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from chains import connected, retrying
-from content_answers import chunk
+from fake_responses import chunk
 
 from aioretry_smithy import (
     Backoff,

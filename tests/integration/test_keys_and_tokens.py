@@ -7,7 +7,7 @@ import asyncio
 import aiohttp
 import pytest
 from chains import connected, pass_on, retrying
-from key_server import refreshing
+from token_servers import refreshing
 
 from aioretry_smithy import (
     Backoff,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from chains import connected, pass_on, retrying
-from key_server import refreshing
+from token_servers import refreshing
 
 from aioretry_smithy import Backoff, IdempotencyKeyClient, RetryStrategy
 

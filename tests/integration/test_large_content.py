@@ -8,7 +8,7 @@ import tracemalloc
 import zlib
 
 import pytest
-from content_answers import (
+from fake_responses import (
     BODY,
     HEAD,
     WAYS,

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from chains import Always, retrying
 from chains import connected as build
-from lines_after_bodies import USER, logged
+from lines_sink import USER, logged
 
 from aioretry_smithy import (
     Backoff,

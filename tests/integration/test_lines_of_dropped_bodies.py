@@ -13,7 +13,7 @@ import weakref
 import pytest
 from chains import connected as build
 from chains import retrying
-from lines_after_bodies import logged
+from lines_sink import logged
 from until import nothing_to_collect
 
 from aioretry_smithy import Backoff, RetryStrategy, client_decorator

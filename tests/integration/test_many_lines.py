@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from made_calls import made_lines
+from counted_again import made_lines
 
 LINES = 100_000
 MADE = 2500

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from chains import retrying
-from kept_calls import keeping
+from made_lines import keeping
 
 from aioretry_smithy import RetryStrategy
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from chains import NOW, retrying
-from download_server import Answer, DownloadServer, broken_at
-from kept_calls import keeping
-from resumed_calls import download
+from download_server import Answer, DownloadServer, broken_at, download
+from made_lines import keeping
 
 from aioretry_smithy import ResumingClient, RetryStrategy
 

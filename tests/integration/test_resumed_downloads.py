@@ -8,10 +8,19 @@ import aiohttp
 import pytest
 from aiohttp import ClientTimeout
 from chains import NOW, Always, connected, pass_on, retrying
-from download_server import FILE, HOLD, TAG, Answer, DownloadServer, broken_at
+from download_server import (
+    FILE,
+    HOLD,
+    TAG,
+    Answer,
+    DownloadServer,
+    broken_at,
+    download,
+    failure,
+    text,
+)
 from fake_responses import FakeResponse
 from multidict import CIMultiDict
-from resumed_calls import download, failure, text
 
 from aioretry_smithy import (
     ConcurrencyLimit,

@@ -8,8 +8,7 @@ import aiohttp
 import pytest
 from aiohttp import ClientTimeout
 from chains import retrying
-from download_server import FILE, HOLD, Answer, DownloadServer
-from resumed_calls import download, failure
+from download_server import FILE, HOLD, Answer, DownloadServer, download, failure
 
 from aioretry_smithy import (
     ConcurrencyLimit,

@@ -5,8 +5,15 @@ from __future__ import annotations
 import aiohttp
 import pytest
 from chains import connected
-from download_server import FILE, TAG, Answer, DownloadServer, broken_at
-from resumed_calls import download, gather
+from download_server import (
+    FILE,
+    TAG,
+    Answer,
+    DownloadServer,
+    broken_at,
+    download,
+    gather,
+)
 
 from aioretry_smithy import RequestLog, ResumingClient
 

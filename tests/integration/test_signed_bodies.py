@@ -10,8 +10,8 @@ import aiohttp
 import pytest
 from aiohttp import web
 from chains import connected, pass_on, retrying
-from digest_server import LOGIN, PASSWORD, DigestServer
 from streamed_bodies import Once, Progress, pieces
+from token_servers import LOGIN, PASSWORD, DigestServer
 
 from aioretry_smithy import (
     Backoff,

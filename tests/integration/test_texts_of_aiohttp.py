@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 from chains import connected, retrying
-from views import views_of
+from hostile_answers import views_of
 
 from aioretry_smithy import Backoff, LoggingClient, RetryStrategy, capture_logs
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from download_server import FILE, DownloadServer, broken_at
-from resumed_calls import download
+from download_server import FILE, DownloadServer, broken_at, download
 
 from aioretry_smithy import (
     Backoff,

@@ -23,8 +23,7 @@ from calls import (
     report,
     upload,
 )
-from foreign_lines import LINES, START
-from har_fields import check
+from foreign_views import LINES, START, check
 from hypothesis import given
 
 from aioretry_smithy import HttpRequest, RetryStopReason

@@ -23,7 +23,7 @@ from calls import (
     http,
     note_delay,
 )
-from svg_elements import SVG, bars, elements, texts
+from foreign_views import SVG, bars, elements, texts
 
 from aioretry_smithy import CircuitBreaker, FailFastError, new_response
 from aioretry_smithy._log.timeline import COLOURS, OutcomeKind

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from calls import attempted, drop_calls, end, end_call, function, http, report
-from svg_elements import bars, elements, texts
+from foreign_views import bars, elements, texts
 
 from aioretry_smithy._log.timeline_svg import draw
 

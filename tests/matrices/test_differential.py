@@ -5,8 +5,7 @@ from __future__ import annotations
 import aiohttp
 import hypothesis
 import pytest
-from request_kinds import KINDS
-from request_outcomes import outcome, requests_sent
+from request_kinds import KINDS, outcome, requests_sent
 
 from aioretry_smithy import (
     Backoff,
@@ -79,7 +78,7 @@ def retrying(**settings):
 def ways_of(name):
     """Return how sessions are made for a kind: in all ways, or in one in its turn.
 
-    That a chain lets a kind through is also recorded, see ``story_requests.py``.
+    That a chain lets a kind through is also recorded, see ``story_sets.py``.
     """
     if IS_RELEASE:
         return WAYS

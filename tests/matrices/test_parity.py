@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 import aiohttp
 import pytest
 from parity import CHAINS, MOST, Storm, play
-from pool_faults import FAULTS, FRESH_BREAKS, LEFT_TO_CHANCE
+from pool_server import FAULTS, FRESH_BREAKS, LEFT_TO_CHANCE
 
 PARTLY_ANSWERED = {name for name in FAULTS if name.endswith(("head", "100", "103"))}
 QUICK_POOLS = [(1, 0), (10, 0), (30, 0), (0, 9), (4, 6), (0, 1)]

@@ -12,10 +12,10 @@ from typing import Any
 import aiohttp
 import pytest
 from chains import NOW, in_virtual_time, log_of, raised_from, retrying, session
+from hostile_answers import views_of
 from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
-from views import views_of
 
 from aioretry_smithy import RequestLog, RetryStrategy
 

@@ -10,8 +10,7 @@ from types import SimpleNamespace
 import aiohttp
 import pytest
 from chains import NOW, retrying
-from kept_calls import keeping
-from made_lines import answers_of, call, failed, function, sent
+from made_lines import answers_of, call, failed, function, keeping, sent
 
 from aioretry_smithy import (
     Backoff,

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import counted_again as again
 import pytest
-from made_calls import made_lines
+from counted_again import made_lines
 
 from aioretry_smithy._report.fields import bucket_of
 from aioretry_smithy._report.reading import Reading

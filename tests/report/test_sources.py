@@ -10,7 +10,7 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from needs_posix import needs_posix
+from command_line import needs_posix
 
 from aioretry_smithy._report import sources
 from aioretry_smithy._report.sources import LineSource, Skipped, UnreadableError

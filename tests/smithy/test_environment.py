@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from chains import bad_argument
-from needs_posix import needs_posix
+from command_line import needs_posix
 
 from aioretry_smithy.smithy.mode import strategy_from_env
 from aioretry_smithy.smithy.strategies import (

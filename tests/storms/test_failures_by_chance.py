@@ -16,10 +16,11 @@ from one_server import (
     Client,
     Run,
     failing,
+    no_retries,
     one_bad_path,
     run,
+    standard,
 )
-from policies import no_retries, standard
 
 KINDS = 502, 503, aiohttp.ServerDisconnectedError
 LONG = pytest.mark.long

@@ -9,8 +9,18 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from one_server import SEEDS, URL_OF_IT, Away, Client, Kind, Run, mean, run
-from policies import no_retries, standard
+from one_server import (
+    SEEDS,
+    URL_OF_IT,
+    Away,
+    Client,
+    Kind,
+    Run,
+    mean,
+    no_retries,
+    run,
+    standard,
+)
 
 from aioretry_smithy import SessionBuilder
 from aioretry_smithy.testing import SimulatedRun, simulate

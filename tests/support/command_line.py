@@ -9,7 +9,15 @@ import signal
 import threading
 from http.server import BaseHTTPRequestHandler
 
+import pytest
+
 from aioretry_smithy.__main__ import main
+
+
+def needs_posix(what: str) -> pytest.MarkDecorator:
+    """Mark a test that needs something that Windows does not have."""
+    return pytest.mark.skipif(os.name == "nt", reason=f"needs POSIX: {what}")
+
 
 LARGE = bytes(range(256)) * 16 * 1024
 WITHOUT_RICH = (

@@ -1,16 +1,20 @@
-"""Calls whose lines end in a list."""
+"""Calls whose lines end in a list, and lines that come after bodies."""
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
+import json
 import logging
 from typing import TYPE_CHECKING, Any
 
 from chains import session
 
-from aioretry_smithy import LogFormatter, RequestLog
+from aioretry_smithy import LogFormatter, LoggingClient, RequestLog
 
 if TYPE_CHECKING:
     from aioretry_smithy import Decorator
+
 
 URL = "http://example.com/orders"
 
@@ -64,3 +68,35 @@ async def call(
             return cause
         response.release()
         return response.status
+
+
+USER = contextvars.ContextVar("user", default="nobody")
+
+
+class Lines(logging.Handler):
+    """Keeps what was written: the level, and the log as it was then."""
+
+    def __init__(self):
+        super().__init__()
+        self.levels, self.logs, self.users = [], [], []
+        self.came = asyncio.Event()
+
+    def emit(self, record):
+        self.levels.append(record.levelname)
+        self.logs.append(json.loads(record.getMessage()))
+        self.users.append(USER.get())
+        self.came.set()
+
+    def told(self, *keys):
+        """Return some of the facts of each line."""
+        return [tuple(log[key] for key in keys) for log in self.logs]
+
+
+def logged(**settings):
+    """Make a client that writes a line of JSON after each body."""
+    return LoggingClient.new_decorator(
+        logging.getLogger("shop"),
+        formatter=LogFormatter.json(nested=True),
+        log_after="body",
+        **settings,
+    )

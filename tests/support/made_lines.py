@@ -1,14 +1,36 @@
-"""Lines of calls by hand, with as little in them as a test is about."""
+"""Lines of calls that were logged, written in place of a program, and kept calls."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import io
 import itertools
 import json
+import logging
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import aiohttp
+from chains import chain, decorated
+
+from aioretry_smithy import (
+    LogFormatter,
+    LoggingClient,
+    Report,
+    RequestLog,
+    SessionBuilder,
+    capture_logs,
+)
+from aioretry_smithy.__main__ import main
 from aioretry_smithy._report.reading import Reading
 from aioretry_smithy._report.selection import Selection
+
+if TYPE_CHECKING:
+    from aioretry_smithy import Decorator
+
 
 NOON = datetime(2026, 11, 26, 12, tzinfo=UTC)
 URL = "https://shop.example.com/orders/17"
@@ -109,3 +131,119 @@ def answers_of(
     reading.add_lines(lines)
     found: dict[str, Any] = json.loads(json.dumps(reading.answers().to_dict()))
     return found
+
+
+class KeptCalls:
+    """What a program keeps of its calls, and what a report says about them.
+
+    Attributes:
+        file: The lines.
+        logs: The logs.
+        lines: The outermost decorator, which writes the lines.
+    """
+
+    def __init__(self, file: Path, logs: list[RequestLog], name: str) -> None:
+        self.file = file
+        self.logs = logs
+        self.lines = LoggingClient.new_decorator(
+            logging.getLogger(name),
+            formatter=LogFormatter.json(nested=True, omit_empty=True),
+            successful_response_log_level=logging.INFO,
+            log_after="body",
+        )
+
+    async def make(
+        self,
+        answers: Iterable[Any] | Decorator | None,
+        *decorators: Decorator,
+        calls: int = 1,
+        at_once: int = 1,
+        patience: float | None = None,
+        url: Any = "http://shop.example.com/orders",
+        method: str = "GET",
+        data: Any = None,
+        **settings: Any,
+    ) -> None:
+        """Make calls through *decorators*, inner ones first, whatever comes of them.
+
+        Args:
+            answers: Those of a scripted transport; or a transport; or None for those of
+                the server at *url*, with the timings of connections.
+            decorators: The chain, without what keeps the lines.
+            calls: How many.
+            at_once: How many of them are under way together.
+            patience: Seconds after which the caller gives a call up.
+            url: Where they go.
+            method: The method.
+            data: The body, or a function that makes one.
+            settings: Those of the session; ``timeout`` is the deadline.
+        """
+        places = asyncio.Semaphore(at_once)
+        if answers is None:
+            builder = SessionBuilder(**settings).connection_timings()
+            decorated(builder, *decorators, self.lines)
+        else:
+            builder = chain(answers, *decorators, self.lines, **settings)
+        async with builder.build() as own:
+            await asyncio.gather(
+                *(_call(own, places, patience, method, url, data) for _ in range(calls))
+            )
+
+    def answers(self, **options: Any) -> dict[str, Any]:
+        """Return the answers of a report, which are the same for logs and lines."""
+        found: dict[str, Any] = json.loads(
+            json.dumps(Report.of(self.logs, **options).to_dict())
+        )
+        read = self.read(*(f"--{key}={value}" for key, value in options.items()))
+        assert found["hints"] == read["hints"]
+        return found
+
+    def read(self, *options: str) -> dict[str, Any]:
+        """Return the answers of the command."""
+        written = io.StringIO()
+        with contextlib.redirect_stdout(written):
+            assert 0 == main(["report", "--json", str(self.file), *options])
+        read: dict[str, Any] = json.loads(written.getvalue())
+        return read
+
+    def hints(self) -> dict[str, dict[str, Any]]:
+        """Return the hints by name and, where they have one, by place."""
+        return {
+            " ".join(filter(None, (hint["hint"], hint["where"]))): hint
+            for hint in self.answers()["hints"]
+        }
+
+
+async def _call(
+    session: aiohttp.ClientSession,
+    places: asyncio.Semaphore,
+    patience: float | None,
+    method: str,
+    url: Any,
+    data: Any,
+) -> None:
+    body = data() if callable(data) else data
+    async with places:
+        with contextlib.suppress(aiohttp.ClientError, TimeoutError):
+            async with (
+                asyncio.timeout(patience),
+                session.request(method, url, data=body) as response,
+            ):
+                await response.read()
+
+
+@contextlib.contextmanager
+def keeping(folder: Path) -> Iterator[KeptCalls]:
+    """Keep the calls that are made in the block."""
+    file = folder / "calls.jsonl"
+    logger = logging.getLogger(f"tests.kept_calls.{folder.name}")
+    logger.setLevel(logging.DEBUG)
+    logger.propagate = False
+    handler = logging.FileHandler(file)
+    logger.addHandler(handler)
+    try:
+        with capture_logs() as logs:
+            yield KeptCalls(file, logs, logger.name)
+    finally:
+        logger.removeHandler(handler)
+        handler.close()

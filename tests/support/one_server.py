@@ -27,7 +27,14 @@ from typing import Any, Literal, TypeAlias
 import aiohttp
 from yarl import URL
 
-from aioretry_smithy import SessionBuilder
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    CircuitBreakerStrategy,
+    RetryBudget,
+    SessionBuilder,
+)
 from aioretry_smithy._bodies.response_content import new_response
 from aioretry_smithy._request.request import HttpRequest
 from aioretry_smithy._session.deadline import limit_of
@@ -334,3 +341,53 @@ async def _at_random(drawn: Random, rate: float, seconds: float) -> AsyncIterato
 def mean(measure: Callable[[int], float]) -> float:
     """Return the mean of a measure over the seeds."""
     return fmean(map(measure, SEEDS))
+
+
+def standard(patience: float = PATIENCE, **settings: Any) -> Client:
+    """Make the standard chain."""
+
+    def chain() -> SessionBuilder:
+        return SessionBuilder.standard(
+            URL_OF_IT, attempt_timeout=patience, logging=None, **settings
+        )
+
+    return client_of(chain)
+
+
+def no_retries(patience: float = PATIENCE) -> Client:
+    return client_of(lambda: SessionBuilder(URL_OF_IT).response_timeout(patience))
+
+
+def changed(
+    *,
+    wait_for_ready: float | None = 5.0,
+    unserved_cost: float = 0.1,
+    consecutive_failures: int | None = 5,
+    failure_rate_threshold: float = 1.0,
+    multiplier: float = 1.5,
+) -> Client:
+    """Make a chain with the parts of the standard one, each as written here."""
+    window = Backoff.exponential(0.1, 5.0, multiplier).with_jitter(-0.2, 0.0)
+
+    def breaker(host: str) -> CircuitBreaker:
+        return CircuitBreaker(
+            host,
+            failure_rate_threshold=failure_rate_threshold,
+            consecutive_failures=consecutive_failures,
+            circuit_open_window=window,
+            counter_sliding_window=10.0,
+        )
+
+    def chain() -> SessionBuilder:
+        return SessionBuilder.standard(
+            URL_OF_IT,
+            logging=None,
+            limiter=RetryBudget.per_host(unserved_cost=unserved_cost),
+            circuit_breaker=CircuitBreakerClient.new_per_host_decorator(
+                breaker,
+                CircuitBreakerStrategy.on_server_error_status(count_throttling=False),
+                wait_for_ready=wait_for_ready,
+            ),
+        )
+
+    return client_of(chain)

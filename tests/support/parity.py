@@ -13,8 +13,7 @@ import aiohttp
 import pytest
 from chains import connected, pass_on, retrying
 from fault_server import Fault, Received
-from pool_faults import FAULTS, LEFT_TO_CHANCE, Call
-from pool_server import RESET, PoolServer
+from pool_server import FAULTS, LEFT_TO_CHANCE, RESET, Call, PoolServer
 
 from aioretry_smithy import Backoff, RetryStrategy, SessionBuilder
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from chains import session
-from needs_posix import needs_posix
+from command_line import needs_posix
 
 from aioretry_smithy import CircuitBreaker, CircuitBreakerClient, CircuitState
 

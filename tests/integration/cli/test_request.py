@@ -9,8 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from command_line import WITHOUT_RICH, nobody, run, written_to
-from needs_posix import needs_posix
+from command_line import WITHOUT_RICH, needs_posix, nobody, run, written_to
 
 from aioretry_smithy.__main__ import main
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from command_line import nobody, run, written_to
-from needs_posix import needs_posix
+from command_line import needs_posix, nobody, run, written_to
 
 from aioretry_smithy.__main__ import main
 

@@ -8,7 +8,7 @@ import signal
 import sys
 
 import pytest
-from needs_posix import needs_posix
+from command_line import needs_posix
 
 pytestmark = pytest.mark.slow
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from aiohttp import web
-from client_answers import hang_up, throttled, unavailable
+from stream_server import hang_up, throttled, unavailable
 
 from aioretry_smithy import capture_logs
 

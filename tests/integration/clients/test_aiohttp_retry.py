@@ -11,7 +11,7 @@ pytest.importorskip("aiohttp_retry")
 
 from aiohttp import web
 from aiohttp_retry import ExponentialRetry, FibonacciRetry, JitterRetry, ListRetry
-from client_answers import hang_up
+from stream_server import hang_up
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Unclosed connection:ResourceWarning"),

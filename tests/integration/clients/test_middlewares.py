@@ -7,7 +7,7 @@ import io
 import aiohttp
 import pytest
 from aiohttp import web
-from client_answers import hang_up, in_pieces
+from stream_server import hang_up, in_pieces
 
 from aioretry_smithy import RequestLog
 

@@ -9,8 +9,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import aiohttp
 from aiohttp import web
 from chains import pass_on
+from fault_server import need_address
 from group_servers import Told
-from loopback import need_address
 
 from aioretry_smithy import (
     Endpoint,

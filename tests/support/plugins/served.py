@@ -9,7 +9,7 @@ import struct
 
 import pytest
 from aiohttp import web
-from request_scene import content_to_send, new_tls, opened_scene
+from request_kind import content_to_send, new_tls, opened_scene
 from stream_server import StreamServer, take_connections
 
 LINGER = struct.pack("ii", 1, 0)

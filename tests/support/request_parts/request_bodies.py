@@ -10,8 +10,20 @@ from typing import Any
 import aiohttp
 import body_kinds
 from multidict import MultiDict
-from request_kind import FILE, Fresh, Scene, Text, chunks, fresh, get, kind, post
-from request_senders import by_verb, tracked, twice
+from request_kind import (
+    FILE,
+    Fresh,
+    Scene,
+    Text,
+    by_verb,
+    chunks,
+    fresh,
+    get,
+    kind,
+    post,
+    tracked,
+    twice,
+)
 
 
 def serializer(scene: Scene) -> Callable[[Any], str]:

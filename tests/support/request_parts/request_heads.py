@@ -20,15 +20,13 @@ from request_kind import (
     TRUST,
     Fresh,
     Text,
+    awaited,
+    by_verb,
     cookie_jar,
     fresh,
     get,
     kind,
     post,
-)
-from request_senders import (
-    awaited,
-    by_verb,
     side_by_side,
     to_closed,
     twice,

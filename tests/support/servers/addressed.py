@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import trustme
 from aiohttp import web
 from chains import connected, retrying
-from loopback import bound, need_address
+from fault_server import bound, need_address
 from pool_server import PoolServer
 from stream_server import take_connections
 from yarl import URL

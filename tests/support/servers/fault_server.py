@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import enum
+import errno
+import os
 import socket
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from loopback import bound
+import pytest
 from yarl import URL
 
 RECEIVE = 1 << 18
@@ -328,3 +330,31 @@ class FaultServer:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await event.wait()
+
+
+def need_address(host: str) -> None:
+    """Skip the test that runs now where loopback has no such address, as on macOS."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        try:
+            probe.bind((host, 0))
+        except OSError as error:
+            if error.errno != errno.EADDRNOTAVAIL:
+                raise
+            add = f"sudo ifconfig lo0 alias {host}"
+            pytest.skip(f"loopback has no address {host}; on macOS: {add}")
+
+
+def bound(host: str, port: int = 0) -> socket.socket:
+    """Make a socket that has a port, and does not listen yet."""
+    made = socket.socket()
+    made.setblocking(False)
+    if os.name == "posix":
+        # Connections that ended a moment ago do not matter.
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+    except OSError:
+        made.close()
+        raise
+    return made

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from aiohttp import web
-from loopback import need_address
+from fault_server import need_address
 
 
 class Replica:

@@ -1,15 +1,19 @@
-"""A server of streams that leaves no task and no connection behind."""
+"""A server of streams that leaves no task and no connection behind, and answers."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[object]]
+
 
 TURNS = 10
 """Turns of the event loop in which a connection is taken, and some more."""
@@ -89,3 +93,21 @@ async def take_connections() -> None:
         passed = loop.create_future()
         loop.call_soon(passed.set_result, None)
         await passed
+
+
+def unavailable(request: web.Request) -> web.Response:
+    return web.Response(status=503)
+
+
+def hang_up(request: web.Request) -> web.Response:
+    assert request.transport is not None
+    request.transport.abort()
+    return web.Response()
+
+
+def throttled(request: web.Request) -> web.Response:
+    return web.json_response({"ok": False}, status=429, headers={"Retry-After": "0"})
+
+
+async def in_pieces() -> AsyncIterator[bytes]:
+    yield b"a report"

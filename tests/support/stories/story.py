@@ -9,9 +9,7 @@ from dataclasses import dataclass
 
 from story_calls import GET, Answers, Request, Way, read
 from story_chains import Chain
-from story_log import told_error, told_log
-from story_text import settled
-from story_witness import Witness
+from story_text import Witness, settled, told_error, told_log
 
 from aioretry_smithy import RequestLog, capture_logs, request_options
 

@@ -10,7 +10,7 @@ from unittest import mock
 import aiohttp
 from fault_server import Fault, FaultServer, answer, response
 from story_chains import FAILSAFE
-from story_log import told_error, told_log
+from story_text import told_error, told_log
 
 from aioretry_smithy import (
     CircuitBreaker,

@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 from fault_server import End, Fault, FaultServer, answer, cut, response
-from story_witness import Witness
+from story_text import Witness
 
 from aioretry_smithy import (
     Backoff,

@@ -30,13 +30,13 @@ from story_decorators import (
     Strategy,
     watching,
 )
-from story_log import told_context
-from story_witness import (
+from story_text import (
     AsyncLimiterWitness,
     BreakerWitness,
     BudgetWitness,
     LimiterWitness,
     Witness,
+    told_context,
 )
 
 from aioretry_smithy import (

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from story_calls import NOW
-from story_log import told_context, told_error
-from story_witness import BreakerWitness, LimiterWitness, Witness
+from story_text import BreakerWitness, LimiterWitness, Witness, told_context, told_error
 
 from aioretry_smithy import (
     CircuitBreakerClient,

@@ -8,10 +8,8 @@ from story_chains import breaking, logging_with, one_breaker, plain, retrying
 from story_decorators import ContentStrategy, watching
 from story_groups import GROUPS, SLOW_GROUPS, looked_at, not_connected, settings_of
 from story_limits import SOON, places, turns
-from story_log import told_context, told_error
-from story_script import after
-from story_service import BASE, Ask, served
-from story_witness import LimiterWitness
+from story_service import BASE, Ask, after, served
+from story_text import LimiterWitness, told_context, told_error
 
 from aioretry_smithy import (
     CircuitBreakerStrategy,

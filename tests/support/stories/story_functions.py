@@ -7,10 +7,14 @@ import asyncio
 import aiohttp
 from story_chains import budget, new_breaker, plain
 from story_decorators import ContentStrategy, FailingStrategy, watching
-from story_log import told_context, told_error
-from story_script import ONCE, Arrival, outcome_of, played
-from story_text import rounded
-from story_witness import AsyncLimiterWitness, LimiterWitness
+from story_service import ONCE, Arrival, outcome_of, played
+from story_text import (
+    AsyncLimiterWitness,
+    LimiterWitness,
+    rounded,
+    told_context,
+    told_error,
+)
 
 from aioretry_smithy import (
     Backoff,

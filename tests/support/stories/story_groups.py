@@ -9,9 +9,8 @@ from types import SimpleNamespace
 import aiohttp
 import pytest
 from balanced import Health
-from story_log import told_context
 from story_service import BASE
-from story_text import is_time_virtual, rounded
+from story_text import is_time_virtual, rounded, told_context
 from wire import sent_to
 
 from aioretry_smithy import (

@@ -18,8 +18,7 @@ from story_chains import (
     retrying,
 )
 from story_decorators import watching
-from story_log import told_context, told_error
-from story_witness import LimiterWitness
+from story_text import LimiterWitness, told_context, told_error
 
 from aioretry_smithy import (
     CircuitBreakerClient,

@@ -9,10 +9,8 @@ import pytest
 from story_chains import breaking, logging_with, plain, retrying
 from story_decorators import ContentStrategy, Refreshing, Strategy, watching
 from story_limits import SOON, places
-from story_log import told_context
-from story_script import after
-from story_service import BASE, Ask, served
-from story_witness import LimiterWitness
+from story_service import BASE, Ask, after, served
+from story_text import LimiterWitness, told_context
 
 from aioretry_smithy import (
     EndpointGroup,

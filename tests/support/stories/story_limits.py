@@ -5,8 +5,8 @@ from __future__ import annotations
 import aiohttp
 from story_chains import breaking, logging_with, one_breaker, retrying
 from story_decorators import watching
-from story_script import ONCE, Arrival, after, scripted
-from story_witness import LimiterWitness
+from story_service import ONCE, Arrival, after, scripted
+from story_text import LimiterWitness
 
 from aioretry_smithy import (
     Backoff,

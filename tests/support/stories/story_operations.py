@@ -9,8 +9,8 @@ from story_chains import breaking, chain, logging_with, plain, retrying
 from story_decorators import watching
 from story_functions import broken, logged, one_call, retried
 from story_limits import SOON, places
-from story_script import ONCE, SHOP, Arrival, played
-from story_witness import LimiterWitness
+from story_service import ONCE, SHOP, Arrival, played
+from story_text import LimiterWitness
 
 from aioretry_smithy import (
     Backoff,

@@ -8,13 +8,12 @@ import aiohttp
 from story_bodies import injecting
 from story_chains import breaking, logging_with, one_breaker, plain, retrying
 from story_decorators import ContentStrategy, watching
+from story_elsewhere import CUT, FILE, HOLD, PARTS, TOTAL, Part, broken
 from story_groups import given
 from story_limits import SOON, places, turns
-from story_log import told_error
-from story_parts import CUT, FILE, HOLD, PARTS, TOTAL, Part, broken
 from story_service import Ask, served
+from story_text import LimiterWitness, told_error
 from story_tokens import tokens
-from story_witness import LimiterWitness
 
 from aioretry_smithy import (
     CircuitState,

@@ -1,16 +1,26 @@
-"""Values of stories: without what differs each time, and compared."""
+"""What stories tell: values without what differs each time, logs, and witnesses."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
+import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
 
 from yarl import URL
 
+from aioretry_smithy import (
+    CircuitBreakerListener,
+    RequestLog,
+    RetryBudgetListener,
+    RetryLimiter,
+    RpcRequest,
+)
 from aioretry_smithy.testing import VirtualTimeLoop
 
 LIMITS = (0.2, 0.4, 5.0, 10.0, 20.0, 30.0, 300.0)
@@ -123,3 +133,217 @@ def limit(seconds: float | None) -> float | None:
     if seconds is None or is_time_virtual():
         return rounded(seconds)
     return min((each for each in LIMITS if seconds < 1.01 * each), default=seconds)
+
+
+def told_log(log: RequestLog) -> dict[str, Any]:
+    """Tell what a log shows, in each of its views."""
+    children = [*log.children]
+    logs = [log, *children]
+    return {
+        "render": _view(log.render),
+        "repr": _view(lambda: [repr(each) for each in logs]),
+        "to_dict": _view(lambda: _settled_values(log.to_dict())),
+        "attempts": [each.attempt for each in logs],
+        "is one tree": log.parent is None
+        and log.root is log
+        and all(child.parent is log and child.root is log for child in children),
+        "same children": all(map(operator.is_, children, log.children)),
+        "requests": [_told_request(each.request) for each in logs],
+        # A copy, as soon as the exception itself is gone.
+        "causes": [
+            (type(each.response_cause), settled(str(each.response_cause)))
+            for each in logs
+        ],
+        "stop_reason": [each.stop_reason for each in logs],
+        "times in order": _are_in_order(logs),
+    }
+
+
+def _view(view: Callable[[], Any]) -> Any:
+    try:
+        return settled(view())
+    except Exception as error:
+        # There are requests that no view was made for, such as a method of bytes.
+        return repr(error)
+
+
+def _told_request(request: Any) -> Any:
+    if isinstance(request, RpcRequest):
+        return request.name
+    return request.method, sorted(request.arguments)
+
+
+KEYS_NOT_RECORDED = {"id", "is_success", "response_cause_type"}
+"""Keys of a log that are not in stories."""
+
+
+def _settled_values(values: dict[str, Any]) -> dict[str, Any]:
+    values["response_timeout"] = limit(values["response_timeout"])
+    for name in KEYS_NOT_RECORDED:
+        del values[name]
+    for each in (*values["children"], *values.get("calls", ())):
+        _settled_values(each)
+    return values
+
+
+def _are_in_order(logs: list[RequestLog]) -> bool | None:
+    root, *children = logs
+    if any(each.is_hedge for each in children):
+        return None  # one that lost may take a while to end
+    starts = [each.started for each in logs]
+    lasted = [
+        each.started + each.total_duration
+        for each in children
+        if each.total_duration is not None
+    ]
+    whole = root.total_duration
+    return starts == sorted(starts) and (
+        whole is None or all(end <= root.started + whole + 1e-6 for end in lasted)
+    )
+
+
+def told_error(error: BaseException | None) -> Any:
+    """Tell what an exception says, with its notes and what it came from."""
+    told = []
+    while error is not None:
+        told.append(
+            {
+                "class": type(error).__name__,
+                "text": settled(str(error)),
+                "args": settled(repr(error.args)),
+                "notes": settled(getattr(error, "__notes__", [])),
+                "suppressed": error.__suppress_context__,
+                "cause": error.__cause__ is not None,
+            }
+        )
+        error = error.__cause__ or error.__context__
+    return told
+
+
+def told_context(ctx: Any) -> dict[str, Any]:
+    """Tell what one of the user's own parts can see of a call."""
+    request, is_function = ctx.request, isinstance(ctx.request, RpcRequest)
+    return {
+        "attempt": ctx.attempt,
+        "of": ctx.root.log.total_attempts,
+        "is root": ctx.parent is None,
+        "root": ctx.root is (ctx.parent or ctx),
+        "log": (ctx.log.attempt, ctx.log.root is ctx.root.log),
+        "status": (ctx.log.response_status, ctx.root.log.response_status),
+        "response": settled(dict(ctx.log.response_headers or {})),
+        "headers": [] if is_function else sorted(request.headers.items()),
+        "request": settled(
+            request.name if is_function else f"{request.method} {request.full_url()}"
+        ),
+        "attributes": dict(ctx.attributes),
+        "remaining": limit(ctx.remaining()),
+        "reason": ctx.root.log.stop_reason,
+    }
+
+
+LOGGER = logging.getLogger("aioretry_smithy")
+
+
+class Witness(logging.Handler):
+    """Notes what the parts of a chain were told, all of them in one order."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.NOTSET)
+        self.seen: list[Any] = []
+        self.logs: list[RequestLog] = []
+        self.states: list[Any] = []
+        """Functions that tell the state of a part of the chain."""
+
+    def note(self, *things: Any) -> None:
+        """Note what happened now."""
+        self.seen.append(settled(things))
+
+    def look(self, moment: str) -> None:
+        """Look at all logs, as one may at any moment."""
+        self.seen.append((moment, [told_log(log) for log in self.logs]))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        log = getattr(record, "request_log", None)
+        self.note(
+            "record",
+            record.name,
+            record.levelname,
+            record.getMessage(),
+            log if log is None else (log.attempt, log.root in self.logs),
+        )
+
+    @contextlib.contextmanager
+    def listening(self, level: int) -> Iterator[None]:
+        """Hear what is logged in the block, from a level on."""
+        before = LOGGER.level, LOGGER.propagate
+        LOGGER.addHandler(self)
+        LOGGER.propagate = False
+        LOGGER.setLevel(level)
+        try:
+            yield
+        finally:
+            LOGGER.removeHandler(self)
+            LOGGER.propagate = before[1]
+            LOGGER.setLevel(before[0])
+
+
+class BreakerWitness(CircuitBreakerListener):
+    """Notes what circuit breakers tell."""
+
+    def __init__(self, witness: Witness) -> None:
+        self._note = witness.note
+
+    def on_state_changed(self, circuit_breaker: Any, state: Any) -> None:
+        self._note("breaker", circuit_breaker.name, str(state))
+
+    def on_event_count_updated(self, circuit_breaker: Any, event_count: Any) -> None:
+        self._note("breaker", circuit_breaker.name, repr(event_count))
+
+    def on_request_rejected(self, circuit_breaker: Any) -> None:
+        self._note("breaker", circuit_breaker.name, "rejected")
+
+
+class BudgetWitness(RetryBudgetListener):
+    """Notes what retry budgets tell."""
+
+    def __init__(self, witness: Witness) -> None:
+        self._note = witness.note
+
+    def on_retry_refused(self, budget: Any, ctx: Any) -> None:
+        self._note("budget", budget.name, "refused", told_context(ctx))
+
+    def on_tokens_changed(self, budget: Any) -> None:
+        self._note("budget", budget.name, budget.tokens, budget.failures_in_a_row)
+
+
+class LimiterWitness(RetryLimiter):
+    """Notes what a limiter is asked and told."""
+
+    def __init__(self, witness: Witness) -> None:
+        self._note = witness.note
+
+    def acquire(self, ctx: Any, cause: Any) -> bool:
+        self._note("acquire", told_context(ctx), told_error(cause))
+        return True
+
+    def release(self, ctx: Any) -> None:
+        self._note("release", told_context(ctx))
+
+    def on_retry_end(self, ctx: Any) -> None:
+        self._note("retry ended", told_context(ctx))
+
+    def on_success(self, ctx: Any) -> None:
+        self._note("success", told_context(ctx))
+
+    def on_failure(self, ctx: Any, cause: Any) -> None:
+        self._note("failure", told_context(ctx), told_error(cause))
+
+
+class AsyncLimiterWitness(LimiterWitness):
+    """Does so in coroutines."""
+
+    async def acquire(self, ctx: Any, cause: Any) -> bool:  # type: ignore[override]
+        return super().acquire(ctx, cause)
+
+    async def on_success(self, ctx: Any) -> None:  # type: ignore[override]
+        super().on_success(ctx)

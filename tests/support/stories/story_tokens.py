@@ -9,10 +9,8 @@ from story_calls import generated
 from story_chains import breaking, logging_with, one_breaker, plain, retrying
 from story_decorators import ContentStrategy, watching
 from story_limits import SOON, places, turns
-from story_script import after
-from story_service import BASE, Ask, served
-from story_text import rounded
-from story_witness import LimiterWitness
+from story_service import BASE, Ask, after, served
+from story_text import LimiterWitness, rounded
 
 from aioretry_smithy import (
     CircuitState,

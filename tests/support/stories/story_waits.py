@@ -17,9 +17,8 @@ from story_decorators import (
     watching,
 )
 from story_limits import places, turns
-from story_log import told_context
-from story_script import Arrival, after, scripted
-from story_witness import BreakerWitness, LimiterWitness
+from story_service import Arrival, after, scripted
+from story_text import BreakerWitness, LimiterWitness, told_context
 
 from aioretry_smithy import (
     Backoff,
