@@ -93,6 +93,9 @@ class OwnStrategyTokens(StrategyTokens):
     async def refresh(self, token: Token, error: CallError) -> Token:
         return self._strategy._refresh(token, error)
 
+    async def record_success(self, token: Token) -> None:
+        self._strategy._record_success(token)
+
     def release(self, token: Token) -> None:
         self._strategy._release(token)
 

@@ -21,7 +21,7 @@ from chains import connected
 from scenarios import FLAKY
 from stub import ADDRESS, Gate, stubbed
 from until import lines_run
-from variants import bare, chain, readme, standard
+from variants import bare, chain, readme, smithy, standard
 
 from aioretry_smithy import (
     Backoff,
@@ -40,6 +40,8 @@ FEW = 10
 IS_THOROUGH = hypothesis.settings.get_current_profile_name() == "thorough"
 MANY = 10_000 if IS_THOROUGH else 2_000
 
+smithy_chain = partial(chain, smithy())
+
 # The chains that pages show, on Python 3.11, 3.12 and 3.13. Whoever makes them cheaper
 # lowers the figures: a test that is given 0 fails with what there is now. Memory comes
 # and goes by 80 bytes a call, with the set in which asyncio keeps its tasks.
@@ -48,6 +50,8 @@ MOST_BYTECODES = [
     pytest.param(readme, GOOD, (1364, 1283, 1261), id="README"),
     pytest.param(readme, FLAKY, (5106, 4809, 4724), id="README, 503 503 200"),
     pytest.param(standard, GOOD, (1584, 1487, 1468), id="standard"),
+    pytest.param(smithy_chain, GOOD, (1896, 1770, 1774), id="Smithy"),
+    pytest.param(smithy_chain, FLAKY, (8722, 8064, 8120), id="Smithy, 503 503 200"),
 ]
 MOST_BYTES = [
     pytest.param(readme, (2450, 2450, 2470), id="README"),
