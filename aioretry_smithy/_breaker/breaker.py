@@ -38,11 +38,6 @@ _SECONDS: Final = (
     "counter_update_interval",
 )
 
-_USUAL: Final = {"consecutive_failures": None, "success_threshold": 1}
-"""Default values of settings, omitted from the representation."""
-
-_UNUSUAL: Final = object()
-
 _USUAL_WINDOW: Final = 10.0
 """The open window in seconds, where a backoff has not said any."""
 
@@ -70,8 +65,8 @@ class CircuitBreakerSettings:
 
     failure_rate_threshold: float
     minimum_request_threshold: int
-    consecutive_failures: int | None
-    success_threshold: int
+    consecutive_failures: int | None = None
+    success_threshold: int = 1
     trial_request_interval: float
     circuit_open_window: float | Backoff
     counter_sliding_window: float
@@ -95,12 +90,11 @@ class CircuitBreakerSettings:
             raise bad_argument("counter_sliding_window", window, expected)
 
     def __str__(self) -> str:
-        settings = ((field.name, getattr(self, field.name)) for field in fields(self))
+        # Texts of errors have it, and stay as they were for who asks for neither.
         return ", ".join(
-            f"{name}={value!r}"
-            for name, value in settings
-            # Texts of errors have it, and stay as they were for who asks for neither.
-            if _USUAL.get(name, _UNUSUAL) != value
+            f"{field.name}={value!r}"
+            for field in fields(self)
+            if (value := getattr(self, field.name)) != field.default
         )
 
     def changed(
@@ -499,10 +493,11 @@ class CircuitBreaker(Shared):
         # server which takes longer to answer than the trial interval can close it too.
         permit = CircuitPermit(state.generation, is_trial=True)
         next_at = now + self._settings.trial_request_interval
-        self._state = new = state.with_trial(permit, next_at)
-        if state.circuit is not new.circuit:
+        half_open = CircuitState.HALF_OPEN
+        self._state = replace(state, circuit=half_open, permit=permit, trial_at=next_at)
+        if state.circuit is not half_open:
             self._listeners.notify(
-                lambda listener: listener.on_state_changed(self, new.circuit)
+                lambda listener: listener.on_state_changed(self, half_open)
             )
         return permit
 

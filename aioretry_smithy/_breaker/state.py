@@ -246,11 +246,6 @@ class State:
             raise bad_argument("permit", permit, "a permit of try_request(), or None")
         return permit.generation != self.generation
 
-    def with_trial(self, permit: CircuitPermit, next_at: float) -> State:
-        """Return the state with another trial, and when the next one may follow."""
-        circuit = CircuitState.HALF_OPEN
-        return replace(self, circuit=circuit, permit=permit, trial_at=next_at)
-
     def with_success(self, permit: CircuitPermit | None, now: float) -> State:
         """Return the state with one more trial that succeeded, and is not enough."""
         passed = (*self.passed, permit)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextvars import Context
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from .._call.closing import unless_closed
 from .._call.recorder import begin_after_wait
@@ -14,29 +14,17 @@ from .._policies.queues import WaitQueue, note_queue, unless_held
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
 
     from .._call.outcome import Nothing
     from .._context.context import ClientRequestContext
-    from .state import CircuitPermit, State
+    from .breaker import CircuitBreaker
+    from .state import CircuitPermit
 
 Answer: TypeAlias = tuple["CircuitPermit | None"]
 """The answer of the circuit breaker to a request that has waited."""
 
 _PAUSE: Final = 0.1
 """Seconds until the next look at a circuit, after an error in a look."""
-
-
-class Circuit(Protocol):
-    """Grants trials while it is open, and all requests while it is closed."""
-
-    _clock: Callable[[], float]
-    _line: WaitingLine | None
-    _state: State
-
-    def try_request(self) -> CircuitPermit | None: ...
-
-    def on_ignored(self, permit: CircuitPermit) -> None: ...
 
 
 class WaitingLine:
@@ -55,7 +43,9 @@ class WaitingLine:
     loop: asyncio.AbstractEventLoop
     """The event loop."""
 
-    def __init__(self, circuit: Circuit, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, circuit: CircuitBreaker, loop: asyncio.AbstractEventLoop
+    ) -> None:
         self._circuit = circuit
         self.loop = loop
         self._queue: WaitQueue[Answer] = WaitQueue()
@@ -146,14 +136,14 @@ class WaitingLine:
             self._circuit._line = None
 
 
-def give_back(circuit: Circuit, answer: Answer | None) -> None:
+def give_back(circuit: CircuitBreaker, answer: Answer | None) -> None:
     """Pass the trial slot of a cancelled request to the next request."""
     permit = None if answer is None else answer[0]
     if permit is not None:
         circuit.on_ignored(permit)
 
 
-def must_wait(circuit: Circuit) -> bool:
+def must_wait(circuit: CircuitBreaker) -> bool:
     """Say whether a new request has to wait behind the waiting requests.
 
     It need not where there is nothing to wait for.
@@ -167,7 +157,7 @@ def must_wait(circuit: Circuit) -> bool:
 
 
 async def wait_at(
-    circuit: Circuit, loop: asyncio.AbstractEventLoop, until: float
+    circuit: CircuitBreaker, loop: asyncio.AbstractEventLoop, until: float
 ) -> Answer | None:
     """Wait in the line at a circuit, as :meth:`WaitingLine.wait` says."""
     line = circuit._line
@@ -204,7 +194,7 @@ class WaitsOfCall:
 
 
 async def until_ready(
-    ctx: ClientRequestContext, circuit: Circuit, patience: float
+    ctx: ClientRequestContext, circuit: CircuitBreaker, patience: float
 ) -> Answer | Literal[Nothing.NOTHING] | None:
     """Wait at an open circuit for some seconds, but not beyond the deadline.
 

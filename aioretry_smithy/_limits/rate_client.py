@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from .line import RatePermit
-    from .rate_limit import Charge, RateLimit
+    from .rate_limit import RateLimit
+    from .rate_rules import Charge, RatePermit
 
     RateGates: TypeAlias = OneForAll[RateGate] | PerKey[RateGate]
     RateLimits: TypeAlias = float | RateLimit | Sequence[RateLimit]

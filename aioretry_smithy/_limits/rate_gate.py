@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from .._clock import NEAR, loop_time
 from .._context.holdings import is_held
 from .._errors import bad_argument, is_finite
-from .line import RatePermit, take_now, wait_in
-from .rate_limit import Admission, Charge, RateLimit, RateLimitError, cost_of
+from .rate_limit import Admission, RateLimit, RateLimitError, cost_of, take_now, wait_in
+from .rate_rules import Charge, RatePermit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from .line import Costs, Reply
-    from .rate_limit import SharedTurn
+    from .rate_limit import Costs, SharedTurn
+    from .rate_rules import Reply
 
 
 class TurnTime(NamedTuple):

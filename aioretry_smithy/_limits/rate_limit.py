@@ -1,33 +1,245 @@
-"""Limit the rate at which requests go out: a bucket of tokens, and what they cost."""
+"""Limit the rate at which requests go out; they wait in line at several rates at once.
+
+A request enters all its lines in one step, without a wait in between, so the one that
+came first is the first in all of its lines, and no two wait for each other.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
+from collections import OrderedDict
+from heapq import heappop
+from itertools import count
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeAlias
 
 from .. import _checks as check
 from .._clock import NEAR, loop_time
 from .._errors import LimitedRequestError, bad_argument, is_finite
 from .._failures.failure import judge
+from .._policies.queues import TimedWaits
 from .._text.printable import name_of
 from .._values import Shared
-from .line import Line, RatePermit
-from .resets import Resets
+from .rate_rules import Bucket, Charge, Resets
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     import aiohttp
 
     from .._context.context import ClientRequestContext
     from .._log.request_log import RequestLog
     from .._request.request import HttpRequest
+    from .rate_rules import RatePermit
 
     Cost: TypeAlias = Callable[[ClientRequestContext, HttpRequest], float]
     Actual: TypeAlias = Callable[[RequestLog, bytes | None], float | None]
+    Costs: TypeAlias = Sequence[tuple["Line", float]]
+    """The cost of a request in each of its queues, above 0."""
     SharedTurn: TypeAlias = Callable[[float, float], Awaitable["Admission"]]
     """Takes the latest time for a turn, and a deadline before which it has to be."""
+
+
+_logger = logging.getLogger("aioretry_smithy")
+
+_numbers: Final = count()
+
+
+class Line(TimedWaits):
+    """The queue of the requests that wait for a rate limit.
+
+    Args:
+        rule: Says when the first of them may go out.
+    """
+
+    __slots__ = ("_ahead", "_waiting", "rule")
+
+    rule: Bucket | Resets
+
+    def __init__(self, rule: Bucket | Resets) -> None:
+        super().__init__()
+        self.rule = rule
+        rule.wake = self.hurry
+        self._waiting: OrderedDict[int, Waiter] = OrderedDict()
+        # What those that wait cost.
+        self._ahead = 0.0
+
+    def __len__(self) -> int:
+        first = self.first
+        return 0 if first is None or first.is_lost else len(self._waiting)
+
+    @property
+    def first(self) -> Waiter | None:
+        """The request at the head of the queue."""
+        return next(iter(self._waiting.values()), None)
+
+    def try_take(self, now: float) -> RatePermit | None:
+        """Return a permit for a request of cost 1, if its turn is now."""
+        return None if self._waiting else self.rule.try_take(now)
+
+    def forecast(self, now: float, cost: float) -> float:
+        """Return a time before which a request that comes now surely has no turn.
+
+        It may be later: the requests ahead may wait for another limit too.
+        """
+        return self.rule.forecast(now, cost, self._ahead)
+
+    def turn(self, now: float, cost: float) -> float:
+        """Return when the first waiting request, of that cost, goes out."""
+        turn = self.rule.turn(now, cost)
+        if turn > now + NEAR:
+            return turn
+        return self.rule.next_turn(now, len(self._waiting), self._patience(now))
+
+    def is_free(self, now: float, cost: float) -> bool:
+        """Say whether a request that comes now need not wait."""
+        return not self._waiting and self.rule.turn(now, cost) <= now + NEAR
+
+    def join(self, waiter: Waiter, cost: float, until: float) -> None:
+        """Add a request, which gives up at a time."""
+        self._waiting[waiter.number] = waiter
+        self._ahead += cost
+        self.end_at(waiter.number, until)
+
+    def remove(self, waiter: Waiter, cost: float) -> None:
+        """Remove a request from the queue, if still waiting."""
+        if self._waiting.pop(waiter.number, None) is None:
+            return
+        self._ahead -= cost
+        if not self._waiting:
+            self._ahead = 0.0
+            self.forget_ends()
+
+    def forget_lost(self) -> None:
+        """Drop the requests of closed event loops."""
+        first = self.first
+        if first is not None and first.is_lost:
+            for waiter in [*self._waiting.values()]:
+                if waiter.is_lost:
+                    waiter.leave()
+            serve([self])
+
+    def hurry(self) -> None:
+        """Admit waiting requests that are due earlier than the rule has said."""
+        self.forget_lost()
+        serve([self])
+
+    def _patience(self, now: float) -> float:
+        """Return the seconds until the first waiting request times out."""
+        ends = self._ends
+        while ends and ends[0][1] not in self._waiting:
+            heappop(ends)
+        return ends[0][0] - now if ends else math.inf
+
+    def end(self, number: int) -> None:
+        """Let a request leave all its lines without a turn."""
+        waiter = self._waiting.get(number)
+        if waiter is not None:
+            # Its turn may come at this very moment, and look later by rounding alone.
+            serve([line for line, _ in waiter.costs])
+            waiter.leave_early()
+            if not waiter.turns.done():
+                waiter.turns.set_result(None)
+
+
+class Waiter:
+    """A request in the queues of its rate limits.
+
+    Args:
+        costs: The lines, and what it costs in each.
+        until: When it gives up, by the event loop's clock.
+    """
+
+    __slots__ = ("_timer", "costs", "number", "turns")
+
+    turns: asyncio.Future[list[RatePermit] | None]
+    """The tokens taken from each limit; None after the timeout."""
+
+    def __init__(self, costs: Costs, until: float) -> None:
+        self.costs = costs
+        self.number = next(_numbers)
+        self.turns = asyncio.get_running_loop().create_future()
+        self._timer: asyncio.TimerHandle | None = None
+        for line, cost in costs:
+            line.join(self, cost, until)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the event loop of the line was closed: nobody waits any more."""
+        return self.turns.get_loop().is_closed()
+
+    def try_go(self) -> bool:
+        """Admit the request if due, and at the head of all of its queues."""
+        if any(line.first is not self for line, _ in self.costs):
+            return False
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        turn = max(line.turn(now, cost) for line, cost in self.costs)
+        if turn > now + NEAR:
+            self._stop_timer()
+            self._timer = loop.call_at(turn, self._be_served)
+            return False
+        self.leave()
+        # One that is cancelled has not left yet.
+        if not self.turns.done():
+            self.turns.set_result(take(self.costs, now))
+        return True
+
+    def leave_early(self) -> None:
+        """Leave without a turn, and let go out the requests held up behind."""
+        self.leave()
+        self._be_served()
+
+    def leave(self) -> None:
+        """Leave all lines."""
+        self._stop_timer()
+        for line, cost in self.costs:
+            line.remove(self, cost)
+
+    def _be_served(self) -> None:
+        serve([line for line, _ in self.costs])
+
+    def _stop_timer(self) -> None:
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+
+
+def serve(lines: list[Line]) -> None:
+    """Admit the due requests of the given queues, and of queues joined to them."""
+    while lines:
+        waiter = lines.pop().first
+        if waiter is not None and waiter.try_go():
+            lines += [line for line, _ in waiter.costs]
+
+
+def take(costs: Costs, now: float) -> list[RatePermit]:
+    """Take the turns of a request."""
+    return [line.rule.take(now, cost) for line, cost in costs]
+
+
+def take_now(costs: Costs) -> list[RatePermit] | None:
+    """Return the turns of a request that need not wait; None where it has to."""
+    now = loop_time()
+    for line, _ in costs:
+        line.forget_lost()
+    is_free = all(line.is_free(now, cost) for line, cost in costs)
+    return take(costs, now) if is_free else None
+
+
+async def wait_in(costs: Costs, until: float) -> list[RatePermit] | None:
+    """Wait for a turn in all the lines; return None where none comes in time."""
+    waiter = Waiter(costs, until)
+    waiter.try_go()
+    try:
+        return await waiter.turns
+    except BaseException:
+        waiter.leave_early()
+        if waiter.turns.done() and not waiter.turns.cancelled():
+            for turn in waiter.turns.result() or ():
+                turn.give_back()
+        raise
 
 
 _CHARGES: Final = "_aioretry_smithy_charges"
@@ -72,89 +284,6 @@ def charge_of(response: object, limit: object) -> object:
     # A limit that is kept here has its id for itself.
     return kept.get(id(limit), (None, None))[1]
 
-
-class Bucket(RatePermit):
-    """A token bucket, known by the time at which it will be full.
-
-    Args:
-        interval: Seconds in which a token comes.
-        burst: The tokens that it holds when it is full.
-    """
-
-    __slots__ = ("_full_at", "_interval", "_slack", "burst", "wake")
-
-    burst: float
-
-    wake: Callable[[], None]
-    """Called where tokens come back."""
-
-    def __init__(self, interval: float, burst: float) -> None:
-        self.burst = burst
-        self._interval = interval
-        self._slack = (burst - 1) * interval
-        self._full_at = -math.inf
-
-    def turn(self, now: float, cost: float) -> float:
-        """Return when a request at the head of the queue may go out."""
-        return self.forecast(now, cost, 0.0)
-
-    def next_turn(self, now: float, waiting: int, patience: float) -> float:
-        """Return *now*: in a bucket each waiting request has its own time."""
-        return now
-
-    def forecast(self, now: float, cost: float, ahead: float) -> float:
-        """Return when there are tokens for a request, and for the requests *ahead*."""
-        full_at = max(self._full_at, now) + ahead * self._interval
-        return max(now, full_at - (self.burst - cost) * self._interval)
-
-    def take(self, now: float, cost: float) -> Charge:
-        """Take tokens; the charge may be corrected later."""
-        self._spend(now, cost)
-        return Charge(self, cost)
-
-    take_early = take
-
-    def try_take(self, now: float) -> Bucket | None:
-        """Let a request of cost 1 go out, if its turn has come."""
-        if max(self._full_at, now) - self._slack > now + NEAR:
-            return None
-        self._spend(now, 1.0)
-        return self
-
-    def refund(self, tokens: float) -> None:
-        """Take tokens back, or some more where the figure is negative."""
-        if tokens < 0:
-            # It may be in debt then.
-            self._spend(loop_time(), -tokens)
-        elif tokens > 0:
-            # A full bucket holds no more: what is over is lost with the next request.
-            self._full_at -= tokens * self._interval
-            self.wake()
-
-    def _spend(self, now: float, tokens: float) -> None:
-        self._full_at = max(self._full_at, now) + tokens * self._interval
-
-
-class Charge(RatePermit):
-    """The turn of a request at a token bucket, and what it was charged for."""
-
-    __slots__ = ("_bucket", "_paid")
-
-    def __init__(self, bucket: Bucket, cost: float) -> None:
-        self._bucket = bucket
-        self._paid = cost
-
-    def settle(self, figure: float) -> None:
-        """Let the request have cost *figure* in place of what was estimated."""
-        paid, self._paid = self._paid, figure
-        self._bucket.refund(paid - figure)
-
-    def give_back(self) -> None:
-        """Refund the tokens of a request that was not sent."""
-        self.settle(0.0)
-
-
-_logger = logging.getLogger("aioretry_smithy")
 
 _MAX_WAIT = 60.0
 

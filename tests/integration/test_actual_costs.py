@@ -16,7 +16,7 @@ from aioretry_smithy import (
     RetryStrategy,
     RetryStrategyWithContent,
 )
-from aioretry_smithy._limits.rate_limit import Charge
+from aioretry_smithy._limits.rate_rules import Charge
 
 RATE = 1e-3
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n"

@@ -11,7 +11,7 @@ from chains import now
 
 from aioretry_smithy import RateLimit, RateLimitError
 from aioretry_smithy._limits.rate_gate import Price, TurnTime, pass_all
-from aioretry_smithy._limits.rate_limit import Bucket
+from aioretry_smithy._limits.rate_rules import Bucket
 
 MANY = 1000
 

@@ -7,7 +7,7 @@ import time
 import pytest
 from multidict import CIMultiDict
 
-from aioretry_smithy._limits.resets import seconds_to_reset
+from aioretry_smithy._limits.rate_rules import seconds_to_reset
 
 DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
 LEFT, RESET = "X-RateLimit-Remaining", "X-RateLimit-Reset"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from aioretry_smithy import RateLimit
 from aioretry_smithy._clock import loop_time
-from aioretry_smithy._limits.line import wait_in
+from aioretry_smithy._limits.rate_limit import wait_in
 from aioretry_smithy.testing import VirtualTimeLoop
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from aioretry_smithy._limits.resets import Scatter
+from aioretry_smithy._limits.rate_rules import Scatter
 
 
 def turns_after(*resets):

@@ -1,4 +1,4 @@
-"""Keep requests back until the time that a server has named in its headers."""
+"""Say when a request may go out: by tokens, or by headers."""
 
 from __future__ import annotations
 
@@ -6,19 +6,124 @@ import math
 import re
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .._call.outcome import headers_of
 from .._clock import NEAR, chance, loop_time, wall_clock
 from .._failures.hints import most_jitter, retry_after, timestamp
-from .line import RatePermit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    import aiohttp
     from multidict import MultiMapping
 
-    from .line import Reply
+    from .._failures.hints import RaisedAnswer
+    from .rate_limit import RateLimit
+
+    Reply: TypeAlias = aiohttp.ClientResponse | RaisedAnswer
+    """The answer of a server, as a response or as an exception raised for it."""
+
+
+class RatePermit:
+    """The permit of a request at a rate limit: it learns how the request ended."""
+
+    __slots__ = ()
+
+    def learn(self, answer: Reply) -> None:
+        """Learn from an answer."""
+
+    def lose(self) -> None:
+        """Settle the permit of a request without an answer."""
+
+    def give_back(self) -> None:
+        """Take the permit back, for the requests in line behind its request."""
+
+    @property
+    def charges(self) -> Iterable[tuple[RateLimit, Charge]]:
+        """Pairs of charges that may be corrected, and limits."""
+        return ()
+
+
+class Bucket(RatePermit):
+    """A token bucket, known by the time at which it will be full.
+
+    Args:
+        interval: Seconds in which a token comes.
+        burst: The tokens that it holds when it is full.
+    """
+
+    __slots__ = ("_full_at", "_interval", "_slack", "burst", "wake")
+
+    burst: float
+
+    wake: Callable[[], None]
+    """Called where tokens come back."""
+
+    def __init__(self, interval: float, burst: float) -> None:
+        self.burst = burst
+        self._interval = interval
+        self._slack = (burst - 1) * interval
+        self._full_at = -math.inf
+
+    def turn(self, now: float, cost: float) -> float:
+        """Return when a request at the head of the queue may go out."""
+        return self.forecast(now, cost, 0.0)
+
+    def next_turn(self, now: float, waiting: int, patience: float) -> float:
+        """Return *now*: in a bucket each waiting request has its own time."""
+        return now
+
+    def forecast(self, now: float, cost: float, ahead: float) -> float:
+        """Return when there are tokens for a request, and for the requests *ahead*."""
+        full_at = max(self._full_at, now) + ahead * self._interval
+        return max(now, full_at - (self.burst - cost) * self._interval)
+
+    def take(self, now: float, cost: float) -> Charge:
+        """Take tokens; the charge may be corrected later."""
+        self._spend(now, cost)
+        return Charge(self, cost)
+
+    take_early = take
+
+    def try_take(self, now: float) -> Bucket | None:
+        """Let a request of cost 1 go out, if its turn has come."""
+        if max(self._full_at, now) - self._slack > now + NEAR:
+            return None
+        self._spend(now, 1.0)
+        return self
+
+    def refund(self, tokens: float) -> None:
+        """Take tokens back, or some more where the figure is negative."""
+        if tokens < 0:
+            # It may be in debt then.
+            self._spend(loop_time(), -tokens)
+        elif tokens > 0:
+            # A full bucket holds no more: what is over is lost with the next request.
+            self._full_at -= tokens * self._interval
+            self.wake()
+
+    def _spend(self, now: float, tokens: float) -> None:
+        self._full_at = max(self._full_at, now) + tokens * self._interval
+
+
+class Charge(RatePermit):
+    """The turn of a request at a token bucket, and what it was charged for."""
+
+    __slots__ = ("_bucket", "_paid")
+
+    def __init__(self, bucket: Bucket, cost: float) -> None:
+        self._bucket = bucket
+        self._paid = cost
+
+    def settle(self, figure: float) -> None:
+        """Let the request have cost *figure* in place of what was estimated."""
+        paid, self._paid = self._paid, figure
+        self._bucket.refund(paid - figure)
+
+    def give_back(self) -> None:
+        """Refund the tokens of a request that was not sent."""
+        self.settle(0.0)
 
 
 _THROTTLING = {403, 429}
