@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     """None where a limiter has not said yes."""
 
 
-# The ranks of outcomes, the best first.
-_WINNER, _STAND_IN, _BAD, _FAILURE, _REFUSAL = range(5)
-
 _given_up: Final[set[asyncio.Task[Answer]]] = set()
 """Tasks that are to end, some in their own time: the loop alone does not keep them."""
 
@@ -74,6 +71,11 @@ class SentRequest:
         """Close the answer."""
         if self.response is not None:
             self.response.close()
+
+    def was_refused(self) -> bool:
+        """Say whether the failure is a refusal on this side, and no injected fault."""
+        is_injected = self.is_sent and self.ctx.log.injected
+        return is_refusal(self.cause) and not is_injected
 
     def holds_connection(self) -> bool:
         """Say whether the body is incomplete, with the connection in use."""
@@ -108,62 +110,60 @@ class SentRequest:
 
 
 class Candidates:
-    """The outcomes of the requests so far, ranked.
+    """The best answer so far, and the failure that counts where there is none.
 
     The first good answer of a server wins. Where there is none, when all requests are
     over, comes the first good answer of something on this side, then the last bad
     answer, then the first failure, then the first refusal on this side.
     """
 
-    __slots__ = ("_kept",)
+    __slots__ = ("_answer", "_failure", "_is_good")
 
-    def __init__(self) -> None:
-        self._kept: dict[int, SentRequest] = {}
+    def __init__(self, first: SentRequest) -> None:
+        self._answer: SentRequest | None = None
+        self._failure = first
+        self._is_good = False
 
     @property
     def best(self) -> SentRequest:
-        """The best outcome so far."""
-        return self._kept[min(self._kept)]
+        """The request whose outcome counts."""
+        return self._answer or self._failure
 
     def win(self, sent: SentRequest) -> None:
-        """Take a good answer of a server; the others are closed."""
+        """Take a good answer of a server; another one is closed."""
         self.close()
-        self._kept[_WINNER] = sent
+        self._answer = sent
 
-    def stand_in(self, sent: SentRequest) -> None:
-        """Keep a good answer made on this side (by a fallback, for example)."""
-        self.let_go()
-        if self._kept.setdefault(_STAND_IN, sent) is not sent:
-            sent.close()
+    def answer(self, sent: SentRequest, *, is_good: bool) -> None:
+        """Keep an answer, unless there is a good one; the other one is closed.
 
-    def answer_badly(self, sent: SentRequest) -> None:
-        """Keep an answer that is not good, in place of the one before."""
-        self.let_go()
-        if _STAND_IN in self._kept:
+        Args:
+            sent: The request.
+            is_good: Whether the answer is good, though it is none of a server.
+        """
+        if self._is_good:
             sent.close()
         else:
-            self._kept[_BAD] = sent
+            self.win(sent)
+            self._is_good = is_good
 
     def fail(self, sent: SentRequest) -> None:
-        """Note a failure."""
-        is_injected = sent.is_sent and sent.ctx.log.injected
-        is_refused = is_refusal(sent.cause) and not is_injected
-        self._kept.setdefault(_REFUSAL if is_refused else _FAILURE, sent)
+        """Keep the first failure, but a refusal only until there is another one."""
+        before = self._failure
+        if before.cause is None or (before.was_refused() and not sent.was_refused()):
+            self._failure = sent
 
     def free_connection(self) -> None:
         """Close a bad answer whose connection or permit is in demand."""
-        if _BAD in self._kept and self._kept[_BAD].holds_connection():
-            self.let_go()
-
-    def let_go(self) -> None:
-        """Close and drop the bad answer, if any."""
-        if _BAD in self._kept:
-            self._kept.pop(_BAD).close()
+        answer = self._answer
+        if answer is not None and not self._is_good and answer.holds_connection():
+            self.close()
+            self._answer = None
 
     def close(self) -> None:
-        """Close all answers."""
-        for sent in self._kept.values():
-            sent.close()
+        """Close the answer, if any."""
+        if self._answer is not None:
+            self._answer.close()
 
 
 def came_from_server(
@@ -232,11 +232,10 @@ class HedgedRequest:
     def __post_init__(self) -> None:
         self._call = self._ctx.call
         self._record = self._own_record()
-        self._first = SentRequest()
-        self._sent = [self._first]
+        self._first = self._last = SentRequest()
+        self._sent: list[SentRequest] = []
         self._under_way: list[SentRequest] = []
-        self._candidates = Candidates()
-        self._last = self._first
+        self._candidates = Candidates(self._first)
 
     async def run(self) -> aiohttp.ClientResponse:
         """Return the first good answer.
@@ -303,12 +302,12 @@ class HedgedRequest:
     def _hedge(self, before: SentRequest) -> None:
         self._hedges_left -= 1
         hedge = SentRequest()
-        self._sent.append(hedge)
         self._start(hedge, self._ask_and_send(hedge, before.ctx, before.cause))
 
     def _start(
         self, sent: SentRequest, answer: Coroutine[object, None, Answer]
     ) -> None:
+        self._sent.append(sent)
         self._under_way.append(sent)
         sent.task = asyncio.get_running_loop().create_task(answer)
 
@@ -345,7 +344,7 @@ class HedgedRequest:
         self._last = sent
         failure = task.exception()
         if isinstance(failure, Exception) and sent.is_sent:
-            return self._fail(sent, failure)
+            return self._take_failure(sent, failure)
         del failure
         # Raises what did not come from a request.
         response = task.result()
@@ -353,25 +352,22 @@ class HedgedRequest:
             self._hedges_left = 0
             return False
         sent.response = response
-        if not is_good(response.status):
-            self._take_bad(sent, response)
-            return False
-        if came_from_server(sent.ctx, response):
-            self._candidates.win(sent)
-            self._learn(sent)
-            return True
-        # Nothing is known of the server; those under way may bring its answer yet.
-        self._candidates.stand_in(sent)
-        self._hedges_left = 0
-        self._withdraw()
-        return False
+        return self._take_answer(sent, response)
 
-    def _take_bad(self, sent: SentRequest, response: aiohttp.ClientResponse) -> None:
-        self._candidates.answer_badly(sent)
-        if HTTP.retry_after(response) is not None:
+    def _take_answer(self, sent: SentRequest, response: aiohttp.ClientResponse) -> bool:
+        good = is_good(response.status)
+        if good and came_from_server(sent.ctx, response):
+            self._win(sent)
+            return True
+        self._candidates.answer(sent, is_good=good)
+        if good or HTTP.retry_after(response) is not None:
             self._hedges_left = 0
-        if any(other.is_sent for other in self._under_way):
+        if good:
+            # Nothing is known of the server; those under way may bring its answer yet.
+            self._withdraw()
+        elif any(other.is_sent for other in self._under_way):
             self._candidates.free_connection()
+        return False
 
     def _withdraw(self) -> None:
         """Give up the hedges that still wait for a permit."""
@@ -382,14 +378,13 @@ class HedgedRequest:
                 hedge.give_up()
                 hedge.settle()
 
-    def _fail(self, sent: SentRequest, cause: Exception) -> bool:
+    def _take_failure(self, sent: SentRequest, cause: Exception) -> bool:
         """Look at a failure; one that was raised for a good answer wins like that."""
         sent.cause = cause
         failure = failure_of(cause)
         status = failure.status_of_server
         if status is not None and is_good(status):
-            self._candidates.win(sent)
-            self._learn(sent)
+            self._win(sent)
             return True
         self._candidates.fail(sent)
         if (
@@ -400,8 +395,9 @@ class HedgedRequest:
             self._hedges_left = 0
         return False
 
-    def _learn(self, winner: SentRequest) -> None:
+    def _win(self, winner: SentRequest) -> None:
         """Note how long the winner took, and the first request at least."""
+        self._candidates.win(winner)
         now = loop_time()
         self._times.note(now - winner.started)
         if self._first in self._under_way:
