@@ -189,10 +189,10 @@ class RefreshingClient(DecoratingClient[HttpClient]):
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         """Send a request with another token, since the server has refused one."""
-        call = ctx.call
-        token = await self._another(ctx)
-        with_token = self._with(call, request, token)
+        rejected_at = ctx.call.loop.time()
         try:
+            token = await self._newest(ctx, rejected_at)
+            with_token = self._with(ctx.call, request, token)
             return await self.delegate.execute(ctx, with_token)
         except Exception as cause:
             judge(cause).reached_server = True
@@ -233,15 +233,6 @@ class RefreshingClient(DecoratingClient[HttpClient]):
         call.own_resources().bind(BoundHeader(self._header, self._hosts))
         scheme = "" if self._scheme is None else f"{self._scheme} "
         return request.with_header(self._header, f"{scheme}{token.text}")
-
-    async def _another(self, ctx: ClientRequestContext) -> Token:
-        """Return a new token, waiting for its fetch."""
-        started = ctx.call.loop.time()
-        try:
-            return await self._newest(ctx, started)
-        except Exception as cause:
-            judge(cause).reached_server = True
-            raise
 
     async def _newest(
         self, ctx: ClientRequestContext, rejected_at: float | None = None

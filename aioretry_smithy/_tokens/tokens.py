@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from contextvars import Context, ContextVar
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -29,47 +30,32 @@ _fetching: ContextVar[tuple[Flight, ...]] = ContextVar(
 """The fetches that the code is part of; a task that outlives one is part no longer."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Token:
     """A fetched token, compared by identity: two tokens may have the same text."""
 
-    __slots__ = ("text",)
-
-    def __init__(self, text: str) -> None:
-        self.text: str = text
+    text: str
 
 
+@dataclass(slots=True, eq=False)
 class Flight:
     """A fetch of a token that several calls may wait for."""
-
-    __slots__ = (
-        "holdings",
-        "is_over",
-        "task",
-        "tokens",
-        "traceback",
-        "waiting",
-        "was_failure_given",
-    )
-
-    task: Task[Token]
-    """The task of the fetch."""
-
-    holdings: FetchHoldings
-    """The holdings of the waiting calls."""
-
-    is_over: bool
-    """Whether the fetch is over, though tasks that it began may go on."""
 
     tokens: Tokens
     """The cache of the fetched token."""
 
-    def __init__(self, tokens: Tokens) -> None:
-        self.tokens = tokens
-        self.is_over = False
-        self.holdings = FetchHoldings()
-        self.was_failure_given: bool = False
-        self.traceback: TracebackType | None = None
-        self.waiting: int = 0
+    task: Task[Token] = field(init=False)
+    """The task of the fetch."""
+
+    is_over: bool = False
+    """Whether the fetch is over, though tasks that it began may go on."""
+
+    holdings: FetchHoldings = field(default_factory=FetchHoldings)
+    """The holdings of the waiting calls."""
+
+    waiting: int = 0
+    was_failure_given: bool = False
+    traceback: TracebackType | None = None
 
     async def landed(self, seconds: float | None) -> Token | None:
         """Wait up to *seconds* for the token; None at the timeout.
@@ -121,14 +107,12 @@ class Flight:
         return failure
 
 
+@dataclass(slots=True, eq=False)
 class _InLoop:
     """The newest token, and the fetch under way, of one event loop."""
 
-    __slots__ = ("flight", "token")
-
-    def __init__(self) -> None:
-        self.token: Token | None = None
-        self.flight: Flight | None = None
+    token: Token | None = None
+    flight: Flight | None = None
 
 
 class Tokens:
