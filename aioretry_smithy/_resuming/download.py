@@ -81,8 +81,6 @@ class Progress:
         most: So many of them end the download.
     """
 
-    __slots__ = ("_call", "_empty", "_most", "_without", "wait")
-
     wait: Wait | None
     """The wait before the next part is asked for; None where there is none."""
 
@@ -201,7 +199,7 @@ class Download:
         self._context: Context | None = copy_context()
         self._task: asyncio.Task[object] | None = None
         self._is_over = self.is_whole = self._has_broken = False
-        self._start = self._taken = version.start
+        self._taken = version.start
         part = self._call.outcome
         ended = part.ended or self._call.loop.time()
         self._whole = Answered(ended, response, response.headers)
@@ -350,7 +348,11 @@ class Download:
                 if task and task.uncancel() <= before:
                     raise _closed() from None
                 raise
-            if not isinstance(cause, Exception) or not self._goes_on_without(cause):
+            if not isinstance(cause, Exception):
+                raise
+            reason = self._progress.after_failure(cause)
+            if reason is not None:
+                self._failed(cause, reason)
                 raise
             failure = cause
         finally:
@@ -360,13 +362,6 @@ class Download:
             self._judge(response, reason or RetryStopReason.NO_RETRY)
         else:
             drop_frames(failure)
-
-    def _goes_on_without(self, cause: Exception) -> bool:
-        """Say whether to ask again after a part could not be had."""
-        reason = self._progress.after_failure(cause)
-        if reason is not None:
-            self._failed(cause, reason)
-        return reason is None
 
     async def _part_of_it(self) -> aiohttp.ClientResponse:
         """Send the request for the rest, after a wait where that is due."""
@@ -440,7 +435,7 @@ class Download:
     def _failed(self, cause: Exception, reason: RetryStopReason) -> Exception:
         """Record a failure as the outcome of the whole download; return the failure."""
         self._call.stop_reason = reason
-        note_length(self._whole, self._taken - self._start)
+        note_length(self._whole, self._taken - self._version.start)
         fail_body(self._call, self._whole, cause)
         self._finish(self._taken)
         if self._connection is not None:
@@ -451,7 +446,7 @@ class Download:
         """Note the end of the last part, after which no further part is asked for."""
         self._is_over, self._context = True, None
         self._kept.let_go()
-        note_length(self._whole, end - self._start)
+        note_length(self._whole, end - self._version.start)
         record_end_of_body(self._call, self._whole)
 
     def _claim(self) -> None:

@@ -80,8 +80,6 @@ class Version:
         start: The position of the first byte of that answer.
     """
 
-    __slots__ = ("_known", "_tag_is_needed", "start", "total", "validator")
-
     start: int
     """The position of the first byte of the first answer."""
 
@@ -354,16 +352,6 @@ class Part:
         end: The position after its last byte; None of the first part, of which aiohttp
             knows where it ends.
     """
-
-    __slots__ = (
-        "_headers",
-        "_in_chunks",
-        "_response",
-        "_sent",
-        "began_at",
-        "content",
-        "end",
-    )
 
     began_at: int
     """The position of its first byte in the whole."""
