@@ -110,7 +110,7 @@ class SentRequest:
 
 
 class Candidates:
-    """The best answer so far, and the failure that counts where there is none.
+    """The best answer of a race so far, and the failure that counts without answers.
 
     The first good answer of a server wins. Where there is none, when all requests are
     over, comes the first good answer of something on this side, then the last bad
@@ -130,12 +130,12 @@ class Candidates:
         return self._answer or self._failure
 
     def win(self, sent: SentRequest) -> None:
-        """Take a good answer of a server; another one is closed."""
+        """Take the good answer of a server; close the answer kept before."""
         self.close()
         self._answer = sent
 
     def answer(self, sent: SentRequest, *, is_good: bool) -> None:
-        """Keep an answer, unless there is a good one; the other one is closed.
+        """Keep an answer, unless a good one is kept; close the other answer.
 
         Args:
             sent: The request.
@@ -148,7 +148,7 @@ class Candidates:
             self._is_good = is_good
 
     def fail(self, sent: SentRequest) -> None:
-        """Keep the first failure, but a refusal only until there is another one."""
+        """Keep the first failure; a refusal only until a failure of the server."""
         before = self._failure
         if before.cause is None or (before.was_refused() and not sent.was_refused()):
             self._failure = sent
