@@ -1,8 +1,9 @@
-"""The facade says what is public, and every module imports on its own."""
+"""The facade says what is public, each module imports alone, extras may be missing."""
 
 from __future__ import annotations
 
 import configparser
+import importlib
 import importlib.metadata
 import importlib.util
 import inspect
@@ -248,3 +249,40 @@ def test_each_module_imports_alone():
 
     assert "" == process.stderr
     assert {} == json.loads(process.stdout)
+
+
+@pytest.mark.parametrize(
+    ("extra", "module", "package"),
+    [
+        ("limits", "limits", "limits"),
+        ("opentelemetry", "opentelemetry", "opentelemetry"),
+        ("prometheus", "prometheus", "prometheus_client"),
+    ],
+)
+def test_missing_extra_is_named(monkeypatch, extra, module, package):
+    """With the command that installs it, and the name of the module as ever."""
+    importers = (f"aioretry_smithy.{module}", "aioretry_smithy._telemetry.spans")
+    for name in [*sys.modules]:
+        if name in importers or name.partition(".")[0] == package:
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+
+    with pytest.raises(ModuleNotFoundError) as caught:
+        importlib.import_module(f"aioretry_smithy.{module}")
+    expected = f'{package} is missing: pip install "aioretry-smithy[{extra}]"'
+
+    assert expected == str(caught.value)
+    assert package == caught.value.name.partition(".")[0]
+
+
+def test_missing_extra_is_named_where_srv_records_are_asked_for(monkeypatch):
+    """Not before: other groups of endpoints do without."""
+    for name in [*sys.modules]:
+        if name.partition(".")[0] == "dns":
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "dns", None)
+    srv = importlib.import_module("aioretry_smithy._endpoints.sources")
+    expected = 'dns is missing: pip install "aioretry-smithy[dns]"'
+
+    with pytest.raises(ModuleNotFoundError, match=re.escape(expected)):
+        srv.SrvLookup("_http._tcp.orders.example.com")

@@ -1,25 +1,147 @@
-"""A body that was looked at reads as if nobody had looked."""
+"""Bodies of responses: made, looked at, read in time, given up."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections import deque
 from types import SimpleNamespace
 
 import aiohttp
 import pytest
 from aiohttp.client_proto import ResponseHandler
-from calls import begin, begin_body, record_of
+from calls import REQUEST, begin, begin_body, call_of, record_of
+from fake_responses import FakeResponse, FakeStream, unending
+from multidict import CIMultiDict
+from yarl import URL
 
 from aioretry_smithy import HttpRequest, new_response
 from aioretry_smithy._bodies.response_content import (
     copy_head,
+    discard,
     read_head,
+    read_head_of,
+    read_whole,
     record_body_failure,
 )
 from aioretry_smithy._text.printable import BodyHead
 
-REQUEST = HttpRequest("GET", "http://localhost/")
+ASKED = HttpRequest("GET", "http://example.com/a?b=1", headers={"A": "1"})
+
+
+async def test_new_response_reads_like_any_other():
+    """Body, text, JSON and headers are there, and again when asked again."""
+    headers = {"Content-Type": "application/json; charset=latin-1"}
+    response = new_response(ASKED, 201, headers=headers, body=b'"\xfc"')
+    async with response:
+        assert b'"\xfc"' == await response.read()
+        assert '"ü"' == await response.text()
+        assert "ü" == await response.json()
+
+    assert (201, "Created", True) == (response.status, response.reason, response.ok)
+    assert "application/json" == response.content_type
+    assert headers == dict(response.headers)
+    assert (aiohttp.HttpVersion11, ()) == (response.version, response.history)
+    assert ((b"Content-Type", headers["Content-Type"].encode()),) == (
+        response.raw_headers
+    )
+
+
+async def test_new_response_is_a_stream():
+    """The body comes in chunks too, to its end."""
+    response = new_response(ASKED, body=b"x" * 100_000)
+    chunks = [chunk async for chunk in response.content.iter_chunked(30_000)]
+
+    assert [30_000, 30_000, 30_000, 10_000] == [len(chunk) for chunk in chunks]
+    assert response.content.at_eof()
+
+
+async def test_new_response_may_be_empty():
+    """Without a body reading gives nothing instead of waiting."""
+    response = new_response(ASKED)
+
+    assert b"" == await response.read()
+    assert 200 == response.status
+    assert response.connection is None
+
+
+async def test_new_response_knows_its_request():
+    """URL, method and headers are those of the request, without credentials."""
+    request = HttpRequest("post", "http://u:p@example.com/", headers={"A": "1"})
+    response = new_response(request)
+
+    assert URL("http://example.com/") == response.url == response.request_info.url
+    assert ("POST", "POST") == (response.method, response.request_info.method)
+    assert {"A": "1"} == dict(response.request_info.headers)
+    assert "example.com" in repr(response)
+
+
+async def test_new_response_has_cookies():
+    """Each ``Set-Cookie`` is parsed, and headers may be repeated."""
+    headers = [("Set-Cookie", "a=1; Path=/"), ("set-cookie", "b=2"), ("Via", "x")]
+    response = new_response(ASKED, headers=headers)
+
+    assert {"a": "1", "b": "2"} == {k: v.value for k, v in response.cookies.items()}
+    assert 2 == len(response.headers.getall("Set-Cookie"))
+
+
+async def test_new_response_raises_for_status():
+    """The usual method raises the usual error."""
+    response = new_response(ASKED, 404, headers=CIMultiDict(A="1"))
+
+    with pytest.raises(aiohttp.ClientResponseError) as caught:
+        response.raise_for_status()
+    assert (404, "Not Found") == (caught.value.status, caught.value.message)
+    assert {"A": "1"} == dict(caught.value.headers)
+
+
+@pytest.mark.parametrize("status", [0, 99, 218, 299, 600, 999])
+async def test_new_response_takes_any_status(status):
+    """A status that nobody registered has no reason, and is no error."""
+    response = new_response(ASKED, status)
+
+    assert (status, "") == (response.status, response.reason)
+    assert (status < 400) is response.ok
+
+
+async def test_new_response_to_what_is_no_url():
+    """A fallback may answer a request that aiohttp would have refused."""
+    response = new_response(HttpRequest("GET", "http://h:99999/"))
+
+    assert b"" == await response.read()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"status": "200"}, "status: '200' (expected: an integer)"),
+        ({"status": True}, "status: True (expected: an integer)"),
+        ({"status": None}, "status: None (expected: an integer)"),
+        ({"body": "text"}, "body: 'text' (expected: bytes)"),
+        ({"body": None}, "body: None (expected: bytes)"),
+    ],
+)
+async def test_new_response_refuses_bad_arguments(arguments, message):
+    """A bad argument is named where the response is made."""
+    with pytest.raises(ValueError) as caught:
+        new_response(ASKED, **arguments)
+
+    assert message == str(caught.value)
+
+
+async def test_new_response_is_freed_at_once():
+    """Nothing refers to it in a circle, so nothing waits for the garbage collector."""
+    gc.disable()
+    try:
+        response = new_response(ASKED, body=b"abc")
+        await response.read()
+        freed = weakref.ref(response)
+        del response
+
+        assert freed() is None
+    finally:
+        gc.enable()
 
 
 def stream(*chunks: bytes) -> aiohttp.StreamReader:
@@ -190,3 +312,86 @@ async def test_tap_needs_a_stream_of_aiohttp():
     assert not copy_head(responding_with(SimpleNamespace()), head)
     assert not copy_head(socket, head)
     assert head.text() is None
+
+
+async def test_the_beginning_is_read_and_left():
+    """Up to a number of bytes; the response can be read as before."""
+    response = new_response(REQUEST, body=b"fine and more")
+
+    assert b"fine" == await read_head_of(begin(), response, 4)
+    assert b"fine and more" == await response.read()
+
+
+@pytest.mark.parametrize("was_final", [False, True])
+async def test_a_body_that_fails_settles_nothing(was_final):
+    """Where its record was open, another outcome may follow; and else none may."""
+    call, response = call_of(begin()), unending(REQUEST)
+    failure = aiohttp.ClientPayloadError("broke off")
+    response.content.set_exception(failure)
+    call.is_final = was_final
+
+    with pytest.raises(aiohttp.ClientPayloadError) as caught:
+        await read_whole(call, response)
+
+    assert failure is caught.value
+    assert was_final == call.is_final
+    assert response.closed
+    assert isinstance(call.outcome.cause, aiohttp.ClientPayloadError)
+
+
+async def test_released_twice():
+    """Giving up and closing in any order raises nothing."""
+    response = new_response(ASKED, body=b"abc")
+    await discard(response)
+    await discard(response)
+    response.release()
+    response.close()
+
+
+@pytest.mark.parametrize(
+    ("response", "reused"),
+    [
+        (FakeResponse(FakeStream(0)), True),
+        (FakeResponse(FakeStream(64, 1024)), True),
+        (FakeResponse(FakeStream(64, 1024), length=65_536), True),
+        (FakeResponse(FakeStream(66, 1024)), False),
+        (FakeResponse(FakeStream(1, 1), length=65_537), False),
+        (FakeResponse(FakeStream(9, 1, interval=0.01)), True),
+        (FakeResponse(FakeStream(11, 1, interval=0.01)), False),
+        (FakeResponse(FakeStream(1, 1, interval=3600.0)), False),
+        (FakeResponse(FakeStream(1, error=aiohttp.ClientPayloadError())), False),
+        (FakeResponse(FakeStream(1, error=ConnectionResetError())), False),
+        (FakeResponse(FakeStream(1, 1), status=101), False),
+    ],
+    ids=[
+        "at its end",
+        "small",
+        "small, declared",
+        "large",
+        "large, declared",
+        "slow",
+        "too slow",
+        "silent",
+        "broken",
+        "reset",
+        "another protocol",
+    ],
+)
+async def test_rest_of_a_body_is_read_if_it_is_worth_it(response, reused):
+    """At most 64 KiB and 0.1 s are spent on keeping a connection."""
+    await discard(response)
+
+    assert (["release", "close"] if reused else ["close"]) == response.calls
+    assert asyncio.get_running_loop().time() <= 0.1
+
+
+async def test_cancellation_while_giving_up_closes():
+    """A caller cancelled while reading the rest leaves no connection behind."""
+    response = FakeResponse(FakeStream(1, interval=0.05))
+    task = asyncio.create_task(discard(response))
+    await asyncio.sleep(0.01)
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ["close"] == response.calls

@@ -18,8 +18,6 @@ from aioretry_smithy import (
     client_decorator,
 )
 
-pytestmark = pytest.mark.virtual_time
-
 
 class TestFetches:
     """A fetch that several wait for rides on what any of them holds."""

@@ -1,16 +1,19 @@
-"""A body that was looked at reads byte for byte, and chunk for chunk, as before."""
+"""Bodies that are looked at stay as they were, and never raise."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 
 from aiohttp import StreamReader
 from aiohttp.client_proto import ResponseHandler
+from fake_responses import Connected
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aioretry_smithy import HttpRequest, new_response
 from aioretry_smithy._bodies.response_content import buffer, read_head
+from aioretry_smithy._retry.classify import read_error_code
 
 pieces = st.lists(st.tuples(st.binary(max_size=12), st.booleans()), max_size=8)
 
@@ -66,3 +69,94 @@ async def test_looking_changes_nothing(parts, is_chunked, begun, limits, buffere
     assert await ends_of(plain) == await ends_of(response.content)
     assert response.content.at_eof()
     assert 0 == response.content._size
+
+
+LIMIT = 64 * 1024
+KINDS = ["application/json", "application/x-amz-json-1.1", "application/xml"]
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+fragments = st.sampled_from(
+    '{ } [ ] " : , \\ __type code Error Code < > </ /> & ; <Code> </Code> <!-- --> '
+    "<![CDATA[ ]]> <? ?> <!DOCTYPE <!ENTITY SlowDown # null 1e9 \ufeff é".split()
+)
+garbage = st.one_of(
+    st.binary(max_size=200),
+    st.lists(fragments, max_size=30).map(lambda parts: "".join(parts).encode()),
+    values.map(lambda value: json.dumps(value).encode()),
+)
+
+
+def responding(body, content_type, *, header=None):
+    headers = {"Content-Type": content_type}
+    if header is not None:
+        headers["x-amzn-errortype"] = header
+    request = HttpRequest("GET", "http://localhost/")
+    return new_response(request, 400, headers=headers, body=body)
+
+
+@given(
+    body=garbage,
+    content_type=st.sampled_from(KINDS) | st.text(max_size=20),
+    header=st.none() | st.text(max_size=20),
+)
+async def test_garbage_never_raises(body, content_type, header):
+    """The code, if any, is one printable word; the body stays whole."""
+    response = responding(body, content_type, header=header)
+    code = await read_error_code(response)
+
+    assert code is None or (
+        code.isascii() and code.isprintable() and 1 <= len(code.replace(" ", "")) <= 128
+    )
+    assert body == await response.read()
+
+
+@given(
+    before=st.dictionaries(st.text(), values, max_size=3),
+    after=st.dictionaries(st.text(), values, max_size=3),
+    name=st.sampled_from(["__type", "code", "Code"]),
+    code=st.from_regex(r"[A-Za-z0-9._-]{1,128}", fullmatch=True),
+    indent=st.sampled_from([None, 2]),
+)
+async def test_code_is_found_among_other_members(before, after, name, code, indent):
+    """As a parser finds it, whatever else there is."""
+    taken = {"__type", "code", "error"}
+    others = {
+        key: value
+        for key, value in (before | after).items()
+        if key.lower() not in taken
+    }
+    cut = len(others) // 2
+    items = list(others.items())
+    document = dict([*items[:cut], (name, code), *items[cut:]])
+    body = json.dumps(document, indent=indent).encode()
+
+    assert code == await read_error_code(responding(body, "application/json"))
+
+
+@given(
+    pieces=st.lists(st.integers(1, 40 * 1024), min_size=1, max_size=8),
+    content_type=st.sampled_from(KINDS),
+)
+async def test_no_more_is_waited_for_than_64_kib(pieces, content_type):
+    """The rest of the body may never come."""
+    loop = asyncio.get_running_loop()
+    response = responding(b"", content_type)
+    content = StreamReader(Connected(loop), 2**20, loop=loop)
+    response.content = content
+    asked = asyncio.create_task(read_error_code(response))
+    received = 0
+    for size in pieces:
+        content.feed_data(b" " * size)
+        received += size
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+        assert (received >= LIMIT) == asked.done()
+    content.feed_eof()
+
+    assert None is await asked
+    assert received == len(await content.read())

@@ -1,13 +1,16 @@
-"""A request as decorators see it: joined, copied, never complaining before aiohttp."""
+"""Requests as decorators see them: of HTTP, to one of several servers, of functions."""
 
 from __future__ import annotations
 
 import aiohttp
 import pytest
+from chains import Clock
 from multidict import CIMultiDict
 from yarl import URL
 
-from aioretry_smithy import HttpRequest
+from aioretry_smithy import Endpoint, HttpRequest, RpcRequest
+from aioretry_smithy._request.keys import host_key, service_key
+from aioretry_smithy._request.request import RoutedRequest
 
 BASE = URL("https://example.com/api/")
 
@@ -198,3 +201,143 @@ def test_repr_hides_credentials():
     request = HttpRequest("GET", "http://u:p@h/?token=abc")
 
     assert "<HttpRequest GET http://****@h/?token=****>" == repr(request)
+
+
+class To:
+    """Where a request goes."""
+
+    endpoint = Endpoint("http://a.example/v1")
+    key = "a.example:80"
+    service_key = "orders"
+
+
+HERE = To()
+
+
+def routed(**options):
+    """Return a request to a server."""
+    request = HttpRequest("POST", "/orders", **options)
+    return RoutedRequest.to(HERE, URL("http://a.example/v1/orders"), request)
+
+
+def test_has_the_url_of_the_server_and_all_else_of_the_request():
+    """What the caller gave is the same objects."""
+    request = HttpRequest("POST", "/orders", headers={"A": "b"}, data=b"c")
+
+    sent = RoutedRequest.to(HERE, URL("http://a.example/v1/orders"), request)
+
+    assert ("POST", URL("http://a.example/v1/orders")) == (sent.method, sent.url)
+    assert sent.target == sent.url
+    assert sent.arguments is request.arguments
+    assert sent.given is request.given
+
+
+def test_shows_itself_as_any_request():
+    """Without what is secret."""
+    assert "<HttpRequest POST http://a.example/v1/orders>" == repr(routed())
+
+
+def test_keys_are_those_of_the_route():
+    """A server has one key, its service another."""
+    assert ("a.example:80", "orders") == (host_key(routed()), service_key(routed()))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"method": "PUT"},
+        {"headers": {"A": "b"}},
+        {"url": "http://a.example/v1/other"},
+        {"url": URL("http://A.example:80/elsewhere")},
+        {"url": "/relative"},
+    ],
+)
+def test_copy_goes_there_too(change):
+    """As long as its origin is the same."""
+    assert routed().replace(**change).route is HERE
+
+
+@pytest.mark.parametrize("url", ["http://b.example/v1/orders", "https://a.example/v1/"])
+def test_copy_with_another_origin_does_not(url):
+    """It goes where it says."""
+    changed = routed().replace(url=url)
+
+    assert (None, URL(url)) == (changed.route, changed.url)
+
+
+@pytest.mark.parametrize("url", ["http://a:port/", 7])
+def test_copy_with_no_url_does_not(url):
+    """That is aiohttp's to report."""
+    assert routed().replace(url=url).route is None
+
+
+def test_copy_without_its_body_goes_there():
+    """Logs keep that."""
+    kept = routed(data=b"body").without_body()
+
+    assert (HERE, "http://a.example/v1/orders") == (kept.route, str(kept.url))
+
+
+def test_request_has_the_name_and_the_arguments():
+    """Arguments by position are in a tuple, those by name in a dictionary."""
+    request = RpcRequest("fetch", ["eu"], {"page": 2})
+
+    assert ("fetch", ("eu",), {"page": 2}) == (
+        request.name,
+        request.args,
+        request.kwargs,
+    )
+
+
+def test_request_may_have_no_arguments():
+    """Then both are empty."""
+    request = RpcRequest("ping")
+
+    assert ((), {}) == (request.args, request.kwargs)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"name": "read"}, ("read", (1,), {"a": 2})),
+        ({"args": (3,)}, ("fetch", (3,), {"a": 2})),
+        ({"kwargs": {}}, ("fetch", (1,), {})),
+    ],
+)
+def test_copy_has_the_changes_alone(changes, expected):
+    """The other parts stay, and so does the request itself."""
+    request = RpcRequest("fetch", (1,), {"a": 2})
+    copy = request.replace(**changes)
+
+    assert expected == (copy.name, copy.args, copy.kwargs)
+    assert ("fetch", (1,)) == (request.name, request.args)
+
+
+def test_misspelt_change_is_a_type_error():
+    """As of any function."""
+    with pytest.raises(TypeError, match="arguments"):
+        RpcRequest("fetch").replace(arguments=(1,))
+
+
+@pytest.mark.parametrize("name", ["", None, 7])
+def test_name_is_a_text(name):
+    """A log without a name tells nothing."""
+    with pytest.raises(ValueError, match=r"^name: .* \(expected: a str that is not"):
+        RpcRequest(name)
+
+
+def test_repr_shows_no_argument():
+    """They may be secrets, or large."""
+    request = RpcRequest("fetch", ("secret",), {"key": Clock()})
+
+    assert "<RpcRequest fetch>" == repr(request)
+
+
+def test_what_a_log_keeps_has_no_argument():
+    """Neither of a request that was made by hand, nor of a changed one."""
+    request = RpcRequest("fetch", ("large",))
+    kept = request.without_body()
+    renamed = request.replace(name="read").without_body()
+
+    assert ("fetch", (), {}) == (kept.name, kept.args, kept.kwargs)
+    assert ("read", ()) == (renamed.name, renamed.args)

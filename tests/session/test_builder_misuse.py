@@ -1,10 +1,14 @@
-"""A builder that is used as something else says what to write."""
+"""Builders that are used as something else, and misspelt settings."""
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
+from aiohttp import ClientSession
 
 from aioretry_smithy import SessionBuilder
+from aioretry_smithy._session.builder import STANDARD, SessionArguments
 
 OF_ATTEMPTS = (
     "; SessionBuilder.standard(attempt_timeout=...) has it, and"
@@ -56,3 +60,72 @@ def test_base_url_that_is_none(make, value):
     expected = r"\Abase_url: .* \(expected: a str or a yarl\.URL\)\Z"
     with pytest.raises(ValueError, match=expected):
         make(value)
+
+
+SESSION = "an argument of aiohttp.ClientSession"
+EITHER = f"{SESSION} or of SessionBuilder.standard()"
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "expected"),
+    [
+        (SessionBuilder, "tiemout", f"{SESSION}, perhaps 'timeout'"),
+        (SessionBuilder, "header", f"{SESSION}, perhaps 'headers'"),
+        (SessionBuilder, "xyzzy", SESSION),
+        (
+            SessionBuilder,
+            "attempt_timeout",
+            f"{SESSION}; SessionBuilder.standard() has one of that name",
+        ),
+        (SessionBuilder.standard, "tiemout", f"{EITHER}, perhaps 'timeout'"),
+        (
+            SessionBuilder.standard,
+            "max_attempts",
+            f"{EITHER}, perhaps 'max_total_attempts'",
+        ),
+        (SessionBuilder.standard, "xyzzy", EITHER),
+    ],
+)
+def test_misspelt_argument_is_told_at_once(make, name, expected):
+    """By its name alone: the value may be a secret."""
+    with pytest.raises(ValueError) as caught:
+        make("http://h", **{name: "S3CR3T"})
+
+    assert f"argument: {name!r} (expected: {expected})" == str(caught.value)
+
+
+@pytest.mark.parametrize("make", [SessionBuilder, SessionBuilder.standard])
+def test_every_argument_of_a_session_is_known(make):
+    """The builder knows those of the aiohttp that is installed."""
+    names = inspect.signature(ClientSession).parameters.keys()
+    arguments = dict.fromkeys(names - {"base_url", "timeout"})
+
+    assert isinstance(make(**arguments), SessionBuilder)
+
+
+def test_every_argument_of_a_session_has_a_type():
+    """Type checkers see a misspelt one, and no argument of aiohttp's seems to be."""
+    names = inspect.signature(ClientSession).parameters.keys() - {"base_url"}
+    typed = SessionArguments.__annotations__.keys()
+
+    assert set() == names - typed
+    assert typed - names <= {"json_serialize_bytes", "max_headers"}
+
+
+def test_every_argument_of_the_standard_chain_is_known():
+    """As its signature has them."""
+    parameters = inspect.signature(SessionBuilder.standard).parameters.values()
+
+    assert STANDARD == {
+        each.name for each in parameters if each.kind is each.KEYWORD_ONLY
+    }
+
+
+def test_session_whose_names_are_unknown_takes_any(monkeypatch):
+    """A tracer may stand in its place with a signature that tells nothing."""
+
+    def traced(self, *arguments, **options): ...
+
+    monkeypatch.setattr(ClientSession, "__init__", traced)
+
+    assert isinstance(SessionBuilder(new_in_aiohttp=1), SessionBuilder)

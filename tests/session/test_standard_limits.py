@@ -1,4 +1,4 @@
-"""The limits of the standard chain."""
+"""The limits of the standard chain: requests at once, rates, time; not enforced."""
 
 from __future__ import annotations
 
@@ -7,18 +7,28 @@ import math
 from functools import cache
 
 import pytest
-from aiohttp import ClientTimeout
-from chains import after, now
+from aiohttp import ClientSession, ClientTimeout
+from chains import URL, after, now, standard_session
 
 from aioretry_smithy import (
+    AttemptTimeoutError,
+    CircuitBreaker,
+    CircuitBreakerClient,
     ConcurrencyLimit,
     ConcurrencyLimitError,
     ConcurrencyLimitingClient,
+    EndpointGroup,
+    FailFastError,
     RateLimit,
     RateLimitingClient,
+    RequestLog,
+    ResponseTimeoutError,
     RetryConfig,
     RetryConfigMapping,
+    RetryingClient,
+    RetryStrategy,
     SessionBuilder,
+    decorate,
     unwrap,
 )
 from aioretry_smithy.testing import ScriptedTransport
@@ -250,3 +260,184 @@ async def test_places_are_free_while_calls_wait_at_a_circuit():
         for call in calls:
             call.cancel()
         await asyncio.wait(calls)
+
+
+PLAIN = {"retrying": None, "logging": None}
+
+
+def builder(answers=(), base_url=None, **settings):
+    inside = [ScriptedTransport(answers)]
+    return SessionBuilder.standard(base_url, inside=inside, **PLAIN, **settings)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"concurrency": 1, "rate": RateLimit(1)},
+        {"concurrency": "aimd", "rate": lambda key: RateLimit(1)},
+        {"concurrency": ConcurrencyLimit.fixed(1), "rate": RateLimit(1)},
+        {"concurrency": lambda key: 1, "rate": RateLimit(1)},
+    ],
+    ids=["numbers", "aimd", "objects", "functions"],
+)
+@pytest.mark.parametrize("base_url", [None, EndpointGroup.of("http://a", "http://b")])
+def test_all_three_are_told(settings, base_url):
+    """However they are made."""
+    acting = builder(base_url=base_url, **settings).describe()
+    dry = builder(base_url=base_url, enforce=False, **settings).describe()
+
+    assert (0, 3) == tuple(text.count("enforce=False") for text in (acting, dry))
+
+
+async def test_requests_wait_for_no_limit():
+    """They go out at once."""
+    limits = {"concurrency": 1, "rate": RateLimit(0.1)}
+    async with builder(
+        [after(1.0, 200)] * 3, enforce=False, **limits
+    ).build() as client:
+        await asyncio.gather(*(client.get(URL) for _ in range(3)))
+
+    assert 1.0 == now()
+
+
+async def test_no_circuit_refuses_a_request():
+    """Though it is open."""
+    async with builder([500] * 20, enforce=False).build() as client:
+        logs = [RequestLog.of(await client.get(URL)) for _ in range(20)]
+
+    assert all(log.sent for log in logs)
+
+
+async def test_a_circuit_breaker_that_was_given_acts_as_it_says():
+    """The argument is for what is made here."""
+    breaker = CircuitBreaker(minimum_request_threshold=1)
+    given = CircuitBreakerClient.new_decorator(breaker)
+    async with builder([500], enforce=False, circuit_breaker=given).build() as client:
+        await client.get(URL)
+        with pytest.raises(FailFastError):
+            await client.get(URL)
+
+
+@pytest.mark.parametrize("enforce", [None, 1, "no"])
+def test_it_is_true_or_false(enforce):
+    """Nothing else."""
+    with pytest.raises(ValueError, match="^enforce: "):
+        builder(enforce=enforce)
+
+
+@pytest.mark.parametrize(
+    "builder",
+    [
+        lambda: SessionBuilder.standard(response_timeout=5.0, attempt_timeout=7.0),
+        lambda: SessionBuilder.standard(attempt_timeout=7.0).response_timeout(5.0),
+        lambda: SessionBuilder.standard(
+            timeout=ClientTimeout(total=5.0), attempt_timeout=7.0
+        ),
+        lambda: SessionBuilder.standard(
+            response_timeout=5.0, retrying=RetryConfig.standard(attempt_timeout=7.0)
+        ),
+    ],
+)
+async def test_attempt_that_is_to_take_longer_than_the_call_is_refused(builder):
+    """One of the two cannot be meant."""
+    with pytest.raises(ValueError) as caught:
+        builder().build()
+
+    expected = "attempt_timeout: 7.0 (expected: <= response_timeout, 5.0)"
+    assert expected == str(caught.value)
+
+
+async def silence(ctx, request):
+    """Answer nothing for a minute."""
+    await asyncio.sleep(60.0)
+
+
+@pytest.mark.parametrize(
+    "builder",
+    [
+        lambda inside: SessionBuilder.standard(inside=inside, response_timeout=2.0),
+        lambda inside: SessionBuilder.standard(inside=inside).response_timeout(2.0),
+        lambda inside: SessionBuilder.standard(
+            inside=inside, timeout=ClientTimeout(total=2.0)
+        ),
+        lambda inside: SessionBuilder.standard(
+            inside=inside, response_timeout=2.0, retrying=RetryConfig.standard()
+        ),
+        lambda inside: (
+            SessionBuilder()
+            .decorator(inside[0])
+            .decorator(RetryingClient.new_decorator(RetryConfig.standard()))
+            .response_timeout(2.0)
+        ),
+    ],
+)
+async def test_attempt_ends_with_a_short_call_where_nobody_said_how_long_it_takes(
+    builder,
+):
+    """Its ten seconds contradict no limit."""
+    begun = now()
+    async with builder([ScriptedTransport([silence])]).build() as client:
+        with pytest.raises(ResponseTimeoutError) as caught:
+            await client.get(URL)
+
+    assert not isinstance(caught.value, AttemptTimeoutError)
+    assert (2.0, 1) == (now() - begun, RequestLog.of(caught.value).total_attempts)
+
+
+async def test_attempt_may_take_as_long_as_the_call():
+    """That is no contradiction; neither is no limit at all."""
+    for limits in (
+        {"response_timeout": 10.0},
+        {"response_timeout": None},
+        {"attempt_timeout": None},
+        {"retrying": None, "response_timeout": 1.0},
+    ):
+        async with standard_session([], **limits) as client:
+            assert not client.closed
+
+
+@pytest.mark.parametrize(
+    ("options", "total"),
+    [
+        ({"timeout": ClientTimeout(total=12)}, 12.0),
+        ({"timeout": ClientTimeout(sock_read=3)}, 30.0),
+        ({"timeout": ClientTimeout(total=12), "response_timeout": 20.0}, 20.0),
+        ({"timeout": ClientTimeout(total=12), "response_timeout": None}, None),
+        ({"timeout": ClientTimeout(total=0)}, None),
+        ({"timeout": ClientTimeout(total=-1)}, None),
+        ({"timeout": ClientTimeout(total=0), "response_timeout": 20.0}, 20.0),
+    ],
+)
+async def test_total_of_the_timeout_counts_unless_said_otherwise(options, total):
+    """A limit that was given is not lifted silently."""
+    async with standard_session([], **options) as client:
+        assert total == client.timeout.total
+
+
+def test_total_that_is_no_number_is_refused():
+    """It must not be taken for no limit."""
+    with pytest.raises(ValueError, match="seconds: '5'"):
+        SessionBuilder.standard(timeout=ClientTimeout(total="5"))
+
+
+async def test_no_limit_for_the_call_allows_any_for_its_attempts():
+    """0 is no limit to aiohttp."""
+    builder = SessionBuilder(timeout=ClientTimeout(total=0)).decorator(
+        RetryingClient.new_decorator(RetryStrategy.never(), attempt_timeout=400.0)
+    )
+
+    assert "response_timeout=None" in builder.describe()
+    async with builder.build() as client:
+        assert not client.closed
+
+
+async def test_contradiction_is_refused_by_every_session():
+    """Aiohttp's default of five minutes counts too, and an existing session's."""
+    retrying = RetryingClient.new_decorator(
+        RetryStrategy.never(), attempt_timeout=400.0
+    )
+    with pytest.raises(ValueError, match="<= response_timeout, 300"):
+        SessionBuilder().decorator(retrying).build()
+    async with ClientSession(timeout=ClientTimeout(total=5)) as client:
+        with pytest.raises(ValueError, match="<= response_timeout, 5"):
+            decorate(client, retrying)

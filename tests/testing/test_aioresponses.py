@@ -1,10 +1,12 @@
-"""Calls that aioresponses answers go through the chain and are recorded as given."""
+"""aioresponses: beside the aiohttp that is installed, and through a chain."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 
 import aiohttp
+import aioresponses
 import pytest
 from chains import decorated
 from yarl import URL
@@ -18,6 +20,82 @@ from aioretry_smithy import (
     RetryStrategy,
     SessionBuilder,
 )
+from aioretry_smithy.testing import patch_aioresponses
+
+MOCKED = "http://h/orders"
+
+
+@pytest.fixture(autouse=True)
+def response_class(monkeypatch):
+    """The class that aioresponses has by itself; it has it again after the test."""
+    monkeypatch.setattr(aioresponses.core, "ClientResponse", aiohttp.ClientResponse)
+
+
+async def mocked_text():
+    with aioresponses.aioresponses() as mock:
+        mock.get(MOCKED, body="mocked")
+        async with aiohttp.ClientSession() as session, session.get(MOCKED) as response:
+            return await response.text()
+
+
+async def test_one_line_is_enough():
+    """The call itself mends it, for as long as the process lasts."""
+    patch_aioresponses()
+
+    assert "mocked" == await mocked_text()
+    assert "mocked" == await mocked_text()
+
+
+async def test_block_is_undone_at_its_end():
+    """A test that cares leaves nothing behind."""
+    with patch_aioresponses():
+        text = await mocked_text()
+
+    assert "mocked" == text
+    assert aiohttp.ClientResponse is aioresponses.core.ClientResponse
+
+
+async def test_blocks_inside_each_other():
+    """A fixture may mend what the conftest has mended."""
+    with patch_aioresponses():
+        with patch_aioresponses():
+            pass
+        text = await mocked_text()
+
+    assert "mocked" == text
+    assert aiohttp.ClientResponse is aioresponses.core.ClientResponse
+
+
+async def test_blocks_that_overlap_leave_nothing_behind():
+    """Blocks that end in the order in which they began undo it all the same."""
+    first, second = patch_aioresponses(), patch_aioresponses()
+    with first:
+        pass
+    with second:
+        pass
+
+    assert aiohttp.ClientResponse is aioresponses.core.ClientResponse
+
+
+async def test_mocked_responses_are_of_aiohttp_s_class():
+    """A test that asks for the class goes on passing."""
+    with patch_aioresponses(), aioresponses.aioresponses() as mock:
+        mock.get(MOCKED, payload={"n": 1})
+        async with aiohttp.ClientSession() as session, session.get(MOCKED) as response:
+            payload = await response.json()
+
+    assert {"n": 1} == payload
+    assert isinstance(response, aiohttp.ClientResponse)
+
+
+def test_missing_aioresponses_says_what_to_install(monkeypatch):
+    """The error names the package and the command."""
+    monkeypatch.setitem(sys.modules, "aioresponses", None)
+    monkeypatch.delitem(sys.modules, "aioresponses.core")
+
+    with pytest.raises(ModuleNotFoundError, match=r": pip install aioresponses$"):
+        patch_aioresponses()
+
 
 URL_OF_ORDERS = "http://shop.example/orders"
 RETRYING = RetryingClient.new_decorator(
@@ -80,17 +158,6 @@ async def test_first_attempt_is_recorded_as_it_was_given(mocked, builder, option
     assert without == through
 
 
-async def test_single_call_can_be_asserted(mocked, builder):
-    """The usual assertion of a test suite goes on holding."""
-    mocked.post(URL_OF_ORDERS, status=201)
-    async with builder.build() as session:
-        await session.post(URL_OF_ORDERS, json={"n": 1})
-
-    mocked.assert_called_once_with(
-        URL_OF_ORDERS, method="POST", data=None, json={"n": 1}
-    )
-
-
 async def test_second_attempt_differs_by_the_count_alone(mocked, builder):
     """A retry is recorded as the first call with its header."""
     mocked.get(URL_OF_ORDERS, status=503)
@@ -133,24 +200,3 @@ async def test_mocked_failures_are_retried(mocked, builder, failure, kind):
     first, last = RequestLog.of(response).children
     assert isinstance(first.response_cause, kind)
     assert 200 == last.response_status
-
-
-async def test_call_without_a_mocked_answer(mocked, builder):
-    """It fails as aioresponses has it fail, attempt by attempt."""
-    async with builder.build() as session:
-        with pytest.raises(aiohttp.ClientConnectionError, match="refused") as caught:
-            await session.get(URL_OF_ORDERS)
-
-    assert 3 == RequestLog.of(caught.value).total_attempts
-
-
-async def test_raise_for_status_of_the_session(mocked):
-    """The chain refuses the last answer, after the mock let all of them through."""
-    mocked.get(URL_OF_ORDERS, status=503, repeat=True)
-    builder = SessionBuilder(raise_for_status=True).decorator(RETRYING)
-    async with builder.build() as session:
-        with pytest.raises(aiohttp.ClientResponseError) as caught:
-            await session.get(URL_OF_ORDERS)
-
-    assert 503 == caught.value.status
-    assert 3 == len(calls(mocked))

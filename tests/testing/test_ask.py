@@ -121,14 +121,6 @@ async def test_attempts_count_from_one(attempt):
         await ask(Looking(), attempt=attempt)
 
 
-@pytest.mark.parametrize("status", [0, 99, 600, 999])
-async def test_odd_statuses(status):
-    """A status that HTTP has no class for is asked about like any other."""
-    strategy = RetryStrategy.on_server_error_status(BACKOFF)
-
-    assert None is await ask(strategy, status=status)
-
-
 @pytest.mark.parametrize(
     ("content", "expected"),
     [(None, b""), (b"", b""), (b"1234", b"1234"), (b"123456", b"12345")],
@@ -218,11 +210,3 @@ async def test_chains(first, last):
     """The first member that has something to say gives the answer."""
     assert BACKOFF is await ask(first | last)
     assert None is await ask(Looking(RetryDecision.no_retry()) | last)
-
-
-async def test_chains_that_look_at_content():
-    """A body is shown to the members that want it, as much as they want."""
-    inside = LookingInside()
-
-    assert BACKOFF is await ask(Looking(None) | inside, content=b"123456")
-    assert b"12345" == inside.content
