@@ -141,10 +141,11 @@ def test_delay_is_near_what_backoff_and_server_ask_for(profile, error, retry_cou
         else profile.backoff_scale_value
     )
     backoff = min(scale * 2 ** (retry_count - 1), profile.max_backoff)
-    hint = RetryInfo.of(error).retry_after or 0.0
+    info = RetryInfo.of(error)
+    hint = info.retry_after or 0.0
     added = profile.max_added_delay
     longest = profile.max_backoff if added is None else backoff + added
-    _, delay = StandardRetryStrategy(profile=profile)._delays(retry_count, error)
+    _, delay = StandardRetryStrategy(profile=profile)._delays(retry_count, error, info)
 
     assert 0.0 <= delay <= longest
     assert delay >= min(hint, profile.max_backoff if added is None else added)
