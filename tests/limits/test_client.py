@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+from contextvars import copy_context
 from unittest import mock
 
 import aiohttp
 import pytest
-from chains import URL, Scripted, after, connected, now, refused, retrying, session
+from calls import http
+from chains import URL, Scripted, after, connected, now, refused, session
+from raised import raised, raising
 
 from aioretry_smithy import (
-    CircuitBreaker,
-    CircuitBreakerClient,
     ConcurrencyLimit,
     ConcurrencyLimitError,
     ConcurrencyLimitingClient,
     ConcurrencyLimitListener,
     RequestLog,
-    ResponseTimeoutError,
     SessionBuilder,
     UnprocessedRequestError,
-    capture_logs,
     is_unprocessed,
     unwrap,
 )
+from aioretry_smithy._context.holdings import FetchHoldings, holdings_of, is_held
+from aioretry_smithy.testing import ScriptedTransport
 
 limiting = ConcurrencyLimitingClient.new_decorator
 
@@ -65,14 +67,6 @@ async def status_of(client):
 
 class TestWaiting:
     """Requests wait for a place, and only for so long."""
-
-    async def test_as_many_requests_as_the_limit_says_are_in_flight(self):
-        """The others wait, and go out in the order in which they came."""
-        answers = [after(1.0, status) for status in (200, 201, 202, 203, 204)]
-        async with session(answers, limiting(2)) as client:
-            ends = await asyncio.gather(*(status_of(client) for _ in range(5)))
-
-        assert [(200, 1), (201, 1), (202, 2), (203, 2), (204, 3)] == ends
 
     async def test_a_request_waits_ten_seconds_at_most(self):
         """Then it is refused; it was not sent, and says so."""
@@ -146,46 +140,11 @@ class TestWaiting:
         assert [(200, 1.0), (201, 1.0), (ConcurrencyLimitError, 0.0)] == ends
         assert [(1, "GET")] == heard
 
-    @pytest.mark.parametrize("outside", [(), (retrying(0.5),)], ids=["bare", "retried"])
-    async def test_a_wait_that_the_deadline_ends_is_a_timeout_of_the_call(
-        self, outside
-    ):
-        """Its cause is the refusal, and a breaker around it counts nothing."""
-        breaker = CircuitBreaker(minimum_request_threshold=1)
-        counting = CircuitBreakerClient.new_decorator(breaker)
-        inside = limiting(1), *outside, counting
-        async with session([after(9.0, 200)], *inside, timeout=5.0) as client:
-            first = asyncio.create_task(client.get(URL, timeout=None))
-            await asyncio.sleep(0)
-            with pytest.raises(ResponseTimeoutError) as caught:
-                await client.get(URL)
-
-            assert 5.0 == now()
-            await first
-
-        assert isinstance(caught.value.__cause__, ConcurrencyLimitError)
-        assert ResponseTimeoutError is type(RequestLog.of(caught.value).response_cause)
-        assert 0 == breaker.event_count.failure
-
-    async def test_a_cancelled_call_leaves_the_queue(self):
-        """Its log says so, and the next one gets the place."""
-        answers = [after(1.0, 200), 201]
-        async with session(answers, limiting(1)) as client:
-            first = asyncio.create_task(status_of(client))
-            await asyncio.sleep(0)
-            with capture_logs() as logs, pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.5):
-                    await client.get(URL)
-            last = await status_of(client)
-
-            assert ((200, 1.0), (201, 1.0)) == (await first, last)
-
-        assert asyncio.CancelledError is type(logs[0].response_cause)
-
 
 class TestSamples:
     """Samples of requests in flight reach the limit."""
 
+    @pytest.mark.parametrize("inside", [(), (raising,)], ids=["returned", "raised"])
     @pytest.mark.parametrize(
         ("answer", "heard"),
         [
@@ -201,15 +160,16 @@ class TestSamples:
             (ConnectionResetError(), [(2.0, 1, True)]),
             (aiohttp.ClientPayloadError(), []),
             (aiohttp.InvalidURL("http://"), []),
+            (raised(503, kind=aiohttp.ClientHttpProxyError), []),
             (UnprocessedRequestError(), []),
             (ValueError("a bug"), []),
         ],
         ids=repr,
     )
-    async def test_it_hears_of_what_speaks_of_the_load(self, answer, heard):
-        """Drops and successes; nothing else."""
+    async def test_it_hears_of_what_speaks_of_the_load(self, answer, heard, inside):
+        """Drops and successes, whichever way the server says so; nothing else."""
         limit = Samples()
-        async with session([after(2.0, answer)], limiting(limit)) as client:
+        async with session([after(2.0, answer)], *inside, limiting(limit)) as client:
             try:
                 async with client.get(URL):
                     pass
@@ -308,3 +268,69 @@ class TestDecorators:
         assert "ConcurrencyLimitingClient(ConcurrencyLimit.aimd(initial=20" in text
         assert "few, max_pending=None, timeout=10.0)" in text
         assert "(per='host', factory=TestDecorators" in text
+
+
+async def test_place_is_given_back_once():
+    """What the attempt has taken a second time stays with it."""
+    limit = ConcurrencyLimit.fixed(2)
+    around, inside = http("http://shop/"), http("http://shop/inner")
+    holdings = holdings_of(around)
+    loop = around.call.loop
+    one, two = (limit._try_enter_in(loop) for _ in "12")
+    one.hold(holdings)
+    two.hold(holdings)
+    one.release()
+    one.release()
+
+    assert (1, True) == (limit.in_flight, is_held(inside, limit))
+
+    two.release()
+
+    assert (0, False) == (limit.in_flight, is_held(inside, limit))
+    holdings.end()
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("turns", range(6))
+@pytest.mark.parametrize("is_released", [True, False])
+async def test_permit_that_comes_as_a_fetch_is_cancelled_is_released(
+    turns, is_released
+):
+    """Whether the request inside the fetch had it by then or not, or was refused."""
+    limit, context = ConcurrencyLimit.fixed(1), copy_context()
+    loop = asyncio.get_running_loop()
+    FetchHoldings().enter_in(context)
+    held = limit._try_enter_in(loop)
+    transport, decorator = ScriptedTransport([200]), limiting(limit, timeout=2.0)
+    async with connected("http://shop/", transport, decorator) as session:
+
+        async def fetch():
+            async with session.get("/token"):
+                pass
+
+        task = loop.create_task(fetch(), context=context)
+        await asyncio.sleep(1.0 if is_released else 2.0)
+        if is_released:
+            held.release()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        with suppress(asyncio.CancelledError, ConcurrencyLimitError):
+            await task
+        held.release()
+
+    assert (0, 0) == (limit.in_flight, limit.pending)
+
+
+async def test_an_answer_without_a_status_keeps_no_place(monkeypatch):
+    """A mock without one is closed, and its log says what was wrong."""
+    mocked = mock.AsyncMock(return_value=mock.MagicMock())
+    monkeypatch.setattr(aiohttp.ClientSession, "_request", mocked)
+    limit = ConcurrencyLimit.fixed(1)
+    async with connected(None, limiting(limit)) as client:
+        with pytest.raises(TypeError) as caught:
+            await client.get(URL)
+
+    assert 0 == limit.in_flight
+    mocked.return_value.close.assert_called_with()
+    assert TypeError is type(RequestLog.of(caught.value).response_cause)

@@ -1,4 +1,4 @@
-"""Places under a limit: their number, their order, and events for listeners."""
+"""Places under a limit: their number, their order, and limits that adapt."""
 
 from __future__ import annotations
 
@@ -65,15 +65,6 @@ class TestPlaces:
         assert third is not None
         assert limit._try_enter(loop_time()) is None
         second.release()
-
-    async def test_a_place_is_given_back_once(self):
-        """The end of a body and the close of a connection may both say so."""
-        limit = ConcurrencyLimit.fixed(2)
-        place, _ = limit._try_enter(loop_time()), limit._try_enter(loop_time())
-        place.release()
-        place.release()
-
-        assert 1 == limit.in_flight
 
     async def test_a_function_is_asked_at_each_arrival_and_each_end(self):
         """Its answer holds from then on; requests that wait come before new ones."""
@@ -183,42 +174,6 @@ class TestPlaces:
 class TestLine:
     """Requests wait for a place in line."""
 
-    async def test_waiters_are_served_in_the_order_of_their_arrival(self):
-        """Each gets the place that the one before it has left."""
-        limit = ConcurrencyLimit.fixed(1)
-        order = []
-
-        async def call(number):
-            place = await enter(limit, until=100.0 - number)
-            await asyncio.sleep(1.0)
-            order.append((number, now()))
-            place.release()
-
-        await asyncio.gather(*map(call, range(4)))
-
-        assert [(0, 1.0), (1, 2.0), (2, 3.0), (3, 4.0)] == order
-        assert (0, 0) == (limit.in_flight, limit.pending)
-
-    async def test_a_waiter_gives_up_when_its_time_is_over(self):
-        """The others go on waiting; one without a time waits for ever."""
-        limit = ConcurrencyLimit.fixed(1)
-        place = limit._try_enter(loop_time())
-        patient = asyncio.create_task(enter(limit))
-        waiters = [enter(limit, until) for until in (3.0, 1.0, 2.0)]
-        ends = []
-
-        async def note(waiter):
-            ends.append((await waiter, now()))
-
-        await asyncio.gather(*map(note, waiters))
-
-        assert [(None, 1.0), (None, 2.0), (None, 3.0)] == ends
-        assert 1 == limit.pending
-
-        place.release()
-
-        assert (await patient) is not None
-
     async def test_a_place_that_is_left_at_the_last_moment_is_in_time(self):
         """Whichever of the two timers goes off first."""
         for until in (1.0, 2.0):
@@ -248,53 +203,6 @@ class TestLine:
         ]
 
         assert [] == timers
-
-    async def test_a_cancelled_waiter_is_passed_over(self):
-        """It is still in the line when the place is left."""
-        limit = ConcurrencyLimit.fixed(1)
-        place = limit._try_enter(loop_time())
-        first, second = (asyncio.create_task(enter(limit, 10.0)) for _ in range(2))
-        await asyncio.sleep(0)
-        first.cancel()
-        place.release()
-
-        assert (await second) is not None
-        assert first.cancelled()
-
-    async def test_nobody_is_left_when_all_waiters_are_cancelled(self):
-        """Then the place is free."""
-        limit = ConcurrencyLimit.fixed(1)
-        place = limit._try_enter(loop_time())
-        waiter = asyncio.create_task(enter(limit, 0.0))
-        await asyncio.sleep(0)
-        waiter.cancel()
-        place.release()
-
-        assert 0 == limit.in_flight
-        assert limit._try_enter(loop_time()) is not None
-
-    async def test_a_waiter_that_is_cancelled_at_its_end_leaves_nothing(self):
-        """Its time ends in the turn of the loop in which it is cancelled."""
-        limit = ConcurrencyLimit.fixed(1)
-        limit._try_enter(loop_time())
-        waiter = asyncio.create_task(enter(limit, 1.0))
-        asyncio.get_running_loop().call_at(1.0, waiter.cancel)
-        await asyncio.sleep(2.0)
-
-        assert waiter.cancelled()
-        assert 0 == limit.pending
-
-    async def test_a_waiter_that_has_its_place_and_is_cancelled_gives_it_on(self):
-        """Nobody would leave it otherwise."""
-        limit = ConcurrencyLimit.fixed(1)
-        place = limit._try_enter(loop_time())
-        waiter = asyncio.create_task(enter(limit))
-        await asyncio.sleep(0)
-        place.release()
-        waiter.cancel()
-        await asyncio.sleep(0)
-
-        assert 0 == limit.in_flight
 
     async def test_a_waiter_that_is_thrown_away_is_forgotten(self):
         """As by a program that drops a coroutine."""
@@ -386,3 +294,128 @@ def test_limits_settle_where_the_server_has_room(kind, seed):
         limits = server.run(2_000)
 
         assert capacity == pytest.approx(sum(limits) / len(limits), rel=0.2)
+
+
+histories = st.integers(0, 2**32).map(random.Random)
+
+
+def bounds(chance):
+    minimum = chance.randint(1, 10)
+    maximum = chance.randint(minimum, 300)
+    initial = chance.uniform(minimum, maximum)
+    return {"initial": initial, "minimum": minimum, "maximum": maximum}
+
+
+def samples(chance, limit):
+    """Yield ends, round trips, requests in flight and whether each was dropped."""
+    now = chance.choice([0.0, 1e6])
+    for _ in range(chance.randint(0, 60)):
+        now += chance.choice([0.0, chance.random()])
+        in_flight = chance.randint(1, max(1, int(limit())))
+        yield now, chance.uniform(0.0, 2.0), in_flight, chance.random() < 0.2
+
+
+@settings(max_examples=10 * settings.default.max_examples)
+@given(histories)
+def test_aimd_agrees_with_a_plain_model(chance):
+    """One more a round trip, a share less a round trip with drops."""
+    limits = bounds(chance)
+    slow_after = chance.choice([None, 1.5])
+    rule = ConcurrencyLimit.aimd(**limits, backoff_ratio=0.8, slow_after=slow_after)
+    (expected, minimum, maximum), cuts = limits.values(), []
+    for at, round_trip, in_flight, dropped in samples(chance, lambda: rule._exact):
+        rule._learn(at, round_trip, in_flight, dropped)
+        if dropped or (slow_after and round_trip > slow_after):
+            if all(at - round_trip > cut + 1e-6 for cut in cuts):
+                expected *= 0.8
+                cuts.append(at)
+        elif 2 * in_flight >= expected:
+            expected += 1 / expected
+        expected = min(max(expected, minimum), maximum)
+
+        assert expected == rule._exact
+
+
+@settings(max_examples=10 * settings.default.max_examples)
+@given(histories)
+def test_gradient_agrees_with_a_plain_model(chance):
+    """It is Netflix's class in other words; a drop has no round trip."""
+    limits = bounds(chance)
+    window = chance.choice([1, 5, 20, 600])
+    rule = ConcurrencyLimit.gradient(**limits, window=window)
+    limit, minimum, maximum = limits.values()
+    average, measured, cuts = 0.0, [], []
+    for at, round_trip, in_flight, dropped in samples(chance, lambda: rule._exact):
+        rule._learn(at, round_trip, in_flight, dropped)
+        gradient = 0.5
+        if dropped:
+            changes = all(at - round_trip > cut + 1e-6 for cut in cuts)
+            cuts += [at] * changes
+        else:
+            changes = in_flight >= limit / 2
+            measured.append(round_trip)
+            # The plain average of what Netflix's class saw so far, to begin with.
+            if len(measured) <= min(10, window):
+                many = len(measured)
+                average = (average * (many - 1) + round_trip) / many
+            else:
+                factor = 2 / (window + 1)
+                average = average * (1 - factor) + round_trip * factor
+            gradient = max(0.5, min(1.0, 1.5 * average / round_trip))
+            if average / round_trip > 2:
+                average *= 0.95
+        if changes:
+            new = limit * gradient + 4
+            limit = limit * 0.8 + new * 0.2
+            limit = max(minimum, min(maximum, limit))
+
+        assert pytest.approx(limit) == rule._exact
+
+
+def test_answers_that_take_no_time_do_not_break_the_gradient():
+    """A mock may answer in the same instant."""
+    rule = ConcurrencyLimit.gradient()
+    rule._learn(0.0, 0.0, 20, dropped=False)
+
+    assert 20.8 == pytest.approx(rule._exact)
+
+
+def test_a_call_that_began_in_the_instant_of_a_cut_does_not_cut_again():
+    """The sums of floats that tell so may differ a little."""
+    rule = ConcurrencyLimit.aimd(backoff_ratio=0.5)
+    rule._learn(0.7, 0.7, 20, dropped=True)
+    rule._learn(0.7 + 0.1, 0.1, 20, dropped=True)
+
+    assert 10.0 == rule._exact
+
+
+@pytest.mark.parametrize(
+    ("kind", "argument", "value"),
+    [
+        ("aimd", "initial", 0),
+        ("aimd", "initial", 201),
+        ("aimd", "initial", None),
+        ("aimd", "minimum", 0),
+        ("aimd", "minimum", 1.5),
+        ("aimd", "maximum", float("inf")),
+        ("aimd", "maximum", 0),
+        ("aimd", "backoff_ratio", 0),
+        ("aimd", "backoff_ratio", 1),
+        ("aimd", "backoff_ratio", "0.9"),
+        ("aimd", "slow_after", 0),
+        ("aimd", "slow_after", "1"),
+        ("gradient", "tolerance", 0.9),
+        ("gradient", "tolerance", None),
+        ("gradient", "smoothing", 0),
+        ("gradient", "smoothing", 1.1),
+        ("gradient", "smoothing", None),
+        ("gradient", "queue", -1),
+        ("gradient", "queue", None),
+        ("gradient", "window", 0),
+        ("gradient", "window", 1.5),
+    ],
+)
+def test_bad_arguments_are_refused(kind, argument, value):
+    """The error names the argument."""
+    with pytest.raises(ValueError, match=rf"^{argument}: {value!r} \(expected: "):
+        getattr(ConcurrencyLimit, kind)(**{argument: value})

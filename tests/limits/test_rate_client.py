@@ -19,6 +19,7 @@ from chains import (
     status_and_log,
     twice,
 )
+from raised import raising
 
 from aioretry_smithy import (
     AttemptTimeoutError,
@@ -36,7 +37,6 @@ from aioretry_smithy import (
     new_response,
     unwrap,
 )
-from aioretry_smithy._log.timeline import timeline
 
 limiting = RateLimitingClient.new_decorator
 
@@ -52,14 +52,6 @@ async def end_of(client):
 
 class TestTurns:
     """Requests go out when their turn has come."""
-
-    async def test_requests_go_out_at_the_rate(self):
-        """In the order in which they came."""
-        answers = [200, 201, 202, 203]
-        async with session(answers, limiting(RateLimit(2, burst=1))) as client:
-            ends = await asyncio.gather(*(end_of(client) for _ in range(4)))
-
-        assert [(0, 200), (0.5, 201), (1.0, 202), (1.5, 203)] == ends
 
     async def test_a_request_whose_turn_comes_too_late_is_refused_at_once(self):
         """It says when it may be sent; a turn exactly at the timeout is in time."""
@@ -170,16 +162,6 @@ class TestTurns:
 class TestLog:
     """The log shows the wait for a turn."""
 
-    async def test_the_wait_of_an_attempt_is_that_after_the_one_before(self):
-        """The backoff is part of it."""
-        chain = limiting(RateLimit(1, per=2.0)), retrying(0.5)
-        _, log = await status_and_log(session([503, after(1.0, 200)], *chain))
-
-        first, second = log.children
-        assert (2.0, "rate_limit") == (first.delay, first.delay_source)
-        assert (2.0, 1.0) == (second.started - log.started, second.duration)
-        assert (None, None) == (log.delay, log.delay_source)
-
     async def test_an_attempt_after_a_wait_does_not_begin_after_its_end(self):
         """0.6 + (1.8 - 0.6) is more than 1.8."""
         chain = limiting(RateLimit(1, per=1.8)), retrying(0.6)
@@ -201,20 +183,6 @@ class TestLog:
         assert AttemptTimeoutError is type(first.response_cause)
         assert (3.0, "rate_limit") == (first.delay, first.delay_source)
         assert 10.0 == second.started - log.started
-        assert "first waited 5.000 s (rate_limit)" in log.render()
-
-    async def test_a_call_without_attempts_has_the_wait_in_its_duration(self):
-        """Its picture shows both."""
-        decorator = limiting(RateLimit(1, per=5.0))
-        async with session([200, after(1.0, 200)], decorator) as client:
-            await end_of(client)
-            response = await client.get(URL)
-            log = RequestLog.of(response)
-
-        wait, call = timeline(log).bars
-        assert (5.0, "rate_limit", 6.0) == (log.delay, log.delay_source, log.duration)
-        assert {"wait": (0.0, 5.0)} == wait.parts
-        assert {"attempt": (0.0, 6.0)} == call.parts
         assert "first waited 5.000 s (rate_limit)" in log.render()
 
     async def test_a_wait_within_an_attempt_is_part_of_that(self):
@@ -313,3 +281,22 @@ class TestDecorators:
         ) in builder.describe()
         async with builder.build() as client:
             assert ["all"] == [*unwrap(client, RateLimitingClient).limits]
+
+
+@pytest.mark.parametrize(
+    ("status", "headers"),
+    [
+        (429, {"Retry-After": "8"}),
+        (403, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "8"}),
+    ],
+)
+async def test_rate_hears_of_a_raised_reset(status, headers):
+    """Requests are kept back until then, and perhaps a little longer."""
+    limit = RateLimit.from_headers()
+    answers = [(status, headers, b""), 200]
+    async with session(answers, raising, limiting(limit)) as client:
+        with pytest.raises(aiohttp.ClientResponseError):
+            await client.get(URL)
+        await client.get(URL)
+
+    assert 8.0 <= now() <= 9.0

@@ -109,17 +109,6 @@ async def test_a_rate_is_kept_in_a_moving_window(memory):
     assert [0.5, 1.0, 1.5, 2.0] == [round(end, 2) for end in ends]
 
 
-async def test_limits_with_one_storage_and_key_are_one(memory):
-    """As in two processes; another key has turns of its own."""
-    limits = [SharedRateLimit(memory, "1/second", key=key) for key in ("a", "a", "b")]
-    ends = []
-    for limit in limits:
-        async with Scripted([200] * 9, limiting(limit)) as scripted:
-            ends.append(*await ends_of([scripted.get()]))
-
-    assert [0.0, 1.0, 1.0] == [round(end, 2) for end in ends]
-
-
 async def test_a_function_says_what_is_limited(memory):
     """By the context and the request."""
     limit = SharedRateLimit(memory, "1/minute", key=by_host)
@@ -216,22 +205,6 @@ async def test_a_storage_that_is_away_decides_nothing(settings, statuses, caplog
     assert f"key='orders'): no answer from the storage, so requests {verb}" in message
 
 
-async def test_a_storage_that_is_back_decides_again():
-    """Once a task has found it back."""
-    storage = Failing()
-    limit = SharedRateLimit(storage, "1/minute", key="orders")
-    async with Scripted([200] * 9, limiting(limit, timeout=0.0)) as scripted:
-        statuses = [await scripted.get() for _ in range(2)]
-        storage.is_away = False
-        await asyncio.sleep(1.0)
-        for _ in range(3):
-            statuses.append(await scripted.get())
-            await asyncio.sleep(0.1)
-    await storage.timer
-
-    assert [200, 200, 200, 200, RateLimitError] == statuses
-
-
 async def test_a_storage_that_is_silent_does_not_outlast_the_deadline():
     """The call ends with it, and says what it waited for."""
     limit = SharedRateLimit(Failing(silence=9.0), "1/minute", key="orders")
@@ -243,17 +216,6 @@ async def test_a_storage_that_is_silent_does_not_outlast_the_deadline():
     assert 0.5 == now()
     assert isinstance(caught.value.__cause__, RateLimitError)
     await asyncio.sleep(1.0)  # the question goes on
-
-
-async def test_a_retrying_client_comes_back_after_a_refusal(memory):
-    """No sooner than the limit says."""
-    limit = SharedRateLimit(memory, "1/minute", key="orders")
-    chain = limiting(limit, timeout=5.0), retrying(0.5)
-    async with Scripted([200] * 9, *chain) as scripted:
-        statuses = [await scripted.get() for _ in range(2)]
-
-    assert [200, 200] == statuses
-    assert 60.0 == round(now(), 2)
 
 
 async def test_a_storage_without_moving_windows_counts(memory):
@@ -367,3 +329,53 @@ def test_options_that_have_no_storage_to_go_to_are_named_alone():
         SharedRateLimit(storage, "5/second", key="orders", password="s3cret")
 
     assert "s3cret" not in str(caught.value)
+
+
+REDIS = {"storage": "async+redis://localhost:6379", "implementation": "redispy"}
+
+
+MEMORY = {"storage": "async+memory://"}
+
+
+def made(**options):
+    return SharedRateLimit(rate="5/second", key="orders", **options)
+
+
+@pytest.mark.parametrize(
+    ("storage", "name", "meant"),
+    [
+        (MEMORY, "costs", ", perhaps 'cost'"),
+        (MEMORY, "on_storage_errors", ", perhaps 'on_storage_error'"),
+        (MEMORY, "host", ", perhaps 'cost'"),
+        (MEMORY, "timeout", ""),
+        (REDIS, "costs", ", perhaps 'cost'"),
+        (REDIS, "actuals", ", perhaps 'actual'"),
+    ],
+)
+def test_a_misspelt_argument_is_refused(storage, name, meant):
+    """Where the limit is made, not when the storage is asked, and without its value."""
+    if storage is not MEMORY:
+        pytest.importorskip("redis.asyncio")
+    secret = "s3" + "cret"
+    with pytest.raises(ValueError) as caught:
+        made(**storage, **{name: secret})
+
+    expected = f"storage_options: {name!r} (expected: an option of the storage{meant})"
+    assert expected == str(caught.value)
+    assert secret not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {**MEMORY, "wrap_exceptions": True},
+        {**REDIS, "host": "localhost", "port": 6379, "wrap_exceptions": True},
+        {**REDIS, "password": "a", "socket_timeout": 5, "retry_on_error": []},
+    ],
+)
+def test_what_a_storage_knows_is_passed_on(options):
+    """Also where it looks like a misspelt argument."""
+    if options["storage"] is not MEMORY["storage"]:
+        pytest.importorskip("redis.asyncio")
+
+    assert "key='orders'" in repr(made(**options))

@@ -42,17 +42,17 @@ limiting = RateLimitingClient.new_decorator
 class TestCost:
     """A request costs what a function says."""
 
-    async def test_requests_wait_until_there_are_tokens_for_them(self, beside):
+    async def test_requests_wait_until_there_are_tokens_for_them(self):
         """In the order in which they came, light ones behind heavy ones."""
-        async with session([200] * 4, limiting(tokens()), *beside) as client:
+        async with session([200] * 4, limiting(tokens())) as client:
             ends = await ends_of(client, 6, 8, 1, 2)
 
         assert [(0, 200), (4.0, 200), (5.0, 200), (7.0, 200)] == ends
 
-    async def test_a_request_that_costs_nothing_passes_all(self, beside):
+    async def test_a_request_that_costs_nothing_passes_all(self):
         """It neither stands in line nor takes anything."""
         limit = tokens()
-        async with session([200] * 3, limiting(limit), *beside) as client:
+        async with session([200] * 3, limiting(limit)) as client:
             ends = await ends_of(client, 10, 5, 0)
 
         assert [(0, 200), (5.0, 200), (0, 200)] == ends
@@ -73,12 +73,11 @@ class TestCost:
         assert [(1, {"question": 1}), (2, {"question": 1})] == seen
         assert 98.0 == level_of(limit)
 
-    async def test_a_cost_above_the_burst_is_refused_for_good(self, beside):
+    async def test_a_cost_above_the_burst_is_refused_for_good(self):
         """It names both; nothing is sent again, whatever the strategy says."""
         breaker, limit = CircuitBreaker(minimum_request_threshold=1), tokens()
         chain = (
             limiting([RateLimit(5), limit]),
-            *beside,
             CircuitBreakerClient.new_decorator(breaker),
             retrying(RetryRule(exceptions=[aiohttp.ClientError])),
         )
@@ -116,14 +115,13 @@ class TestCost:
     @pytest.mark.parametrize(
         "figure", [-1, math.nan, math.inf, "5", None, True], ids=repr
     )
-    async def test_a_cost_that_is_none_is_the_callers_mistake(self, beside, figure):
+    async def test_a_cost_that_is_none_is_the_callers_mistake(self, figure):
         """One attempt, and nobody counts it."""
         breaker = CircuitBreaker(minimum_request_threshold=1)
         budget = RetryBudget(brake_after=1)
         limit = RateLimit(5, cost=lambda ctx, request: figure)
         chain = (
             limiting(limit),
-            *beside,
             CircuitBreakerClient.new_decorator(breaker),
             retrying(0.5, limiter=budget),
         )
@@ -135,23 +133,23 @@ class TestCost:
         assert (0, 0) == (breaker.event_count.failure, budget.failures_in_a_row)
         assert 5.0 == level_of(limit)
 
-    async def test_what_the_function_raises_is_the_callers_mistake(self, beside):
+    async def test_what_the_function_raises_is_the_callers_mistake(self):
         """A usual strategy makes one attempt."""
 
         def cost(ctx, request):
             raise ConnectionError("no tokenizer")
 
-        chain = limiting(RateLimit(5, cost=cost)), *beside, retrying(0.5)
+        chain = limiting(RateLimit(5, cost=cost)), retrying(0.5)
         async with session([], *chain) as client:
             with raises_exactly("no tokenizer", ConnectionError) as caught:
                 await client.get(URL)
 
         assert 1 == RequestLog.of(caught.value).total_attempts
 
-    async def test_every_hedge_pays_for_itself(self, beside):
+    async def test_every_hedge_pays_for_itself(self):
         """As every attempt does."""
         limit = tokens(rate=0.001)
-        chain = limiting(limit), *beside, HedgingClient.new_decorator(1.0)
+        chain = limiting(limit), HedgingClient.new_decorator(1.0)
         async with session([after(9.0, 200), 200], *chain) as client:
             assert (1.0, 200) == await end_of(client, 3)
 
@@ -176,10 +174,10 @@ class TestCost:
 class TestSettle:
     """The caller says what an attempt has cost."""
 
-    async def test_the_last_figure_counts(self, beside):
+    async def test_the_last_figure_counts(self):
         """Of the attempt that the response came from."""
         limit = tokens(rate=0.001)
-        chain = limiting(limit), *beside, retrying(0.5)
+        chain = limiting(limit), retrying(0.5)
         async with session([503, 200], *chain) as client:
             response = await client.get(URL, headers={"weight": "4"})
             levels = [level_of(limit)]

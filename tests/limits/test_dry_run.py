@@ -1,11 +1,10 @@
-"""Concurrency limits with ``enforce=False``: they decide and count, and do not act."""
+"""Limits with ``enforce=False``: they decide and count, and do not act."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 
-import aiohttp
 import pytest
 from chains import (
     URL,
@@ -13,7 +12,6 @@ from chains import (
     after,
     in_virtual_time,
     now,
-    pass_on,
     refused,
     retrying,
     session,
@@ -22,13 +20,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioretry_smithy import (
-    CircuitBreaker,
-    CircuitBreakerClient,
     ConcurrencyLimit,
     ConcurrencyLimitingClient,
     ConcurrencyLimitListener,
+    RateLimit,
+    RateLimitingClient,
     RequestLog,
     SessionBuilder,
+    unwrap,
 )
 
 
@@ -80,22 +79,14 @@ async def ends(scripted, number):
     return await asyncio.gather(*(call() for _ in range(number)))
 
 
-CHAINS = {
-    "own": (),
-    "retried": (retrying(0.5),),
-    "foreign": (pass_on, retrying(0.5)),
-}
-
-
 class TestActing:
     """Whatever is decided, requests go out."""
 
-    @pytest.mark.parametrize("outside", CHAINS.values(), ids=CHAINS)
-    async def test_no_request_waits(self, outside, said):
+    async def test_no_request_waits(self, said):
         """Those without a place go out at once; they are said to have waited."""
         limit = ConcurrencyLimit.fixed(1, name="orders")
         answers = [after(1.0, 200), after(2.0, 201), after(3.0, 202)]
-        async with Scripted(answers, dry(limit), *outside) as scripted:
+        async with Scripted(answers, dry(limit)) as scripted:
             assert [(200, 1.0), (201, 2.0), (202, 3.0)] == await ends(scripted, 3)
 
         assert [
@@ -104,14 +95,12 @@ class TestActing:
         ] == said()
         assert (0, 0) == (limit.in_flight, limit.pending)
 
-    @pytest.mark.parametrize("outside", CHAINS.values(), ids=CHAINS)
-    async def test_no_request_is_refused(self, outside, said):
+    async def test_no_request_is_refused(self, said):
         """A listener hears of each that had no place in time, when it had none."""
         diary = Diary()
         limit = ConcurrencyLimit.fixed(1, name="orders", listeners=[diary])
         answers = [after(9.0, status) for status in (200, 201)]
-        decorators = dry(limit, timeout=2.0), *outside
-        async with Scripted(answers, *decorators) as scripted:
+        async with Scripted(answers, dry(limit, timeout=2.0)) as scripted:
             assert [(200, 9.0), (201, 9.0)] == await ends(scripted, 2)
 
         assert [(2.0, "GET")] == diary.entries
@@ -136,30 +125,6 @@ class TestActing:
             f"would have refused it: {error}",
             "would have waited 1.000 s for 'orders': it",
         ] == said()
-
-    async def test_the_numbers_are_warned_of_once_for_all_sessions(self, caplog):
-        """They share the limit too."""
-        limit = ConcurrencyLimit.fixed(1, name="orders")
-        decorator = dry(limit, max_pending=0)
-        for _ in range(2):
-            answers = [after(1.0, 200)] * 3
-            async with Scripted(answers, decorator) as scripted:
-                await ends(scripted, 3)
-
-        owner = "concurrency limit 'orders' is not enforced"
-        counts = "would have refused: 1, would have waited: 0"
-        assert [f"{owner}: {counts}"] == caplog.messages
-
-    async def test_a_breaker_outside_learns_of_answers_alone(self):
-        """Nothing was refused that it could see."""
-        breaker = CircuitBreaker(minimum_request_threshold=1)
-        counting = CircuitBreakerClient.new_decorator(breaker)
-        answers = [after(1.0, 200)] * 3
-        async with Scripted(answers, dry(timeout=0.0), counting) as scripted:
-            await ends(scripted, 3)
-
-        count = breaker.event_count
-        assert (3, 0) == (count.success, count.failure)
 
     async def test_the_log_shows_no_wait(self):
         """The request began when it came."""
@@ -200,20 +165,6 @@ class TestCounting:
 
         assert (0, 0) == (limit.in_flight, limit.pending)
         assert ["would have waited 1.000 s for 'orders': it"] == said()
-
-    async def test_a_cancelled_one_leaves_the_line(self):
-        """As it would if it waited."""
-        limit = ConcurrencyLimit.fixed(1)
-        answers = [after(5.0, 200), after(5.0, 201)]
-        async with Scripted(answers, dry(limit)) as scripted:
-            first = asyncio.create_task(scripted.get())
-            await asyncio.sleep(0)
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(1.0):
-                    await scripted.session.get(URL)
-
-            assert (1, 0) == (limit.in_flight, limit.pending)
-            await first
 
     async def test_one_whose_deadline_passes_would_have_been_refused(self, said):
         """The wait would not have been longer than that."""
@@ -327,15 +278,6 @@ class TestMaking:
         assert "per='host', factory=" in first
         assert second.endswith("would have refused: 2, would have waited: 0, in 61 s")
 
-    async def test_a_request_without_a_host_is_not_counted(self):
-        """The transport says what is wrong with it."""
-        decorator = ConcurrencyLimitingClient.new_per_host_decorator(
-            lambda key: 1, enforce=False
-        )
-        async with Scripted([], decorator) as scripted:
-            with pytest.raises(aiohttp.InvalidURL):
-                await scripted.session.get("/orders")
-
     def test_a_description_says_that_it_does_not_act(self):
         """Where it does, nothing is said."""
         builder = SessionBuilder().decorator(dry(2, timeout=1.0))
@@ -349,3 +291,187 @@ class TestMaking:
             ConcurrencyLimitingClient.new_decorator(1, enforce=enforce)
         with pytest.raises(ValueError, match="^enforce: "):
             ConcurrencyLimitingClient.new_per_host_decorator(int, enforce=enforce)
+
+
+def watching(limit, **settings):
+    return RateLimitingClient.new_decorator(limit, enforce=False, **settings)
+
+
+def weight(ctx, request):
+    return float(request.headers.get("weight", 1))
+
+
+async def ends_of(client, *weights):
+    """Make calls at once; return when each was answered."""
+
+    async def end_of(each):
+        async with client.get(URL, headers={"weight": f"{each}"}):
+            return now()
+
+    return await asyncio.gather(*map(end_of, weights))
+
+
+REQUEST = "it"
+
+
+async def test_nobody_waits_and_each_takes_its_turn_in_the_count(said):
+    """So the waits are those that there would have been."""
+    limit = RateLimit(1, burst=2)
+    async with session([200] * 4, watching(limit)) as client:
+        assert [0.0] * 4 == await ends_of(client, 1, 1, 1, 1)
+
+    assert [
+        f"would have waited {seconds} s for RateLimit(1, 1.0, burst=2): {REQUEST}"
+        for seconds in ("1.000", "2.000")
+    ] == said()
+    assert 0 == limit.pending
+
+
+async def test_nobody_is_refused_and_who_would_be_takes_nothing(said):
+    """A turn exactly at the timeout is in time."""
+    chain = watching(RateLimit(1, burst=1), timeout=1.0)
+    async with session([200] * 4, chain) as client:
+        await ends_of(client, 1, 1, 1, 1)
+
+    limit = "RateLimit(1, 1.0, burst=1)"
+    words = "no turn within the timeout of 1.0 s; next in 2.000 s"
+    refused = f"would have refused {REQUEST}: {limit}: {words}"
+    assert [f"would have waited 1.000 s for {limit}: {REQUEST}", refused, refused] == (
+        said()
+    )
+
+
+async def test_a_deadline_counts_as_ever(said):
+    """The turn has to come before it."""
+    chain = watching(RateLimit(1, burst=1))
+    async with session([200] * 2, chain, timeout=1.0) as client:
+        await ends_of(client, 1, 1)
+
+    assert [True] == ["would have refused" in line for line in said()]
+
+
+async def test_the_limit_that_is_named_is_the_one_whose_turn_is_latest(said):
+    """Of several all are counted, or none."""
+    both = [RateLimit(1, burst=5), RateLimit(1, burst=10, cost=weight)]
+    async with session([200] * 4, watching(both, timeout=9.0)) as client:
+        assert [0.0] * 4 == await ends_of(client, 10, 9, 3, 0)
+
+    assert ["would have waited 9.000", "would have refused it: "] == [
+        line[:23] for line in said()
+    ]
+    assert [2.0, -9.0] == [
+        round(each._line.rule.burst - each._line.rule._full_at, 6) for each in both
+    ]
+
+
+async def test_a_cost_above_the_burst_or_none_at_all_would_be_refused(said):
+    """The call goes on, though nobody knows what it costs."""
+
+    def cost(ctx, request):
+        return 9 if request.headers["weight"] == "9" else None
+
+    limit = RateLimit(5, cost=cost)
+    async with session([200] * 2, watching(limit)) as client:
+        await ends_of(client, 9, 1)
+
+    assert [
+        f"would have refused {REQUEST}: {limit!r}: a cost of 9 is above the burst of 5",
+        f"would have refused {REQUEST}: cost: None (expected: finite and >= 0)",
+    ] == said()
+
+
+async def test_figures_are_corrected_as_ever(said):
+    """By the caller, too."""
+    limit = RateLimit(1, burst=10, cost=weight, actual=lambda log, content: 2)
+    async with session([200] * 2, watching(limit)) as client:
+        await ends_of(client, 10)
+        response = await client.get(URL, headers={"weight": "9"})
+        limit.settle(response, 1)
+
+    assert ["would have waited 1.000"] == [line[:23] for line in said()]
+    assert 3.0 == limit._line.rule._full_at
+
+
+async def test_a_server_that_says_nothing_is_left_is_asked_all_the_same(said):
+    """Its later answers are learnt from, also those that would not have come."""
+
+    def answer(seconds):
+        return 200, {"RateLimit": f'"a";r=0;t={seconds}'}, b""
+
+    chain = watching(RateLimit.from_headers(), timeout=10.0)
+    async with session([answer(5), answer(50), 200], chain) as client:
+        for _ in range(3):
+            await ends_of(client, 1)
+
+    assert ["would have waited 5.000", "would have refused it: "] == [
+        line[:23] for line in said()
+    ]
+
+
+async def test_after_a_wait_that_was_cut_nobody_finds_out_before(said):
+    """Only who has waited does."""
+    chain = watching(RateLimit.from_headers(max_wait=5.0))
+    async with session([(429, {"Retry-After": "99"}, b""), 200, 200], chain) as client:
+        await ends_of(client, 1)
+        await ends_of(client, 1)
+        await asyncio.sleep(5.0)
+        await ends_of(client, 1)
+
+    assert ["would have waited 5.000"] == [line[:23] for line in said()]
+
+
+async def test_the_number_is_warned_of_once_a_minute(caplog):
+    """With the limits that do not act."""
+    chain = watching([RateLimit(1, burst=1), RateLimit(50)])
+    async with session([200] * 9, chain) as client:
+        for _ in range(3):
+            await ends_of(client, 1, 1, 1)
+            await asyncio.sleep(61.0)
+
+    assert [
+        "[RateLimit(1, 1.0, burst=1), RateLimit(50, 1.0)] is not enforced:"
+        f" would have refused: 0, would have waited: {number}{since}"
+        for number, since in [(1, ""), (2, ", in 61 s"), (2, ", in 61 s")]
+    ] == caplog.messages
+
+
+async def test_per_host_each_has_a_rate_and_all_have_one_warning(caplog):
+    """It names the factory."""
+
+    def rate(key):
+        return RateLimit(1, burst=1)
+
+    decorator = RateLimitingClient.new_per_host_decorator(rate, enforce=False)
+    async with session([200] * 4, decorator) as client:
+        for host in "aabb":
+            await client.get(f"http://{host}/")
+        limits = unwrap(client, RateLimitingClient).limits
+
+    assert ["a:80", "b:80"] == [*limits]
+    (message,) = caplog.messages
+    assert message.startswith("rate limit, per='host', factory=")
+
+
+async def test_the_log_shows_no_wait():
+    """There was none."""
+    async with session([200] * 2, watching(RateLimit(1, burst=1))) as client:
+        await ends_of(client, 1)
+        async with client.get(URL) as response:
+            log = RequestLog.of(response)
+
+    assert (None, None) == (log.delay, log.delay_source)
+
+
+def test_it_says_so():
+    """In the description of the chain."""
+    builder = SessionBuilder().decorator(watching(RateLimit(5)))
+
+    shown = "RateLimitingClient(RateLimit(5, 1.0), timeout=None, enforce=False)"
+    assert shown in builder.describe()
+
+
+@pytest.mark.parametrize("enforce", [None, 0, "no"], ids=repr)
+def test_other_values_are_refused(enforce):
+    """Only a bool says it."""
+    with pytest.raises(ValueError, match=r"^enforce: .* \(expected: True or False\)$"):
+        RateLimitingClient.new_decorator(RateLimit(5), enforce=enforce)
