@@ -100,6 +100,7 @@ def sources_of(cause: BaseException) -> Iterator[tuple[Any, bool]]:
 
     Each comes with a bool: whether the body had failed with this very exception.
     """
+    callers: list[FrameType] = []
     for place, frame in frames_of(cause):
         if place == _HANDSHAKE:
             yield frame.f_locals.get("resp"), False
@@ -109,8 +110,41 @@ def sources_of(cause: BaseException) -> Iterator[tuple[Any, bool]]:
                 # The one stream of all empty bodies has no timer.
                 timer = getattr(source, "_timer", None)
                 yield timer, source.exception() is cause
+                yield _response_of(source, callers), False
             else:
                 yield source, False
+        callers.append(frame)
+
+
+def _response_of(
+    content: aiohttp.StreamReader, callers: list[FrameType]
+) -> aiohttp.ClientResponse | None:
+    """Find the response of a stream with the code that read it, the nearest first.
+
+    A stream does not know its response, and a link would cost each call that succeeds.
+    """
+    for frame in _nearest_first(callers):
+        variables = frame.f_locals
+        attributes = getattr(variables.get("self"), "__dict__", {})
+        found = {
+            id(value): value
+            for value in (*variables.values(), *attributes.values())
+            if issubclass(type(value), aiohttp.ClientResponse)
+            and value.content is content
+        }
+        if found:
+            # All empty bodies share one stream.
+            return next(iter(found.values())) if len(found) == 1 else None
+    return None
+
+
+def _nearest_first(callers: list[FrameType]) -> Iterator[FrameType]:
+    """Yield frames, innermost first, followed by the frames of their callers."""
+    yield from reversed(callers)
+    frame = callers[0].f_back if callers else None
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 _BUGS: Final = frozenset({AssertionError, AttributeError, RuntimeError})

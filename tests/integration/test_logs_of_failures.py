@@ -8,6 +8,7 @@ import re
 
 import aiohttp
 import pytest
+from aiohttp.http_exceptions import HttpProcessingError
 from chains import connected, retrying
 
 from aioretry_smithy import AttemptTimeoutError, RequestLog, ResponseTimeoutError
@@ -180,12 +181,85 @@ async def test_every_view_gives_the_time_up_to_the_failure(serve, decorators):
     assert said.removeprefix("200 OK, ") in log.to_dict()["response_cause"]
 
 
-async def test_error_of_a_stream_that_came_with_its_headers_has_no_log(serve):
-    """Nobody waited for it, and it knows neither its response nor its call."""
+# A line that is too long was a ValueError before aiohttp 3.14.
+DISAPPOINTMENTS = asyncio.IncompleteReadError, HttpProcessingError, ValueError
+
+
+async def read_without_a_separator(response):
+    await response.content.readuntil(b"")
+
+
+async def read_a_line_that_is_too_long(response):
+    response.content._high_water = 1
+    await response.content.readline()
+
+
+async def parse(content):
+    return await content.readexactly(100)
+
+
+class Reader:
+    """Keeps a response, as wrappers of clients do."""
+
+    def __init__(self, response):
+        self._response = response
+
+    async def read(self):
+        await self._response.content.readexactly(100)
+
+
+READS_OF_WHOLE_BODIES = {
+    "readexactly": read_exactly,
+    "readuntil": read_without_a_separator,
+    "readline": read_a_line_that_is_too_long,
+    "a function that has the stream": lambda response: parse(response.content),
+    "an object that has the response": lambda response: Reader(response).read(),
+}
+
+
+@pytest.mark.parametrize(
+    "read", READS_OF_WHOLE_BODIES.values(), ids=READS_OF_WHOLE_BODIES
+)
+async def test_body_that_came_with_its_headers_and_disappoints(serve, read):
+    """It never was waited for, and its errors lead to the log all the same."""
     url = await serve(answer(b"short"))
+    async with connected(url, retrying(0.01)) as session:
+        responses = [await session.get("/") for _ in range(2)]
+        for response in responses:
+            with pytest.raises(DISAPPOINTMENTS) as caught:
+                await read(response)
+            log = RequestLog.of(caught.value)
+
+            assert RequestLog.of(response) is log
+            assert (200, None) == (log.response_status, log.response_cause)
+
+
+async def test_empty_body_that_disappoints(serve):
+    """All empty bodies share one stream: the code that read it tells which it was."""
+    url = await serve([b"HTTP/1.1 204 No Content\r\n\r\n"])
     async with connected(url) as session, session.get("/") as response:
         with pytest.raises(asyncio.IncompleteReadError) as caught:
-            await read_exactly(response)
+            await response.content.readexactly(100)
 
-        assert RequestLog.of(caught.value, None) is None
-        assert RequestLog.of(response).response_cause is None
+        assert RequestLog.of(response) is RequestLog.of(caught.value)
+
+        async with session.get("/") as other:
+            assert other.content is response.content
+            assert RequestLog.of(caught.value, None) is None
+
+
+async def test_log_that_is_asked_for_where_only_the_stream_is_known(serve):
+    """The code that waits for it has the response."""
+    url = await serve(answer(b"short"))
+    logs = []
+
+    async def parse_and_report(content):
+        try:
+            await content.readexactly(100)
+        except asyncio.IncompleteReadError as error:
+            logs.append(RequestLog.of(error))
+
+    async with connected(url) as session, session.get("/") as response:
+        await parse_and_report(response.content)
+
+        assert [RequestLog.of(response)] == logs
