@@ -29,6 +29,7 @@ from .. import (
     SessionBuilder,
     capture_logs,
 )
+from .._report.document import Table
 from ..testing import FaultInjectingClient, InjectedFault
 from .output import ExitCode, new_output
 
@@ -116,7 +117,7 @@ async def demo(arguments: argparse.Namespace) -> ExitCode:
     if output is None:
         print(json.dumps(_document(calls), indent=2))
     else:
-        output.table(_table(calls))
+        output.document([_table(calls)])
     return ExitCode.OK
 
 
@@ -211,13 +212,13 @@ def _show(call: DemoCall, output: PlainOutput) -> None:
     output.line("")
 
 
-def _table(calls: list[DemoCall]) -> list[tuple[str, ...]]:
+def _table(calls: list[DemoCall]) -> Table:
     head: tuple[str, ...] = "call", "attempts", "outcome", "seconds", "why it stopped"
     rows = [head]
     for call in calls:
         *texts, seconds, why = call.summary().values()
         rows.append((*map(str, texts), f"{seconds:.3f}", str(why or "success")))
-    return rows
+    return Table(rows, ("call", "outcome", "why it stopped"))
 
 
 def _document(calls: list[DemoCall]) -> dict[str, object]:

@@ -6,17 +6,15 @@ import io
 import os
 import shutil
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from .._report.document import Block, Table, lines
+from .._report.document import lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from .. import RequestLog
-
-_NUMBERS: Final = frozenset({"answered", "attempts", "load", "recovery", "seconds"})
-"""The columns of figures in what the other commands show."""
+    from .._report.document import Block
 
 
 class PlainOutput:
@@ -62,16 +60,6 @@ class PlainOutput:
         for block in blocks:
             for line in lines(block, width):
                 self.line(line)
-
-    def table(self, rows: Sequence[Sequence[str]]) -> None:
-        """Write rows, of which the first holds the names of the columns."""
-        self.document([columns_of(rows)])
-
-
-def columns_of(rows: Sequence[Sequence[str]]) -> Table:
-    """Return a table of rows, of which some columns are known for their figures."""
-    texts = tuple(name for name in rows[0] if name not in _NUMBERS)
-    return Table(tuple(map(tuple, rows)), texts)
 
 
 def edge(file: TextIO) -> int | None:

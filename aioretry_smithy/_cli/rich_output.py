@@ -7,27 +7,26 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 import rich.box
-from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import Progress, TaskID
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from .._log.rich_tree import RichTree
 from .._log.saved_log import SavedLog
-from .._report.document import Block, Heading, stacked, widths
-from .._report.document import Table as Columns
-from .plain_output import PlainOutput, columns_of, edge
+from .._report.document import Heading, Table, stacked, widths
+from .plain_output import PlainOutput, edge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from .. import RequestLog
+    from .._report.document import Block
 
 _NARROWEST = 12
 """Columns of a text in a table at least."""
 
-_GAP, _WIDE_GAP = 2, 3
+_GAP = 3
 """Columns between two columns of a table."""
 
 _OF_A_FILE = 10_000
@@ -84,63 +83,34 @@ class RichOutput(PlainOutput):
             if isinstance(block, Heading):
                 more = f": {block.text}" if block.text else ""
                 self._print(Text.assemble("\n", (block.title, "bold"), more))
-            elif isinstance(block, Columns):
-                self._print_columns(block)
+            elif isinstance(block, Table):
+                self._print_table(block)
             elif isinstance(block, SavedLog):
                 self._print(RichTree(block))
             else:
                 self._print(Text(block))
 
-    def table(self, rows: Sequence[Sequence[str]]) -> None:
-        """Write rows, of which the first holds the names of the columns."""
-        self._print_columns(columns_of(rows), _WIDE_GAP)
-
-    def _print_columns(self, columns: Columns, gap: int = _GAP) -> None:
+    def _print_table(self, table: Table) -> None:
         room = self._of_columns.width
-        wide = _fitting(columns, room, gap)
-        if wide is None:
-            for line in stacked(columns, room):
+        names, *rows = table.rows
+        least = sum(
+            min(width, _NARROWEST) if name in table.texts else width
+            for name, width in zip(names, widths(table), strict=True)
+        )
+        if least + _GAP * (len(names) - 1) > room:
+            for line in stacked(table, room):
                 self._print(Text(line))
             return
-        head, *rows = columns.rows
-        table = Table(
-            box=rich.box.SIMPLE_HEAD,
-            show_edge=False,
-            pad_edge=False,
-            padding=(0, 1, 0, gap - 2),
-        )
-        for name, width in zip(head, wide, strict=True):
-            table.add_column(
-                Text(name),
-                justify="left" if name in columns.texts else "right",
-                overflow="fold",
-                width=width,
-            )
+        shown = RichTable(box=rich.box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        for name in names:
+            if name in table.texts:
+                shown.add_column(Text(name), overflow="fold")
+            else:
+                shown.add_column(Text(name), justify="right", no_wrap=True)
         for row in rows:
-            table.add_row(*map(Text, row))
-        self._of_columns.print(table)
+            shown.add_row(*map(Text, row))
+        self._of_columns.print(shown)
 
     def _print(self, text: Text | RichTree) -> None:
         # A line stays whole when the terminal is made narrower later.
         self._console.print(text, soft_wrap=True)
-
-
-def _fitting(columns: Columns, room: int, gap: int) -> list[int] | None:
-    """Return the widths of columns of which no number is cut; None without room."""
-    names, *rows = columns.rows
-    full = widths(columns)
-    least = [
-        min(wide, _NARROWEST)
-        if name in columns.texts
-        else max(map(cell_len, [*name.split(), *(row[place] for row in rows)]))
-        for place, (name, wide) in enumerate(zip(names, full, strict=True))
-    ]
-    left = room - gap * (len(names) - 1) - sum(least)
-    if left < 0:
-        return None
-    found = []
-    for wide, narrow in zip(full, least, strict=True):
-        more = min(left, wide - narrow)
-        left -= more
-        found.append(narrow + more)
-    return found

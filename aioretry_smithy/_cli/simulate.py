@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .. import testing
 from .._errors import is_plain_function
 from .._log.error_text import describe_error
+from .._report.document import Table
 from .._text.mask import DEFAULT_MASK
 from .._text.printable import printable
 from ..testing import _simulation as simulation
@@ -73,7 +74,7 @@ def _show(result: simulation.SimulationResult, plot: Path | None) -> None:
     output = new_output(sys.stdout)
     output.line(" ".join(views.conditions(result.settings)))
     output.line("")
-    output.table(views.rows(result))
+    output.document([Table(views.rows(result), views.TEXTS)])
     output.line("")
     output.line(views.legend(result.settings))
     why = views.backlog(result)

@@ -82,7 +82,7 @@ class Heading:
 class Table:
     """Rows, of which the first has the names of the columns."""
 
-    rows: tuple[tuple[str, ...], ...]
+    rows: Sequence[tuple[str, ...]]
     texts: tuple[str, ...] = ()
     """The columns of texts; all others have numbers."""
 

@@ -19,6 +19,9 @@ _HEAD = "chain", "load", "recovery", "answered", "attempts"
 _FAILED = "failed"
 _SHARES = "shares, %"
 _OVER_TIME = "answered, over time"
+TEXTS = (_HEAD[0], _SHARES, _OVER_TIME)
+"""The columns of the table that have no numbers."""
+
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _CELLS = 20
 """How many characters the whole time takes."""

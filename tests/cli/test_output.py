@@ -26,10 +26,11 @@ from aioretry_smithy._cli.output import (
     write,
 )
 from aioretry_smithy._cli.plain_output import PlainOutput
+from aioretry_smithy._report.document import Table
 from aioretry_smithy.testing import ScriptedTransport
 
 HAS_RICH = importlib.util.find_spec("rich") is not None
-TABLE = [("call", "attempts"), ("a", "10"), ("bcdefg", "2")]
+TABLE = Table([("call", "attempts"), ("a", "10"), ("bcdefg", "2")], ("call",))
 needs_dev_full = pytest.mark.skipif(
     not Path("/dev/full").exists(), reason="needs /dev/full"
 )
@@ -79,7 +80,7 @@ async def test_output_without_a_terminal_is_plain(make, log):
 def test_plain_table_is_aligned():
     """Columns stand below their names, without blanks at the end."""
     file = io.StringIO()
-    PlainOutput(file).table(TABLE)
+    PlainOutput(file).document([TABLE])
 
     assert "call    attempts\na             10\nbcdefg         2\n" == file.getvalue()
 
@@ -91,7 +92,8 @@ def test_tables_of_all_commands_fit(make, width, monkeypatch):
     monkeypatch.setenv("COLUMNS", f"{width}")
     file = io.StringIO()
     head = "chain", "load", "recovery", "attempts"
-    make(file).table([head, ("yours", "1,234.56", "never", "12.34")])
+    rows = [head, ("yours", "1,234.56", "never", "12.34")]
+    make(file).document([Table(rows, ("chain",))])
     lines = file.getvalue().splitlines()
 
     assert {"1,234.56", "never", "12.34"} <= {
@@ -110,7 +112,7 @@ def test_columns_that_are_no_number_of_columns(make, columns, monkeypatch):
     file = io.StringIO()
     output = make(file)
     output.heading("title", "text")
-    output.table(TABLE)
+    output.document([TABLE])
 
     assert {"title:", "text", "call", "attempts", "a", "10", "bcdefg", "2"} <= {
         *file.getvalue().split()
@@ -121,7 +123,7 @@ def test_columns_that_are_no_number_of_columns(make, columns, monkeypatch):
 def test_rich_table_aligns_numbers_to_the_right():
     """Figures stand below each other by their last digit."""
     file = io.StringIO()
-    new_output(file).table(TABLE)
+    new_output(file).document([TABLE])
     head, _, *rows = (line.rstrip() for line in file.getvalue().splitlines())
 
     # How far columns stand apart is rich's.
@@ -156,7 +158,7 @@ async def test_output_suits_every_encoding(make, branch, log):
     file = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     output = make(file)
     output.log(log)
-    output.table(TABLE)
+    output.document([TABLE])
     file.flush()
 
     assert branch + b" 2  200 OK" in file.buffer.getvalue()
@@ -258,7 +260,7 @@ def test_streams_that_the_shell_closed_swallow_all(monkeypatch):
     write(b"x")
     end_line(b"x")
     complain("x")
-    new_output(sys.stdout).table(TABLE)
+    new_output(sys.stdout).document([TABLE])
     flush()
 
     assert ExitCode.OK == cannot_write(BrokenPipeError())
