@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import sys
 from contextlib import ExitStack, closing
 from functools import partial
@@ -63,25 +62,18 @@ def _add_once(seen: set[object], name: str | Path, complaint: str) -> None:
     identity = _identity(name)
     if identity in seen:
         raise UsageError(complaint)
-    if identity is not None:
-        seen.add(identity)
+    seen.add(identity)
 
 
 def _identity(name: str | Path) -> object:
-    """Return what all names of a file have in common, hard links too.
-
-    Standard input is the file that a shell has it read. Devices may be used as often
-    as one likes: None.
-    """
-    is_input = name == STANDARD_INPUT
+    """Return what all names of a file have in common; standard input may be one."""
     try:
+        is_input = name == STANDARD_INPUT
         found = os.fstat(sys.stdin.fileno()) if is_input else Path(name).stat()
     except (OSError, ValueError, AttributeError):
         # Nothing is there yet, or what stands for standard input is no file.
-        return name if is_input else os.path.realpath(name)
-    if stat.S_ISREG(found.st_mode):
-        return found.st_dev, found.st_ino
-    return name if is_input else None
+        return str(name)
+    return found.st_dev, found.st_ino
 
 
 def report(arguments: argparse.Namespace) -> ExitCode:

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Self, TypeVar
 
 from .._log.saved_log import REFUSALS, seconds_of
+from .._text.printable import encodable
 
 if TYPE_CHECKING:
     from .answers import Line
@@ -28,9 +29,9 @@ def number(values: Mapping[str, object], key: str) -> float | None:
 
 
 def text(values: Mapping[str, object], key: str) -> str | None:
-    """Return a text, or None; an empty one is none."""
+    """Return a text without lone surrogates, or None; an empty one is none."""
     value = values.get(key)
-    return (value or None) if isinstance(value, str) else None
+    return encodable(value) if value and isinstance(value, str) else None
 
 
 def moment(values: Mapping[str, object]) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from heapq import heappush, heappushpop
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final
 
 from .._log.saved_log import cleaned, dictionaries
@@ -34,12 +34,10 @@ class _Top:
 
     def add(self, rank: tuple[float, float], values: Line) -> None:
         """Keep a call if its rank is among the highest; the first wins a tie."""
-        heap = self._heap
         self._number -= 1
-        if len(heap) < self._most:
-            heappush(heap, (rank, self._number, values))
-        elif heap and rank > heap[0][0]:
-            heappushpop(heap, (rank, self._number, values))
+        heappush(self._heap, (rank, self._number, values))
+        if len(self._heap) > self._most:
+            heappop(self._heap)
 
     def lines(self) -> tuple[Line, ...]:
         """Return the kept lines, highest rank first."""

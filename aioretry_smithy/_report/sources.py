@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import os
 import re
 import shutil
 import stat
 import sys
-import tempfile
 import zlib
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
-
-from .._text.printable import encodable
+from tempfile import SpooledTemporaryFile
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    import io
     from collections.abc import Callable, Iterator
-
-    from _typeshed import WriteableBuffer
+    from typing import BinaryIO
 
     from .answers import Line
 
 
-_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _MOST_BRACES: Final = 8
 _BETWEEN: Final = re.compile(r"[\s,]*(?=\{)")
 
@@ -59,36 +55,13 @@ def decode(line: bytes) -> Line | Skipped:
     """Return the values of the call in a line, or why there is none.
 
     What stands before it is passed over, with braces in it, too. One level of what a
-    container puts around a line is taken off. Lone surrogates, which no file can have,
-    are escaped.
+    container puts around a line is taken off.
 
     >>> decode(b'INFO {"type": "call", "name": "GET", "duration": NaN}')
     {'type': 'call', 'name': 'GET', 'duration': None}
     >>> decode(b"GET /orders")
     <Skipped.NO_JSON: 'no_json'>
     """
-    found = _found(line)
-    if isinstance(found, Skipped) or not _SURROGATE.search(line):
-        return found
-    try:
-        return {encodable(key): _encodable(value) for key, value in found.items()}
-    except RecursionError:
-        return Skipped.TOO_DEEP
-
-
-def _encodable(value: object) -> object:
-    """Return a value with lone surrogates escaped, in keys too."""
-    if isinstance(value, str):
-        return encodable(value)
-    if isinstance(value, list):
-        return [*map(_encodable, value)]
-    if isinstance(value, dict):
-        return {encodable(key): _encodable(item) for key, item in value.items()}
-    return value
-
-
-def _found(line: bytes) -> Line | Skipped:
-    """Look for a call from each brace on, as texts before it may have some."""
     text, found = line.decode("utf-8", "replace"), Skipped.NO_JSON
     start = text.find("{")
     for _ in range(_MOST_BRACES):
@@ -182,26 +155,6 @@ class UnreadableError(Exception):
     """A file cannot be read; says which one and why."""
 
 
-class _Part(io.RawIOBase):
-    """The first bytes of a file, however it grows meanwhile."""
-
-    def __init__(self, file: IO[bytes], size: int) -> None:
-        self._file = file
-        self._left = size
-
-    def readable(self) -> bool:
-        """Report the stream as readable."""
-        return True
-
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        """Read bytes, up to the end of the part."""
-        view = memoryview(buffer)
-        data = self._file.read(min(len(view), self._left))
-        view[: len(data)] = data
-        self._left -= len(data)
-        return len(data)
-
-
 class LineSource:
     """A file that is read twice, up to its original length.
 
@@ -219,7 +172,7 @@ class LineSource:
         self._file.seek(0, os.SEEK_END)
         self.size = self._file.tell()
 
-    def _opened(self) -> IO[bytes]:
+    def _opened(self) -> io.BufferedReader | SpooledTemporaryFile[bytes]:
         try:
             if self.name == STANDARD_INPUT:
                 return _spooled(sys.stdin.buffer)
@@ -253,39 +206,29 @@ class LineSource:
         yield from _lines(self._chunks(progress))
 
     def _chunks(self, progress: Callable[[int], None]) -> Iterator[bytes]:
-        """Yield the decompressed bytes of the file."""
+        """Yield the decompressed bytes of the file, however it grows meanwhile."""
+        file: gzip.GzipFile | io.BufferedReader | SpooledTemporaryFile[bytes]
+        position = 0
         try:
             self._file.seek(0)
             is_compressed = self._file.read(len(_GZIP)) == _GZIP
             self._file.seek(0)
-            with io.BufferedReader(_Part(self._file, self.size), _CHUNK) as part:
-                file = gzip.GzipFile(fileobj=part) if is_compressed else part
-                yield from self._read(file, progress)
+            file, end = self._file, self.size
+            if is_compressed:
+                file, end = gzip.GzipFile(mode="rb", fileobj=file), sys.maxsize
+            while chunk := file.read1(min(_CHUNK, end - position)):
+                yield chunk
+                before, position = position, self._file.tell()
+                progress(position - before)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            self.warning = f"{self.name}: read as far as it goes: {error}"
         except OSError as error:
             raise self._unreadable(error) from None
 
-    def _read(
-        self,
-        file: gzip.GzipFile | io.BufferedReader[_Part],
-        progress: Callable[[int], None],
-    ) -> Iterator[bytes]:
-        position = 0
-        while True:
-            try:
-                chunk = file.read1(_CHUNK)
-            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-                self.warning = f"{self.name}: read as far as it goes: {error}"
-                return
-            if not chunk:
-                return
-            yield chunk
-            before, position = position, self._file.tell()
-            progress(position - before)
 
-
-def _spooled(stream: IO[bytes]) -> IO[bytes]:
+def _spooled(stream: BinaryIO) -> SpooledTemporaryFile[bytes]:
     """Copy what can be read once, to be read twice."""
-    file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
+    file = SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
     shutil.copyfileobj(stream, file)
     return file
 

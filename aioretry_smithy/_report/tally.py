@@ -106,25 +106,7 @@ def _rank(part: answers.TimePart) -> tuple[float, float, str]:
     return -slow, -every, f"{part.part} {part.source}"
 
 
-_MOST_REASONS: Final = 24
-_OTHERS: Final = "others"
 _LONGEST_REASON: Final = 40
-
-
-class Reasons(dict[str, float]):
-    """Counts of stop reasons; reasons beyond the most are counted as "others"."""
-
-    def add(self, key: str, weight: float) -> None:
-        """Count a reason."""
-        if key not in self and len(self) >= _MOST_REASONS:
-            key = _OTHERS
-        self[key] = self.get(key, 0.0) + weight
-
-    def __iadd__(self, other: Reasons) -> Self:
-        """Add the counts of *other*."""
-        for reason, calls in other.items():
-            self.add(reason, calls)
-        return self
 
 
 def most_first(counts: Mapping[str, float]) -> dict[str, float]:
@@ -148,7 +130,7 @@ class GroupTally(Sums):
     successes: float = 0.0
     waited: float = 0.0
     times: Times = field(default_factory=Times)
-    reasons: Reasons = field(default_factory=Reasons)
+    reasons: Totals[str] = field(default_factory=Totals)
 
     def add(self, call: SeenCall, weight: float) -> None:
         """Add a call; its times apart."""
@@ -160,7 +142,7 @@ class GroupTally(Sums):
         else:
             reason = stop_reason(call.values)
             if reason is not None:
-                self.reasons.add(reason, weight)
+                self.reasons.add([(reason, weight)])
 
     def answer(self, key: str, merged: int = 0) -> answers.GroupRow:
         """Return the row for the report."""
@@ -318,7 +300,6 @@ class Steps:
     def __init__(self) -> None:
         self._step = 1
         self._steps: dict[int, _Counts] = {}
-        self._first = self._last = 0
         self._has_limiter = False
 
     def add(self, call: SeenCall, started: float, weight: float) -> None:
@@ -339,17 +320,18 @@ class Steps:
         """Return the step of a time; with too many steps, the step length grows."""
         position = int(started // self._step)
         if position not in self._steps:
-            if not self._steps:
-                self._first = self._last = position
-            first, last = min(self._first, position), max(self._last, position)
-            if last - first >= _MOST_COUNTED:
-                step = _fitting(self._step, (last - first) * self._step, _MOST_COUNTED)
+            span = self._span(position)
+            if span >= _MOST_COUNTED * self._step:
+                step = _fitting(self._step, span, _MOST_COUNTED)
                 self._steps, self._step = self._grown(step), step
-                self._first, self._last = min(self._steps), max(self._steps)
                 return self._at(started)
-            self._first, self._last = first, last
             self._steps[position] = _Counts()
         return self._steps[position]
+
+    def _span(self, *more: int) -> int:
+        """Return the seconds from the first to the last step, *more* ones included."""
+        positions = [*self._steps, *more]
+        return (max(positions, default=0) - min(positions, default=0)) * self._step
 
     def _grown(self, step: int) -> dict[int, _Counts]:
         """Return the same in longer steps."""
@@ -361,8 +343,7 @@ class Steps:
 
     def answer(self) -> answers.CallsByTime:
         """Return the row for the report."""
-        span = (self._last - self._first) * self._step
-        step = _fitting(self._step, span, _MOST_SHOWN)
+        step = _fitting(self._step, self._span(), _MOST_SHOWN)
         moments = (
             counts.answer(position * step)
             for position, counts in sorted(self._grown(step).items())

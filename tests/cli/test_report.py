@@ -223,12 +223,6 @@ def test_a_file_is_not_read_twice(calls, tmp_path, capsys):
     assert "(expected: once)" in capsys.readouterr().err
 
 
-def test_devices_are_used_as_often_as_one_likes(calls, capsys):
-    """Nothing is lost there."""
-    assert 0 == main(["report", calls, f"--har={os.devnull}", f"--har={os.devnull}"])
-    assert "3 calls" in capsys.readouterr().out
-
-
 def test_relative_moments():
     """So long ago: seconds, minutes, hours, days."""
     now = time.time()

@@ -100,31 +100,3 @@ def test_bytes_that_are_no_text():
     line = TEXT.encode().replace(b"shop", b"\xff")
 
     assert "https://\ufffd.example.com/orders/17" == decode(line)["request_url"]
-
-
-@pytest.mark.parametrize("wrap", [False, True])
-def test_lone_surrogates(wrap):
-    """They are escaped wherever they stand; pairs are the characters that they are."""
-    found = CALL | {
-        "name": "G\ud800 \U0001f600",
-        "response_headers": {"X-\udcff": "\udfff"},
-        "children": [{"stop_reason": "\udcff", "delay": 0.1}],
-    }
-    line = json.dumps(found)
-    shown = decode((json.dumps({"log": line}) if wrap else line).encode())
-
-    assert "G\\ud800 \U0001f600" == shown["name"]
-    assert {"X-\\udcff": "\\udfff"} == shown["response_headers"]
-    assert [{"stop_reason": "\\udcff", "delay": 0.1}] == shown["children"]
-
-
-def test_lone_surrogates_in_deep_nesting():
-    """A line that can be read, but not be looked through, is skipped."""
-    found = []
-    for depth in range(100, 3000, 100):
-        nested = '{"a": ' * depth + "1" + "}" * depth
-        line = f'{{"type": "call", "name": "\\ud800", "kind": {nested}}}'
-        found.append(decode(line.encode()))
-
-    assert "\\ud800" == found[0]["name"]
-    assert Skipped.TOO_DEEP in found

@@ -265,15 +265,6 @@ def test_many_endings_and_failures_are_bounded():
     assert answers["endings"][-1]["example"] is None
 
 
-def test_reasons_without_end():
-    """A few are told apart."""
-    lines = [call(status=503, stop_reason=f"reason {n}") for n in range(40)]
-    reasons = answers_of(*lines)["groups"][0]["stop_reasons"]
-
-    assert 25 == len(reasons)
-    assert 16 == reasons["others"]
-
-
 def test_nothing():
     """All numbers are there, and zero or unknown."""
     answers = answers_of()
