@@ -1,7 +1,5 @@
 """Servers and loggers that several files of tests share."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 

@@ -1,7 +1,5 @@
 """What ``actual`` is told of bodies that come over a socket."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 

@@ -1,7 +1,5 @@
 """A call that is over leaves its log, and nothing else."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 

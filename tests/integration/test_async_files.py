@@ -1,7 +1,5 @@
 """Files of aiofiles and anyio are sent again from the position that they had."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Bugs below aiohttp, in hooks and in middlewares: who is blamed, and what follows."""
 
-from __future__ import annotations
-
 import asyncio
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """A body that can be read once goes out once, whatever sends again."""
 
-from __future__ import annotations
-
 import aiohttp
 import pytest
 from chains import connected, retrying

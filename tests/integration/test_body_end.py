@@ -1,7 +1,5 @@
 """The end of a body is noticed, however it ends, and costs the response nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref

@@ -1,7 +1,5 @@
 """Reads of a body in threads, which go on when an attempt is cancelled."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import threading
@@ -18,7 +16,7 @@ async def test_read_that_a_cancelled_attempt_left_running_is_waited_for(tmp_path
     entered, leave = threading.Event(), threading.Event()
 
     class Slow(io.BufferedReader):
-        def read(self, size: int | None = -1) -> bytes:
+        def read(self, size=-1):
             if not entered.is_set():
                 entered.set()
                 leave.wait(10)

@@ -1,7 +1,5 @@
 """Circuit breakers that look into bodies from a real server."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

@@ -3,8 +3,6 @@
 So whoever stands further in than the retrying client hears how it ended.
 """
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

@@ -1,7 +1,5 @@
 """What an attempt holds while its body is open, for the calls that are made inside."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref

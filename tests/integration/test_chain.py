@@ -1,13 +1,10 @@
 """A full chain against a real server: sums, cancellation, nothing left behind."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random
 from collections import Counter
 
-import aiohttp
 from aiohttp import web
 from chains import connected, retrying
 
@@ -21,7 +18,7 @@ from aioretry_smithy import (
 )
 
 
-def acquired(session: aiohttp.ClientSession) -> int:
+def acquired(session):
     """Count the connections that are in use."""
     return len(session.connector._acquired)
 
@@ -44,9 +41,9 @@ async def test_logs_of_many_calls_add_up_to_what_the_server_saw(serving, caplog)
     """200 calls at once: attempts, statuses and log lines all agree."""
     caplog.set_level(logging.DEBUG, "aioretry_smithy")
     chance = random.Random(7)
-    seen: Counter[str] = Counter()
+    seen = Counter()
 
-    async def flaky(request: web.Request) -> web.StreamResponse:
+    async def flaky(request):
         seen[request.headers.get("armeria-retry-count", "0")] += 1
         match chance.randrange(5):
             case 0:
@@ -70,7 +67,7 @@ async def test_logs_of_many_calls_add_up_to_what_the_server_saw(serving, caplog)
         ),
     ) as session:
 
-        async def call(number: int) -> tuple[str, RequestLog]:
+        async def call(number):
             async with session.get(f"/{number}") as response:
                 return await response.text(), RequestLog.of(response)
 
@@ -79,7 +76,7 @@ async def test_logs_of_many_calls_add_up_to_what_the_server_saw(serving, caplog)
 
     logs = [log for _, log in results]
     resent = 0
-    attempts: Counter[str] = Counter()
+    attempts = Counter()
     for log in logs:
         made = 0
         for child in log.children:
@@ -100,7 +97,7 @@ async def test_small_rest_of_a_body_is_read_and_the_connection_used_again(servin
     """Otherwise each retry would cost a new connection."""
     peers = []
 
-    async def handler(request: web.Request) -> web.StreamResponse:
+    async def handler(request):
         peers.append(request.transport.get_extra_info("peername"))
         status = 200 if len(peers) == 3 else 503
         return web.Response(status=status, body=b"x" * 30_000)

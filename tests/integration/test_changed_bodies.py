@@ -1,7 +1,5 @@
 """A body that changed since it was sent goes out as it was, or not at all."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 

@@ -1,7 +1,5 @@
 """Deadlines over sockets, on loops whose clocks have ticks of 1 and of 15.6 ms."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 

@@ -1,7 +1,5 @@
 """How long requests wait for connections: in the pool, for the resolver, to connect."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Bodies from a real server: looked at or read whole, and left to the caller."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

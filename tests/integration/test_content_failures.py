@@ -1,7 +1,5 @@
 """Bodies that fail while they are looked at or read."""
 
-from __future__ import annotations
-
 import aiohttp
 import pytest
 from fake_responses import HEAD, SOON, WhileBusy, assert_nothing_is_held, build, sized

@@ -1,7 +1,5 @@
 """Previews of bodies from a real server, whose bodies are the caller's as ever."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import zlib

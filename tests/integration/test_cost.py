@@ -3,8 +3,6 @@
 ``tox run -e bench`` measures the time; these notice what makes it longer.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import logging

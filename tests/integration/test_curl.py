@@ -1,7 +1,5 @@
 """What the real curl sends is what the log shows."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 

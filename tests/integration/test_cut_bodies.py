@@ -1,7 +1,5 @@
 """Bodies of real responses that are cut off on purpose."""
 
-from __future__ import annotations
-
 import aiohttp
 import pytest
 from chains import connected

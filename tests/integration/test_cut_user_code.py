@@ -1,7 +1,5 @@
 """Code of users that is cut at the deadline, while something is on the wire."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 

@@ -1,7 +1,5 @@
 """A download that nobody keeps frees all that it holds, without the collector."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 from contextlib import suppress

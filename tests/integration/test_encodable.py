@@ -1,7 +1,5 @@
 """UTF-8 can carry all views of a call, with any text that comes in."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import io

@@ -3,8 +3,6 @@
 Of the cases of endpoints.md (f): 21, 63, 76, 99, 100; and 4.2 in a group.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import io

@@ -1,7 +1,5 @@
 """Decorators that return what they should have awaited: which one, in every chain."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

@@ -1,7 +1,5 @@
 """The log of a call without an answer shows the headers that were sent."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """Hedges on the wire: whole bodies, no connection and no task left behind."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """A call that is over keeps nothing alive, and leaves nothing for the collector."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc

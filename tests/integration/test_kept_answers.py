@@ -1,7 +1,5 @@
 """No answer keeps its connection or place from a further request of its call."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

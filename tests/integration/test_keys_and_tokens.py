@@ -1,7 +1,5 @@
 """Keys and tokens on the wire: they go where they belong, whatever redirects say."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

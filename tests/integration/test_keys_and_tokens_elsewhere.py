@@ -1,7 +1,5 @@
 """Keys and tokens stay at home: redirects, middlewares, strangers, files."""
 
-from __future__ import annotations
-
 import pytest
 from chains import connected, pass_on, retrying
 from token_servers import refreshing

@@ -3,8 +3,6 @@
 Calls reach it directly, or by a gateway, which answers 502 meanwhile.
 """
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import sys

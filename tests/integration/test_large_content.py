@@ -1,7 +1,5 @@
 """Large, compressed and finely cut bodies, which are looked at or read."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import tracemalloc

@@ -1,7 +1,5 @@
 """Connections that a server of the tests takes when its client has given them up."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc

@@ -1,7 +1,5 @@
 """With ``log_after="body"`` the lines come when the body has ended, however it ends."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 

@@ -1,7 +1,5 @@
 """Lines of bodies that nobody reads to their ends."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc

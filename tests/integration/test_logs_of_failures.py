@@ -1,7 +1,5 @@
 """Each error of a response leads to the log of its call, which is right."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

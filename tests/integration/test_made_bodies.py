@@ -1,7 +1,5 @@
 """What a factory makes for a later send equals the first, or does not arrive."""
 
-from __future__ import annotations
-
 import io
 import random
 

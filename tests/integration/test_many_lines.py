@@ -1,7 +1,5 @@
 """The report on a file of many calls: what it takes of time and memory."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Requests that a resuming client does not take up have attempts all the same."""
 
-from __future__ import annotations
-
 import aiohttp
 import pytest
 from chains import response_of, session

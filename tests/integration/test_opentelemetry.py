@@ -1,11 +1,8 @@
 """Spans of real requests: what the server saw, and what others make of the same."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from importlib.metadata import version
-from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
@@ -30,19 +27,14 @@ from aioretry_smithy import (
 )
 from aioretry_smithy.opentelemetry import TracingClient
 
-if TYPE_CHECKING:
-    from aiohttp.test_utils import TestServer
-
-    from aioretry_smithy import Decorator
-
 
 @pytest.fixture
-def heard() -> Heard:
+def heard():
     return Heard()
 
 
 @pytest.fixture
-def others() -> Heard:
+def others():
     """Collect the spans of OpenTelemetry's own instrumentation of aiohttp."""
     return Heard()
 
@@ -50,14 +42,13 @@ def others() -> Heard:
 class Site:
     """A server with a few habits, and the contexts that came to it."""
 
-    def __init__(self) -> None:
-        self.parents: list[str] = []
-        self.bodies: list[bytes] = []
+    def __init__(self):
+        self.parents = []
+        self.bodies = []
         self.failures = 0
         self.silence = 0.1
-        self.server: TestServer
 
-    async def answer(self, request: web.Request) -> web.StreamResponse:
+    async def answer(self, request):
         self.parents.append(request.headers.get("traceparent", "").split("-")[2])
         self.bodies.append(await request.read())
         if request.path == "/moved":
@@ -78,28 +69,22 @@ class Site:
 
 
 @pytest.fixture
-async def site(serving) -> Site:
+async def site(serving):
     site = Site()
     site.server = await serving(site.answer)
     return site
 
 
 def chain(
-    site: Site,
-    tracing: Decorator,
-    *,
-    inside=True,
-    outside=True,
-    attempt_timeout=None,
-    **arguments,
-) -> SessionBuilder:
+    site, tracing, *, inside=True, outside=True, attempt_timeout=None, **arguments
+):
     around = retrying(SAFELY, max_total_attempts=3, attempt_timeout=attempt_timeout)
     builder = SessionBuilder(site.server.make_url("/"), **arguments)
     places = [tracing] * inside, [around], [tracing] * outside
     return decorated(builder, *itertools.chain(*places))
 
 
-def ids(spans) -> list[str]:
+def ids(spans):
     return [f"{span.context.span_id:016x}" for span in spans]
 
 
@@ -219,7 +204,7 @@ async def test_metrics_without_tracing_silence_nobody(site, heard, others):
     assert 1 == len(others.spans())
 
 
-def instrumentation(heard: Heard) -> aiohttp.TraceConfig:
+def instrumentation(heard):
     """Make OpenTelemetry's instrumentation with the stable metrics."""
     return create_trace_config(
         tracer_provider=heard.tracer_provider,

@@ -1,7 +1,5 @@
 """The caller's own mistakes are permanent, and nobody else is blamed for them."""
 
-from __future__ import annotations
-
 import io
 from http.cookies import CookieError
 
@@ -232,9 +230,7 @@ async def test_redirect_of_a_body_that_was_read_is_permanent(serving, status):
         assert 1 == len(RequestLog.of(caught.value).children)
 
 
-async def test_an_error_that_carries_the_response_is_as_readable_as_in_aiohttp(
-    serving,
-):
+async def test_an_error_that_carries_the_response_is_as_readable_as_in_aiohttp(serving):
     """A function for ``raise_for_status`` may keep the response for later."""
 
     class RefusedError(Exception):

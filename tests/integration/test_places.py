@@ -1,7 +1,5 @@
 """How long a request on a real connection holds its place under a limit."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 

@@ -1,7 +1,5 @@
 """Calls that time out while they wait for a place in the session's own pool."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 

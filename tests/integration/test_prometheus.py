@@ -1,7 +1,5 @@
 """The page that Prometheus reads over the wire after calls to a server."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

@@ -1,7 +1,5 @@
 """Statuses that a middleware, a session or a proxy's refusal raises, on loopback."""
 
-from __future__ import annotations
-
 import aiohttp
 import pytest
 from chains import SAFELY, connected, log_of, retrying

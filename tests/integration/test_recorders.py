@@ -3,8 +3,6 @@
 Recorders such as vcrpy read, copy and pickle what they get there, and pass it on.
 """
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import functools

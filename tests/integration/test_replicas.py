@@ -1,7 +1,5 @@
 """Several servers on real sockets: one dies and comes back, or leaves the list."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

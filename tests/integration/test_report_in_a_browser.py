@@ -1,7 +1,5 @@
 """The report's page, opened in a real browser where there is one."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

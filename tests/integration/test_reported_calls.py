@@ -1,7 +1,5 @@
 """Hints about connections and bodies, which only a real server has."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 

@@ -1,7 +1,5 @@
 """What a report says of downloads that were resumed."""
 
-from __future__ import annotations
-
 from chains import NOW, retrying
 from download_server import Answer, DownloadServer, broken_at, download
 from made_lines import keeping

@@ -1,7 +1,5 @@
 """How long requests wait for the resolver."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """Every connection comes back, no task and no memory stays, whatever happens."""
 
-from __future__ import annotations
-
 import asyncio
 import collections
 import contextlib

@@ -1,7 +1,5 @@
 """Responses that a decorator has in hand when something goes wrong."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import gc

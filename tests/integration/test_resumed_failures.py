@@ -1,7 +1,5 @@
 """Parts that cannot be had for now: they bring nothing, and others follow."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

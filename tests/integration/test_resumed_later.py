@@ -1,7 +1,5 @@
 """A caller who has the beginning of a file gets the rest, as one stream."""
 
-from __future__ import annotations
-
 import aiohttp
 import pytest
 from chains import connected

@@ -1,7 +1,5 @@
 """Parts of a download: how they are asked for, retried and given up."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

@@ -1,7 +1,5 @@
 """Readers of a resumed download, who close, cancel and wait."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref

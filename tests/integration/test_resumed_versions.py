@@ -1,7 +1,5 @@
 """Whatever a server does to a download: its bytes are those of one version."""
 
-from __future__ import annotations
-
 import asyncio
 from unittest import mock
 
@@ -51,7 +49,7 @@ LIES_ABOUT_THE_LENGTH = {
 }
 
 
-def honest(kind: str, stop: int, chunk: int):
+def honest(kind, stop, chunk):
     """Make a part of the first version, which may break off."""
 
     def answer(asked):
@@ -83,7 +81,7 @@ COMMON = {
 }
 
 
-def lying(lie, chunk: int):
+def lying(lie, chunk):
     """Make a part of another version, with a header that contradicts the first one."""
 
     def answer(asked):

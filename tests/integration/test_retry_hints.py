@@ -1,7 +1,5 @@
 """Waits that servers ask for, over sockets and by the clock of each loop."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 

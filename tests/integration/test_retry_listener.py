@@ -1,7 +1,5 @@
 """Listeners of retries beside real connections."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

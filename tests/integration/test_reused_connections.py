@@ -1,7 +1,5 @@
 """A reused connection is told from a fresh one, wherever it was used before."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket

@@ -3,8 +3,6 @@
 The first one is closed while requests are in flight, and while others wait.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import importlib

@@ -1,11 +1,8 @@
 """Secrets of a request are in no view of its call."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
-from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
@@ -13,19 +10,8 @@ from hostile_answers import answer, assert_is_one_line_per_entry, chain, outcome
 from multidict import CIMultiDict
 from pairs import each_pair
 
-from aioretry_smithy import (
-    ClientRequestContext,
-    HttpRequest,
-    LogFormatter,
-    capture_logs,
-    client_decorator,
-)
+from aioretry_smithy import LogFormatter, capture_logs, client_decorator
 from aioretry_smithy.__main__ import main
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 FORMATTERS = [LogFormatter.text(), LogFormatter.json()]
 each_formatter = pytest.mark.parametrize("formatter", FORMATTERS, ids=repr)
@@ -44,7 +30,7 @@ BY_HEADER = {"userinfo": "", "headers": HEADERS_WITH_SECRETS}
 BOTH = {"userinfo": f"me:{MARK}@", "headers": HEADERS_WITH_SECRETS}
 
 
-def secretive(url: str, userinfo: str) -> str:
+def secretive(url, userinfo):
     """Put a secret into every place of a URL that usually holds one."""
     url = url.replace("//", f"//{userinfo}")
     return f"{url}orders?signature={MARK}&page=2#token={MARK}"
@@ -82,12 +68,10 @@ SECRETIVE = [
 async def test_secrets_are_in_no_view(serve, said, place, formatter, caplog):
     """Lines, trees, notes and texts show no secret after any outcome."""
     caplog.set_level(logging.DEBUG, "aioretry_smithy")
-    shown: list[str] = []
+    shown = []
 
     @client_decorator
-    async def looking(
-        delegate: Any, ctx: ClientRequestContext, request: HttpRequest
-    ) -> aiohttp.ClientResponse:
+    async def looking(delegate, ctx, request):
         shown.extend([repr(ctx), repr(request), repr(ctx.log)])
         return await delegate.execute(ctx, request)
 

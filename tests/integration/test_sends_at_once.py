@@ -1,7 +1,5 @@
 """Several requests of one call at once, and calls whose end is disturbed."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import io

@@ -1,7 +1,5 @@
 """What the log shows of requests that a server got, or should have got."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 

@@ -1,7 +1,5 @@
 """A request that was answered is not sent again because something refused the rest."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import pytest

@@ -1,7 +1,5 @@
 """What failures cost real servers, which answer, cut or refuse at once, or late."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import aiohttp

@@ -1,18 +1,15 @@
 """A decorated session against real servers: everything that aiohttp's own can do."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc
 import weakref
-from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
 from aiohttp import web
 from chains import connected, retrying
-from fault_server import End, FaultServer, Received, cut
+from fault_server import End, FaultServer, cut
 
 from aioretry_smithy import (
     Backoff,
@@ -29,11 +26,6 @@ from aioretry_smithy import (
     rpc,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
-    Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
 AT_ONCE = Backoff.without_delay()
 ALWAYS = RetryStrategy.on_server_error_status(AT_ONCE)
 RETRYING = retrying(ALWAYS)
@@ -41,17 +33,17 @@ ONCE_MORE = retrying(ALWAYS, max_total_attempts=2)
 
 
 @pytest.fixture
-async def deaf() -> AsyncIterator[tuple[str, list[Received]]]:
+async def deaf():
     """Start a server that reads a request and hangs up; give its URL and requests."""
     async with FaultServer(then=cut(end=End.CLOSE)) as server:
         yield str(server.url), server.requests
 
 
-def failing(times: int, answer: Handler | None = None) -> Handler:
+def failing(times, answer=None):
     """Make a handler that says 503 a number of times before it answers."""
     left = times
 
-    async def handler(request: web.Request) -> web.StreamResponse:
+    async def handler(request):
         nonlocal left
         left -= 1
         if left >= 0:
@@ -68,7 +60,7 @@ async def test_netrc_and_proxy_of_the_environment(serving, monkeypatch, tmp_path
     """With ``trust_env`` each attempt finds what a plain session finds."""
     seen = []
 
-    async def proxy(request: web.Request) -> web.StreamResponse:
+    async def proxy(request):
         seen.append((request.host, request.headers.get("Authorization")))
         return web.Response(status=503)
 
@@ -96,7 +88,7 @@ async def test_cookie_of_a_failed_attempt_goes_with_the_next(serving):
     """The jar takes part in every attempt, as in calls made one by one."""
     seen = []
 
-    async def handler(request: web.Request) -> web.StreamResponse:
+    async def handler(request):
         seen.append(request.cookies.get("visit"))
         response = web.Response(status=503 if len(seen) < 3 else 200)
         response.set_cookie("visit", str(len(seen)))
@@ -116,16 +108,14 @@ async def test_middlewares_run_in_each_attempt(serving):
     """The request's take the place of the session's, attempt by attempt."""
     seen = []
 
-    def marking(mark: str) -> aiohttp.ClientMiddlewareType:
-        async def middleware(
-            request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
-        ) -> aiohttp.ClientResponse:
+    def marking(mark):
+        async def middleware(request, handler):
             request.headers["X-Mark"] = mark
             return await handler(request)
 
         return middleware
 
-    async def handler(request: web.Request) -> web.StreamResponse:
+    async def handler(request):
         seen.append(request.headers.get("X-Mark"))
         return web.Response(status=503)
 
@@ -143,7 +133,7 @@ async def test_middlewares_run_in_each_attempt(serving):
 # Websockets
 
 
-async def websocket(request: web.Request) -> web.WebSocketResponse:
+async def websocket(request):
     """Echo, later than the handshake may take."""
     socket = web.WebSocketResponse()
     await socket.prepare(request)
@@ -183,7 +173,7 @@ async def test_subclass_of_a_session_keeps_its_own_request(serving):
 
     seen = []
 
-    async def handler(request: web.Request) -> web.StreamResponse:
+    async def handler(request):
         seen.append(request.headers.get("X-Signed"))
         return web.Response(status=503)
 
@@ -198,7 +188,7 @@ async def test_subclass_of_a_session_keeps_its_own_request(serving):
 # The hidden resend
 
 
-def broken_connection() -> Any:
+def broken_connection():
     return pytest.raises(aiohttp.ServerDisconnectedError)
 
 

@@ -1,7 +1,5 @@
 """Sessions as other projects make them, which aiohttp takes and so do we."""
 
-from __future__ import annotations
-
 import json
 from collections import UserDict
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Middlewares of aiohttp that sign a body, or ask for it, do not use it up."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

@@ -1,7 +1,5 @@
 """A read that a given-up attempt left running in a thread spoils no other attempt."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import random
@@ -30,25 +28,25 @@ class SlowFile(io.RawIOBase):
     attempt rewinds.
     """
 
-    def __init__(self) -> None:
+    def __init__(self):
         self._position = 0
         self._reads = 0
 
-    def readable(self) -> bool:
+    def readable(self):
         return True
 
-    def seekable(self) -> bool:
+    def seekable(self):
         return True
 
-    def tell(self) -> int:
+    def tell(self):
         return self._position
 
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+    def seek(self, offset, whence=io.SEEK_SET):
         assert whence == io.SEEK_SET
         self._position = offset
         return offset
 
-    def read(self, size: int = -1) -> bytes:
+    def read(self, size=-1):
         self._reads += 1
         time.sleep(0.03 if self._reads <= 3 else 0.0002)
         data = BODY[self._position :][: BLOCK if size < 0 else min(size, BLOCK)]
@@ -59,19 +57,19 @@ class SlowFile(io.RawIOBase):
 class KeptOpen(aiohttp.payload.IOBasePayload):
     """A file that aiohttp does not close between attempts, as a naive replay needs."""
 
-    async def close(self) -> None:
+    async def close(self):
         pass
 
-    def _close(self) -> None:
+    def _close(self):
         pass
 
 
-def new_server() -> FaultServer:
+def new_server():
     # The pause lets the second read begin; one that has not can still be taken back.
     return FaultServer([Fault(Read.HEAD, (0.01, response(503)))])
 
 
-async def upload() -> bytes:
+async def upload():
     """Meet an early answer with a slow file; return what arrived in the end."""
     strategy = RetryStrategy.failsafe(Backoff.without_delay())
     async with (
@@ -95,7 +93,7 @@ async def test_no_run_is_corrupt():
     assert 0 == corrupt
 
 
-async def sent_twice() -> list[bytes]:
+async def sent_twice():
     payload = KeptOpen(SlowFile())
     async with new_server() as server, aiohttp.ClientSession() as session:
         for _ in range(2):

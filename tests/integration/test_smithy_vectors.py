@@ -1,7 +1,5 @@
 """The vectors of all SDKs, replayed through the retrying client of a session."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,11 +1,8 @@
 """Texts that aiohttp composes out of what others sent are told in our words."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re
-from typing import Any
 
 import aiohttp
 import pytest
@@ -57,7 +54,7 @@ NO_ANSWER = {
 }
 
 
-def showing(views: dict[str, str]) -> list[str]:
+def showing(views):
     """Return the names of the views that show the secret."""
     return [name for name, text in views.items() if MARK in text]
 
@@ -100,10 +97,10 @@ async def test_what_cannot_be_read_says_what_it_was(serve):
 class Reading:
     """A body that fails while it is read."""
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error):
         self._error = error
 
-    async def __aiter__(self) -> Any:
+    async def __aiter__(self):
         yield b"a"
         raise self._error
 
@@ -111,7 +108,7 @@ class Reading:
 class VaultError(Exception):
     """An error of the user's own whose text is a repr of all that it knows."""
 
-    def __init__(self, **known: object) -> None:
+    def __init__(self, **known):
         super().__init__(known)
 
 
@@ -152,7 +149,7 @@ async def test_failure_that_another_one_carries_is_told_likewise(serve, tmp_path
     """A middleware may put it into the text of its own error, which is masked."""
     url = await serve([HEAD, 0.05, None])
 
-    async def middleware(request: Any, handler: Any) -> Any:
+    async def middleware(request, handler):
         try:
             return await handler(request)
         except aiohttp.ClientError as error:

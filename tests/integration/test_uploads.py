@@ -1,7 +1,5 @@
 """Bodies that are sent are counted and timed; nothing else is touched."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref

@@ -1,7 +1,5 @@
 """A server that is stopped and started again, and requests that wait for it."""
 
-from __future__ import annotations
-
 from download_server import FILE, DownloadServer, broken_at, download
 
 from aioretry_smithy import (

@@ -1,7 +1,5 @@
 """Whatever the body, the chain and the failure: servers get one body, or less."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import importlib
@@ -9,7 +7,6 @@ import io
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import aiofiles
 import aiohttp
@@ -37,7 +34,7 @@ OTHER = b"other"
 PATIENCE = 20.0
 
 
-async def fetch_token() -> str:
+async def fetch_token():
     return "token"
 
 
@@ -59,7 +56,7 @@ async def race(delegate, ctx, request):
     return await first
 
 
-def again(**settings: Any) -> Any:
+def again(**settings):
     strategy = RetryStrategy.on_server_error_status(Backoff.without_delay())
     return retrying(strategy, max_total_attempts=4, **settings)
 
@@ -81,7 +78,7 @@ RETRYING = {
 DECORATORS = {**INSIDE, **OUTSIDE, **RETRYING}
 
 
-def some(names: Any) -> Any:
+def some(names):
     return st.lists(st.sampled_from(sorted(names)), max_size=2, unique=True)
 
 
@@ -126,39 +123,39 @@ FAULTS = {
 }
 
 
-def form(value: Any) -> aiohttp.FormData:
+def form(value):
     data = aiohttp.FormData()
     data.add_field("file", value, filename="file")
     return data
 
 
-def part(value: Any) -> aiohttp.MultipartWriter:
+def part(value):
     writer = aiohttp.MultipartWriter()
     writer.append(value)
     return writer
 
 
-async def of_aiofiles(content: Content, stack: Any) -> Any:
+async def of_aiofiles(content, stack):
     return await stack.enter_async_context(aiofiles.open(content.path, "rb"))
 
 
-async def of_anyio(content: Content, stack: Any) -> Any:
+async def of_anyio(content, stack):
     return await stack.enter_async_context(await anyio.open_file(content.path, "rb"))
 
 
-def changing(content: Content) -> Any:
+def changing(content):
     """Make a factory whose later bodies are others."""
     contents = iter([content.data, content.data[1:], OTHER, b"", content.data])
     return lambda: next(contents)
 
 
-def spent(content: Content, around: Any) -> Any:
+def spent(content, around):
     """Make a factory of what is read already, in something new."""
     stream = pieces(content.data, 9_999)
     return lambda: around(stream)
 
 
-async def given(value: Any) -> Any:
+async def given(value):
     return value
 
 
@@ -186,7 +183,7 @@ MORE = {
 
 
 @contextlib.asynccontextmanager
-async def body(kind: str, content: Content):
+async def body(kind, content):
     """Make the arguments of a request with a body of a kind."""
     async with contextlib.AsyncExitStack() as stack:
         if kind in MORE:
@@ -196,7 +193,7 @@ async def body(kind: str, content: Content):
                 yield KINDS[kind](content)
 
 
-def changes(path: Path) -> Any:
+def changes(path):
     """Make a decorator that writes into the file after the first attempt."""
 
     @client_decorator
@@ -210,16 +207,7 @@ def changes(path: Path) -> Any:
     return change
 
 
-async def bodies_of(
-    kind: str,
-    chain: list[str],
-    middlewares: str,
-    faults: list[str],
-    *,
-    is_warm: bool,
-    is_changed: bool,
-    chunked: bool | None,
-) -> list[bytes]:
+async def bodies_of(kind, chain, middlewares, faults, *, is_warm, is_changed, chunked):
     """Send one request; return the bodies that arrived whole.
 
     A chain that cannot send twice would leave the body to aiohttp.

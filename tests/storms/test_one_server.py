@@ -1,7 +1,5 @@
 """One server that goes away, fails by chance or on one path, or sheds too much."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from statistics import fmean
@@ -15,9 +13,6 @@ from one_server import (
     URL_OF_IT,
     Away,
     Busy,
-    Client,
-    Kind,
-    Run,
     failing,
     mean,
     no_retries,
@@ -27,7 +22,7 @@ from one_server import (
 )
 
 from aioretry_smithy import SessionBuilder
-from aioretry_smithy.testing import SimulatedRun, simulate
+from aioretry_smithy.testing import simulate
 
 KINDS = ("refused", "swallowed", "reset", "503")
 BEGIN, AFTERWARDS = 2.0, 1.0
@@ -35,15 +30,7 @@ LONG = pytest.mark.long
 RELEASE = pytest.mark.long, pytest.mark.release
 
 
-def restart(
-    seed: int,
-    kind: Kind,
-    length: float,
-    *,
-    rate: float = 20.0,
-    processes: int = 1,
-    client: Client | None = None,
-) -> Run:
+def restart(seed, kind, length, *, rate=20.0, processes=1, client=None):
     """Have a server go away once."""
     end = BEGIN + length
     return run(
@@ -57,7 +44,7 @@ def restart(
     )
 
 
-def failed(seed: int, kind: Kind, length: float, client: Client) -> int:
+def failed(seed, kind, length, client):
     return restart(seed, kind, length, client=client).failed
 
 
@@ -133,10 +120,10 @@ def test_no_call_is_lost_where_a_server_flaps(kind, away):
     assert 0 == done.lost
 
 
-def herd(**settings: object) -> SimulatedRun:
+def herd(**settings):
     """Restart a server that is used to 70 %, whose queue has no end."""
 
-    def chain() -> SessionBuilder:
+    def chain():
         return SessionBuilder.standard(URL_OF_IT, logging=None, **settings)
 
     return simulate(
@@ -149,7 +136,7 @@ def herd(**settings: object) -> SimulatedRun:
     ).runs["it"]
 
 
-def seconds_lost(done: SimulatedRun) -> float:
+def seconds_lost(done):
     return sum(done.failed) / 70.0
 
 
@@ -178,7 +165,7 @@ MANY_SEEDS = {2: range(1, 11), 20: range(1, 11), 200: range(1, 81)}
 """By the rate: of a run of five seconds a few trials that fail in a row lose half."""
 
 
-def by_chance(seed: int, share: float, rate: float, calls: int) -> Run:
+def by_chance(seed, share, rate, calls):
     server = failing(seed, share, *OF_A_GATEWAY)
     return run(seed, standard(), server, rate=rate, seconds=calls / rate)
 
@@ -208,11 +195,11 @@ def test_half_of_all_requests_may_fail(rate):
     assert 0.95 <= fmean(first)
 
 
-def minute(seed: int, server: object, processes: int, rate: float) -> Run:
+def minute(seed, server, processes, rate):
     return run(seed, standard(), server, rate=rate, seconds=75, processes=processes)
 
 
-def hangs_for_a_minute(now: float, path: str) -> tuple[int, float, bool]:
+def hangs_for_a_minute(now, path):
     return 200, math.inf if 5 <= now < 65 else ANSWER, True
 
 
@@ -244,9 +231,7 @@ def test_minute_without_an_answer_is_left_alone_too():
 CAPACITY, DIP = 100.0, (10.0, 20.0, 0.2)
 
 
-def shedding(
-    seed: int, client: Client, price: float, processes: int, **headers: str
-) -> Run:
+def shedding(seed, client, price, processes, **headers):
     """Overload a server that answers 503 at once where its queue is long."""
     server = Busy(CAPACITY, DIP, sheds_at=0.2, price=price, headers=headers)
     return run(seed, client, server, rate=70, seconds=45, processes=processes)

@@ -1,10 +1,7 @@
 """Groups of scripted servers: who is asked, who is out, and whose health is told."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
-from typing import TYPE_CHECKING, Any
 
 from chains import chain, now
 from yarl import URL
@@ -18,30 +15,22 @@ from aioretry_smithy import (
 )
 from aioretry_smithy.testing import ScriptedTransport
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import aiohttp
-
-    from aioretry_smithy import Decorator, Endpoint, EndpointState
-
-
 IN_ORDER = EndpointSelectionStrategy.in_order()
 ROUND_ROBIN = EndpointSelectionStrategy.round_robin()
 
 
-def url_of(name: str) -> str:
+def url_of(name):
     """Return the URL of a server."""
     return f"http://{name}.example"
 
 
-def group_of(names: Iterable[str] = "abc", **settings: Any) -> EndpointGroup:
+def group_of(names="abc", **settings):
     """Make a group of servers, which are asked in order unless told otherwise."""
     settings.setdefault("selection", IN_ORDER)
     return EndpointGroup.of(*map(url_of, names), **settings)
 
 
-def name_of(endpoint: Endpoint | None) -> str | None:
+def name_of(endpoint):
     """Return the name of the server that an endpoint is."""
     return None if endpoint is None else str(endpoint).partition(".")[0]
 
@@ -53,13 +42,13 @@ class Fleet:
     last one stays.
     """
 
-    def __init__(self, **answers: Any) -> None:
+    def __init__(self, **answers):
         self.answers = answers
-        self.asked: list[str] = []
-        self.times: list[tuple[float, str]] = []
+        self.asked = []
+        self.times = []
         self.transport = ScriptedTransport(itertools.repeat(self._answer))
 
-    def _answer(self, ctx: Any, request: Any) -> Any:
+    def _answer(self, ctx, request):
         name = request.url.raw_host.removesuffix(".example")
         self.asked.append(name)
         self.times.append((now(), name))
@@ -72,24 +61,16 @@ class Fleet:
         return answer
 
     @property
-    def text(self) -> str:
+    def text(self):
         """The names of those that were asked, in order."""
         return "".join(self.asked)
 
-    def session(
-        self, group: EndpointGroup, *decorators: Decorator, **settings: Any
-    ) -> aiohttp.ClientSession:
+    def session(self, group, *decorators, **settings):
         """Build a session of a group, through decorators, inner ones first."""
         return chain(self.transport, *decorators, base_url=group, **settings).build()
 
 
-async def call(
-    client: aiohttp.ClientSession,
-    url: Any = "/orders",
-    *,
-    method: str = "GET",
-    **options: Any,
-) -> tuple[Any, RequestLog]:
+async def call(client, url="/orders", *, method="GET", **options):
     """Make a call; return its status, or the failure, and its log."""
     try:
         async with client.request(method, url, **options) as response:
@@ -98,12 +79,12 @@ async def call(
         return error, RequestLog.of(error)
 
 
-def state_of(group: EndpointGroup, name: str) -> EndpointState:
+def state_of(group, name):
     """Return what a group knows of a server."""
     return next(state for each, state in group.states.items() if name_of(each) == name)
 
 
-def out(group: EndpointGroup) -> dict[str, str]:
+def out(group):
     """Return the names of those that are out, and why."""
     return {
         str(name_of(each)): str(state.reason)
@@ -112,7 +93,7 @@ def out(group: EndpointGroup) -> dict[str, str]:
     }
 
 
-async def at(moment: float) -> None:
+async def at(moment):
     """Wait until a moment of the loop's clock."""
     await asyncio.sleep(moment - now())
 

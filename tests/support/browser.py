@@ -12,12 +12,8 @@ import sys
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import aiohttp
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 EXECUTABLE = "AIORETRY_SMITHY_TEST_BROWSER"
 """The environment variable that names the browser to take."""
@@ -36,7 +32,7 @@ STARTS_WITHIN = 60
 """Seconds, on a machine with much else to do."""
 
 
-def find_browser() -> str | None:
+def find_browser():
     """Return a Chromium: that of the environment, of the path, or of Playwright."""
     if named := os.environ.get(EXECUTABLE):
         return named
@@ -62,11 +58,9 @@ class Browser:
 
     socket: aiohttp.ClientWebSocketResponse
     numbers: count[int] = field(default_factory=count)
-    events: list[dict[str, Any]] = field(default_factory=list)
+    events: list = field(default_factory=list)
 
-    async def ask(
-        self, method: str, session: str | None = None, /, **params: object
-    ) -> dict[str, Any]:
+    async def ask(self, method, session=None, /, **params):
         """Send a command, and return its result; what else is told is kept."""
         number = next(self.numbers)
         message = {"id": number, "method": method, "params": params}
@@ -78,17 +72,17 @@ class Browser:
         assert "error" not in told, (method, told)
         return told["result"]
 
-    async def heard(self, method: str) -> None:
+    async def heard(self, method):
         """Wait until something is told."""
         while not any(event.get("method") == method for event in self.events):
             await self._told()
 
-    async def _told(self) -> dict[str, Any]:
+    async def _told(self):
         told = await self.socket.receive_json(timeout=STARTS_WITHIN)
         self.events.append(told)
         return told
 
-    async def open(self, file: Path, *, width: int, theme: str = "light") -> Page:
+    async def open(self, file, *, width, theme="light"):
         """Open a page that lies in a file.
 
         Args:
@@ -125,11 +119,11 @@ class Page:
     browser: Browser
     session: str
 
-    async def ask(self, method: str, **params: object) -> dict[str, Any]:
+    async def ask(self, method, **params):
         """Send a command about this page."""
         return await self.browser.ask(method, self.session, **params)
 
-    async def value(self, expression: str) -> Any:
+    async def value(self, expression):
         """Return the value of an expression of JavaScript, as JSON has it."""
         answer = await self.ask(
             "Runtime.evaluate", expression=expression, returnByValue=True
@@ -137,13 +131,13 @@ class Page:
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
-    async def picture(self) -> bytes:
+    async def picture(self):
         """Return what the whole page looks like, as PNG."""
         answer = await self.ask("Page.captureScreenshot", captureBeyondViewport=True)
         return base64.b64decode(answer["data"])
 
     @property
-    def complaints(self) -> list[str]:
+    def complaints(self):
         """What the browser had to say so far, of errors and policies alike."""
         told = {"Log.entryAdded", "Runtime.exceptionThrown", "Audits.issueAdded"}
         told |= {"Runtime.consoleAPICalled"}
@@ -151,7 +145,7 @@ class Page:
         return [json.dumps(each) for each in events if each.get("method") in told]
 
     @property
-    def requests(self) -> list[str]:
+    def requests(self):
         """The addresses that were asked for, that of the page itself first."""
         return [
             event["params"]["request"]["url"]
@@ -161,7 +155,7 @@ class Page:
 
 
 @contextlib.asynccontextmanager
-async def started(executable: str, profile: Path) -> AsyncIterator[Browser]:
+async def started(executable, profile):
     """Start a browser with an empty profile, and end it."""
     process = await asyncio.create_subprocess_exec(
         executable,
@@ -187,7 +181,7 @@ async def started(executable: str, profile: Path) -> AsyncIterator[Browser]:
         await process.communicate()
 
 
-async def _address(errors: asyncio.StreamReader) -> str:
+async def _address(errors):
     """Return where the browser listens, which is among what it complains of."""
     async for line in errors:
         start, _, address = line.decode().strip().partition("DevTools listening on ")

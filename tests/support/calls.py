@@ -3,15 +3,11 @@
 Only this module knows how a context is made and what writes into its log.
 """
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, Any, cast
 
 from chains import URL
 
 from aioretry_smithy import (
-    ClientRequestContext,
     HttpRequest,
     RequestLog,
     RpcRequest,
@@ -25,22 +21,13 @@ from aioretry_smithy._call.record import ConnectionTimes, Race, Upload
 from aioretry_smithy._context.context import CallContext
 from aioretry_smithy._context.recording import fail_body, record_error, record_result
 from aioretry_smithy._log.request_log import annotate
-from aioretry_smithy._text.mask import DEFAULT_MASK, Mask
+from aioretry_smithy._text.mask import DEFAULT_MASK
 from aioretry_smithy._text.printable import BodyHead
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from aiohttp import ClientResponse
-
-    from aioretry_smithy import Decorator, HttpClient, RetryStopReason
 
 REQUEST = HttpRequest("GET", "http://example.com/")
 
 
-def begin(
-    request: Any = REQUEST, *, inside: RequestLog | None = None, **options: Any
-) -> ClientRequestContext:
+def begin(request=REQUEST, *, inside=None, **options):
     """Begin a call, which may be made inside another one or an attempt of it.
 
     Further attempts come of ``derive()``. The options are those of a context, such as
@@ -52,40 +39,24 @@ def begin(
     return ctx
 
 
-def _begin(
-    request: Any,
-    timeout: float | None = None,
-    default_headers: Any = None,
-    mask: Mask = DEFAULT_MASK,
-) -> ClientRequestContext:
+def _begin(request, timeout=None, default_headers=None, mask=DEFAULT_MASK):
     loop, defaults = asyncio.get_running_loop(), CallDefaults(mask, default_headers)
     return CallContext(request, loop, timeout, defaults)
 
 
-def function(
-    name: str, inside: RequestLog | None = None, timeout: float | None = None
-) -> ClientRequestContext:
+def function(name, inside=None, timeout=None):
     """Begin the call of a function."""
     ctx = begin(RpcRequest(name), inside=inside, timeout=timeout)
     call_of(ctx).brings_response = False
     return ctx
 
 
-def http(
-    url: str, inside: RequestLog | None = None, method: str = "GET", **options: Any
-) -> ClientRequestContext:
+def http(url, inside=None, method="GET", **options):
     """Begin an HTTP call."""
     return begin(HttpRequest(method, url), inside=inside, **options)
 
 
-def ended(
-    status: int | None = None,
-    *,
-    cause: BaseException | None = None,
-    headers: Any = None,
-    method: str = "GET",
-    url: str = URL,
-) -> ClientRequestContext:
+def ended(status=None, *, cause=None, headers=None, method="GET", url=URL):
     """Return the context of an attempt that was answered, or that failed.
 
     Without an outcome it is under way; the body of a response has not ended.
@@ -99,15 +70,7 @@ def ended(
     return ctx
 
 
-def end(
-    ctx: ClientRequestContext,
-    outcome: Any = None,
-    delay: float | None = None,
-    *,
-    sent: bool = True,
-    refused: bool = False,
-    **options: Any,
-) -> None:
+def end(ctx, outcome=None, delay=None, *, sent=True, refused=False, **options):
     """End a call or an attempt.
 
     Args:
@@ -131,18 +94,12 @@ def end(
         note_delay(ctx, delay, "backoff")
 
 
-def send(scope: Any, request: Any) -> None:
+def send(scope, request):
     """Send a request for a call or an attempt, perhaps another one than it has."""
     recorder.note_request(scope, request)
 
 
-async def attempted(
-    ctx: ClientRequestContext,
-    seconds: float = 0.0,
-    outcome: Any = 200,
-    delay: float | None = None,
-    **options: Any,
-) -> ClientRequestContext:
+async def attempted(ctx, seconds=0.0, outcome=200, delay=None, **options):
     """Make an attempt of a call that takes so long, and wait after it."""
     child = ctx.derive(ctx.request, **options)
     await asyncio.sleep(seconds)
@@ -151,7 +108,7 @@ async def attempted(
     return child
 
 
-def begin_body(ctx: ClientRequestContext, outcome: Any = 200, **options: Any) -> None:
+def begin_body(ctx, outcome=200, **options):
     """Let a response arrive whose body is to come."""
     call, record = ctx.call, ctx.record
     record.was_sent = True
@@ -159,9 +116,7 @@ def begin_body(ctx: ClientRequestContext, outcome: Any = 200, **options: Any) ->
     record.outcome = Answered(call.loop.time(), response, response.headers)
 
 
-def end_body(
-    ctx: ClientRequestContext, length: int = 0, cause: BaseException | None = None
-) -> None:
+def end_body(ctx, length=0, cause=None):
     """Let a body end, or fail."""
     call, record = ctx.call, ctx.record
     recorder.note_length(record.outcome, length)
@@ -171,28 +126,24 @@ def end_body(
         fail_body(call, record.outcome, cause)
 
 
-def _response(ctx: ClientRequestContext, outcome: Any, options: Any) -> Any:
+def _response(ctx, outcome, options):
     if isinstance(outcome, int):
         return new_response(ctx.request, outcome, **options)
     return outcome
 
 
-def was_refused(ctx: ClientRequestContext) -> bool:
+def was_refused(ctx):
     """Say whether a circuit breaker has refused a call or an attempt."""
     return ctx.record.was_refused
 
 
-def note_delay(ctx: ClientRequestContext, seconds: float, source: str) -> None:
+def note_delay(ctx, seconds, source):
     """Note a wait after an attempt, or, of a call, one before its first attempt."""
     record = ctx.record
     record.delay, record.delay_source = seconds, source
 
 
-def end_call(
-    ctx: ClientRequestContext,
-    attempt: ClientRequestContext | None = None,
-    stop_reason: RetryStopReason | None = None,
-) -> None:
+def end_call(ctx, attempt=None, stop_reason=None):
     """Give the caller what the last attempt of a call came to, or its own outcome."""
     call = ctx.call
     if attempt is not None:
@@ -201,19 +152,17 @@ def end_call(
     recorder.end_call(call)
 
 
-def leave(
-    ctx: ClientRequestContext, error: BaseException, *, is_from_inside: bool = False
-) -> None:
+def leave(ctx, error, *, is_from_inside=False):
     """Let an exception leave a call; it may have left another one inside before."""
     annotate(ctx.call, error, keep=is_from_inside)
 
 
-def drop_calls(log: Any, number: int) -> None:
+def drop_calls(log, number):
     """Let a log with calls inside have more of them, which are not kept."""
     log._record.calls_inside.dropped = number
 
 
-def preview(ctx: ClientRequestContext, sent: str = "", received: bytes = b"") -> None:
+def preview(ctx, sent="", received=b""):
     """Keep the beginning of what was sent and of a response that has arrived."""
     if sent:
         ctx.record.request_preview = sent
@@ -223,34 +172,30 @@ def preview(ctx: ClientRequestContext, sent: str = "", received: bytes = b"") ->
         ctx.record.outcome.preview = head
 
 
-def upload(
-    ctx: ClientRequestContext, length: int | None, seconds: float | None
-) -> None:
+def upload(ctx, length, seconds):
     """Let a body of so many bytes be sent, for so long."""
     sent = ctx.record.upload = Upload(length)
     sent.ended = None if seconds is None else ctx.log.started + seconds
 
 
-def connect(ctx: ClientRequestContext, *, reused: bool = False, **parts: float) -> None:
+def connect(ctx, *, reused=False, **parts):
     """Let a call or an attempt have waited for its connection: part by part."""
     record = ctx.record
     now = record.started
     times = record.connection = ConnectionTimes(now)
     for part, seconds in parts.items():
-        times.wait_for(cast("Any", part), now)
+        times.wait_for(part, now)
         now += seconds
     times.wait_for(None, now)
     times.reused = reused
 
 
-def connecting(*waits: dict[str, Any] | None) -> Decorator:
+def connecting(*waits):
     """Let each request have waited for its connection; None where nothing is timed."""
     left = [*waits]
 
     @client_decorator
-    async def wait(
-        delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
-    ) -> ClientResponse:
+    async def wait(delegate, ctx, request):
         parts = left.pop(0)
         if parts is not None:
             connect(ctx, **parts)
@@ -259,29 +204,29 @@ def connecting(*waits: dict[str, Any] | None) -> Decorator:
     return wait
 
 
-def call_of(ctx: ClientRequestContext) -> Any:
+def call_of(ctx):
     """Return the state of a call."""
     return ctx.call
 
 
-def bodies_of(ctx: ClientRequestContext) -> Sequence[Any]:
+def bodies_of(ctx):
     """Return the bodies that a call keeps, to send them again."""
     return ctx.call.own_resources().bodies
 
 
-async def close_bodies(ctx: ClientRequestContext) -> None:
+async def close_bodies(ctx):
     """Close the bodies of a call, as at its end."""
     await ctx.call.own_resources().close_bodies()
 
 
-def growing(ctx: ClientRequestContext) -> RequestLog:
+def growing(ctx):
     """Let another attempt begin each time that they are read."""
 
     class GrowingLog(RequestLog):
         __slots__ = ()
 
         @property
-        def children(self) -> Any:
+        def children(self):
             attempts = super().children
             ctx.derive(ctx.request)
             return attempts
@@ -291,7 +236,7 @@ def growing(ctx: ClientRequestContext) -> RequestLog:
     return log
 
 
-async def report() -> RequestLog:
+async def report():
     """Make a call with calls on two more levels, which takes four seconds."""
     outer = function("fetch_report", timeout=10.0)
     first = outer.derive(outer.request, timeout=3.0)
@@ -314,7 +259,7 @@ async def report() -> RequestLog:
     return outer.log
 
 
-async def _day(inside: RequestLog) -> None:
+async def _day(inside):
     call = http("https://api.example.com/day?token=S3CR3T", inside)
     for status in 502, 200:
         attempt = call.derive(call.request)
@@ -324,17 +269,17 @@ async def _day(inside: RequestLog) -> None:
     end_call(call, attempt)
 
 
-async def _query(inside: RequestLog, status: int) -> None:
+async def _query(inside, status):
     call = http("https://user:S3CR3T@db.example.com/query", inside, "POST")
     await asyncio.sleep(0.1)
     end(call, status)
 
 
-def race(after: float | None = None) -> Race:
+def race(after=None):
     """Return the part of a request in a race, which began so long after the first."""
     return Race(after)
 
 
-def record_of(ctx: ClientRequestContext) -> tuple[Any, Any]:
+def record_of(ctx):
     """Return the call of a context, and the record that counts for it."""
     return ctx.call, ctx.record

@@ -1,22 +1,17 @@
 """Sessions on scripted answers, and what else many tests begin with."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import random
 import re
 import threading
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
 
 from aioretry_smithy import (
     Backoff,
-    ClientRequestContext,
-    HttpRequest,
     RequestLog,
     RetryingClient,
     RetryStrategy,
@@ -26,30 +21,19 @@ from aioretry_smithy import (
 )
 from aioretry_smithy.testing import ScriptedTransport, VirtualTimeLoop
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-    from random import Random
-
-    from aioretry_smithy import Decorator, HttpClient
-
 URL = "http://localhost/orders"
 NOW = Backoff.without_delay()
 SAFELY = RetryStrategy.failsafe(NOW)
 
 
-def decorated(builder: SessionBuilder, *decorators: Decorator) -> SessionBuilder:
+def decorated(builder, *decorators):
     """Give decorators to a builder, inner ones first."""
     for decorator in decorators:
         builder.decorator(decorator)
     return builder
 
 
-def chain(
-    answers: Decorator | Iterable[Any],
-    *decorators: Decorator,
-    timeout: float | None = None,
-    **settings: Any,
-) -> SessionBuilder:
+def chain(answers, *decorators, timeout=None, **settings):
     """Begin a session that gets *answers* through *decorators*, inner ones first.
 
     A transport may stand in place of the answers.
@@ -59,40 +43,30 @@ def chain(
     return builder if timeout is None else builder.response_timeout(timeout)
 
 
-def session(
-    answers: Decorator | Iterable[Any], *decorators: Decorator, **settings: Any
-) -> aiohttp.ClientSession:
+def session(answers, *decorators, **settings):
     """Build a session that gets *answers* through *decorators*, inner ones first."""
     return chain(answers, *decorators, **settings).build()
 
 
-def standard_session(answers: Iterable[Any], **settings: Any) -> aiohttp.ClientSession:
+def standard_session(answers, **settings):
     """Build a session of the standard chain that gets *answers*."""
     transport = ScriptedTransport(answers)
     return SessionBuilder.standard(inside=[transport], **settings).build()
 
 
-def connected(
-    url: Any, *decorators: Decorator, **settings: Any
-) -> aiohttp.ClientSession:
+def connected(url, *decorators, **settings):
     """Build a session that talks to the server at *url* through *decorators*."""
     return decorated(SessionBuilder(url, **settings), *decorators).build()
 
 
-def retrying(strategy: Any = 0.5, **settings: Any) -> Decorator:
+def retrying(strategy=0.5, **settings):
     """Retry as *strategy* says; seconds stand for failures and server errors."""
     if isinstance(strategy, int | float):
         strategy = RetryStrategy.on_server_error_status(Backoff.fixed(strategy))
     return RetryingClient.new_decorator(strategy, **settings)
 
 
-def retrying_session(
-    answers: Decorator | Iterable[Any],
-    strategy: Any = SAFELY,
-    *inside: Decorator,
-    timeout: float | None = None,
-    **settings: Any,
-) -> aiohttp.ClientSession:
+def retrying_session(answers, strategy=SAFELY, *inside, timeout=None, **settings):
     """Build a session that gets *answers* and retries as *strategy* says."""
     return session(answers, *inside, retrying(strategy, **settings), timeout=timeout)
 
@@ -100,18 +74,18 @@ def retrying_session(
 class Scripted:
     """A session on *answers*, as long as its block lasts, and its transport."""
 
-    def __init__(self, answers: Iterable[Any], *decorators: Decorator) -> None:
+    def __init__(self, answers, *decorators):
         self.transport = ScriptedTransport(answers)
         self.builder = chain(self.transport, *decorators)
 
-    async def __aenter__(self) -> Scripted:
+    async def __aenter__(self):
         self.session = self.builder.build()
         return self
 
-    async def __aexit__(self, *error: object) -> None:
+    async def __aexit__(self, *error):
         await self.session.close()
 
-    async def get(self, url: str = URL) -> int | type[BaseException]:
+    async def get(self, url=URL):
         """Send a request and return the status, or the class of what was raised."""
         try:
             async with self.session.get(url) as response:
@@ -120,26 +94,18 @@ class Scripted:
             return type(error)
 
     @property
-    def sent(self) -> int:
+    def sent(self):
         """How many requests reached the transport."""
         return len(self.transport.requests)
 
 
-async def response_of(
-    client: aiohttp.ClientSession, url: Any = URL, **options: Any
-) -> aiohttp.ClientResponse:
+async def response_of(client, url=URL, **options):
     """Make the one call of a session, and close it."""
     async with client:
         return await client.get(url, **options)
 
 
-async def log_of(
-    client: aiohttp.ClientSession,
-    url: Any = URL,
-    *,
-    method: str = "GET",
-    **options: Any,
-) -> RequestLog:
+async def log_of(client, url=URL, *, method="GET", **options):
     """Make the one call of a session, whatever comes of it, for its log."""
     with capture_logs() as logs, suppress(Exception):
         async with client, client.request(method, url, **options):
@@ -147,7 +113,7 @@ async def log_of(
     return logs[0]
 
 
-async def log_of_cancelled(client: aiohttp.ClientSession, after: float) -> RequestLog:
+async def log_of_cancelled(client, after):
     """Make the one call of a session, which the caller gives up, for its log."""
     with capture_logs() as logs:
         async with client:
@@ -157,20 +123,14 @@ async def log_of_cancelled(client: aiohttp.ClientSession, after: float) -> Reque
     return logs[0]
 
 
-async def status_and_log(client: aiohttp.ClientSession) -> tuple[int, RequestLog]:
+async def status_and_log(client):
     """Make the one call of a session that is answered."""
     async with client, client.get(URL) as response:
         await response.read()
         return response.status, RequestLog.of(response)
 
 
-async def impatient(
-    chance: Random,
-    calls: Iterable[Coroutine[Any, Any, object]],
-    *,
-    pauses: Sequence[float],
-    cancelled: float,
-) -> None:
+async def impatient(chance, calls, *, pauses, cancelled):
     """Begin calls one after another, and cancel some of them at any moment.
 
     Args:
@@ -189,7 +149,7 @@ async def impatient(
 
 
 @contextmanager
-def drawing(number: float = 0.0) -> Iterator[None]:
+def drawing(number=0.0):
     """Let chance draw the same number each time, as long as the block lasts.
 
     By 0.0 nothing is added to what servers ask for.
@@ -199,11 +159,11 @@ def drawing(number: float = 0.0) -> Iterator[None]:
         yield
 
 
-def in_threads(work: Callable[[], object], number: int = 8) -> None:
+def in_threads(work, number=8):
     """Do the same work in threads that begin at the same time."""
     start = threading.Barrier(number)
 
-    def begin() -> None:
+    def begin():
         start.wait()
         work()
 
@@ -215,22 +175,18 @@ def in_threads(work: Callable[[], object], number: int = 8) -> None:
         assert not thread.is_alive()
 
 
-def in_virtual_time(work: Coroutine[Any, Any, Any]) -> Any:
+def in_virtual_time(work):
     """Run it in a loop of its own, as each example of Hypothesis needs one."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(work)
 
 
-def raises_exactly(
-    text: str, kind: type[BaseException] = ValueError
-) -> pytest.RaisesExc[BaseException]:
+def raises_exactly(text, kind=ValueError):
     """Expect an exception with this text, no more and no less."""
     return pytest.raises(kind, match=rf"\A{re.escape(text)}\Z")
 
 
-def bad_argument(
-    name: str, value: object, expected: str, kind: type[BaseException] = ValueError
-) -> pytest.RaisesExc[BaseException]:
+def bad_argument(name, value, expected, kind=ValueError):
     """Expect the error of an argument, in the one form that all of them have."""
     return raises_exactly(f"{name}: {value!r} (expected: {expected})", kind)
 
@@ -239,12 +195,12 @@ _ID = r"id=[a-z2-7]{8}-\d+(?:\.\d+)?"
 _SHOWN_ID = re.compile(rf"(?<=\{{){_ID}(?:, )?|, {_ID}")
 
 
-def without_id(line: str) -> str:
+def without_id(line):
     """Return a line or a note without the id of its call, which differs each time."""
     return _SHOWN_ID.sub("", line)
 
 
-def notes_of(error: BaseException) -> list[str]:
+def notes_of(error):
     """Return the notes on an exception, without the ids of calls."""
     return [*map(without_id, error.__notes__)]
 
@@ -252,21 +208,21 @@ def notes_of(error: BaseException) -> list[str]:
 class Always(RetryStrategy):
     """Wants another attempt whatever happens."""
 
-    def __init__(self, backoff: Backoff = NOW) -> None:
+    def __init__(self, backoff=NOW):
         self.backoff = backoff
 
-    def should_retry(self, ctx: Any, cause: Exception | None) -> Backoff:
+    def should_retry(self, ctx, cause):
         return self.backoff
 
 
 class Answering(RetryStrategy):
     """Gives the one answer, and counts how often it was asked."""
 
-    def __init__(self, answer: Any) -> None:
+    def __init__(self, answer):
         self.answer = answer
         self.asked = 0
 
-    def should_retry(self, ctx: Any, cause: Exception | None) -> Any:
+    def should_retry(self, ctx, cause):
         self.asked += 1
         return self.answer
 
@@ -274,61 +230,55 @@ class Answering(RetryStrategy):
 class Opaque:
     """A client that neither describes itself nor shows what it wraps."""
 
-    def __init__(self, delegate: HttpClient) -> None:
+    def __init__(self, delegate):
         self.inner = delegate
 
-    async def execute(
-        self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> aiohttp.ClientResponse:
+    async def execute(self, ctx, request):
         return await self.inner.execute(ctx, request)
 
 
 @client_decorator
-async def pass_on(
-    delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
-) -> aiohttp.ClientResponse:
+async def pass_on(delegate, ctx, request):
     """Change nothing, as a decorator of a user's."""
     return await delegate.execute(ctx, request)
 
 
 @client_decorator
-async def twice(
-    delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
-) -> aiohttp.ClientResponse:
+async def twice(delegate, ctx, request):
     """Send each request twice, as a refresh of credentials may."""
     (await delegate.execute(ctx, request)).close()
     return await delegate.execute(ctx, request)
 
 
-async def silence(ctx: ClientRequestContext, request: HttpRequest) -> int:
+async def silence(ctx, request):
     """Be a server that never answers."""
     await asyncio.sleep(math.inf if ctx.deadline is None else 1e6)
     raise AssertionError
 
 
-def after(seconds: float, answer: Any) -> Any:
+def after(seconds, answer):
     """Answer after a while."""
 
-    async def respond(ctx: Any, request: Any) -> Any:
+    async def respond(ctx, request):
         await asyncio.sleep(seconds)
         return answer
 
     return respond
 
 
-def raised_from(error: BaseException, cause: BaseException) -> Any:
+def raised_from(error, cause):
     """Return an error as if it was raised from another one."""
     error.__cause__ = cause
     return error
 
 
-def telling(error: BaseException, **retry_information: Any) -> Any:
+def telling(error, **retry_information):
     """Return an error with attributes of Smithy's."""
     vars(error).update(retry_information)
     return error
 
 
-def refused() -> aiohttp.ClientConnectorError:
+def refused():
     """Make the error of a server that takes no connections."""
     key = aiohttp.client_reqrep.ConnectionKey(
         "orders.example.com", 443, True, True, None, None, None
@@ -338,12 +288,12 @@ def refused() -> aiohttp.ClientConnectorError:
     )
 
 
-def now() -> float:
+def now():
     """Tell the time of the running loop."""
     return asyncio.get_running_loop().time()
 
 
-def set_time_of_day(moment: float) -> None:
+def set_time_of_day(moment):
     """Let it be that many seconds since 1970 now."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
@@ -353,8 +303,8 @@ def set_time_of_day(moment: float) -> None:
 class Clock:
     """A clock moved by hand."""
 
-    def __init__(self, now: float = 0.0) -> None:
+    def __init__(self, now=0.0):
         self.now = now
 
-    def __call__(self) -> float:
+    def __call__(self):
         return self.now

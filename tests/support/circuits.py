@@ -1,9 +1,6 @@
 """Circuits that are waited at, what they tell, and servers that fail for a while."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, Any
 
 import aiohttp
 from chains import URL, now
@@ -16,11 +13,6 @@ from aioretry_smithy import (
     CircuitBreakerRuleWithContent,
 )
 from aioretry_smithy.testing import ScriptedTransport
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from aioretry_smithy import ClientRequestContext, Decorator, HttpRequest
 
 
 class Diary(CircuitBreakerListener):
@@ -81,50 +73,38 @@ class RestartingServer:
         answers_in: Seconds to an answer.
     """
 
-    def __init__(
-        self,
-        back_at: float,
-        failure: Any = 503,
-        took: float = 0.0,
-        answers_in: float = 0.0,
-    ) -> None:
+    def __init__(self, back_at, failure=503, took=0.0, answers_in=0.0):
         self.back_at = back_at
         self.failure = failure
         self.took = took
         self.answers_in = answers_in
-        self.asked: list[float] = []
+        self.asked = []
 
-    def transport(self, most: int = 100) -> ScriptedTransport:
+    def transport(self, most=100):
         """Return what asks it so many times at most."""
         return ScriptedTransport([self._answer] * most)
 
-    async def _answer(self, ctx: ClientRequestContext, request: HttpRequest) -> Any:
+    async def _answer(self, ctx, request):
         self.asked.append(round(now(), 3))
         is_there = now() >= self.back_at
         await asyncio.sleep(self.answers_in if is_there else self.took)
         return 200 if is_there else self.failure
 
 
-def breaker_of(
-    window: Any = 1.0, kind: Callable[..., Any] = CircuitBreaker, **settings: Any
-) -> Any:
+def breaker_of(window=1.0, kind=CircuitBreaker, **settings):
     """Make a circuit breaker that opens at the first failure."""
     settings = {"consecutive_failures": 1, "circuit_open_window": window} | settings
     return kind("orders", **settings)
 
 
-def waiting_at(
-    breaker: CircuitBreaker, seconds: float = 5.0, **settings: Any
-) -> Decorator:
+def waiting_at(breaker, seconds=5.0, **settings):
     """Let requests wait at a circuit for so many seconds."""
     return CircuitBreakerClient.new_decorator(
         breaker, wait_for_ready=seconds, **settings
     )
 
 
-async def end_of(
-    client: aiohttp.ClientSession, at: float = 0.0, **options: Any
-) -> tuple[float, Any]:
+async def end_of(client, at=0.0, **options):
     """Make a call at a time; return its end and what it brought."""
     await asyncio.sleep(at - now())
     try:
@@ -134,7 +114,7 @@ async def end_of(
         return round(now(), 3), type(error)
 
 
-def timers() -> int:
+def timers():
     """Return how many timers the loop has that were not cancelled."""
-    loop: Any = asyncio.get_running_loop()
+    loop = asyncio.get_running_loop()
     return sum(not each.cancelled() for each in loop._scheduled)

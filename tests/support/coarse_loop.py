@@ -3,8 +3,6 @@
 ``AIORETRY_SMITHY_TEST_LOOP=coarse_loop`` lets the tests with sockets run on them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import time
@@ -16,16 +14,16 @@ TICK = 0.015625
 class CoarseLoop(asyncio.SelectorEventLoop):
     """Shows the time in whole ticks, and fires what is due within the present one."""
 
-    def __init__(self, tick: float) -> None:
+    def __init__(self, tick):
         super().__init__()
         self._clock_resolution = tick
 
-    def time(self) -> float:
+    def time(self):
         """Return the time of the last tick."""
         tick = self._clock_resolution
         return math.floor(time.monotonic() / tick) * tick
 
 
-def new_event_loop() -> asyncio.AbstractEventLoop:
+def new_event_loop():
     """Make a loop whose clock has the ticks of Windows."""
     return CoarseLoop(TICK)

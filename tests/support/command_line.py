@@ -1,7 +1,5 @@
 """The command line, run in this process and in one of its own."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -14,7 +12,7 @@ import pytest
 from aioretry_smithy.__main__ import main
 
 
-def needs_posix(what: str) -> pytest.MarkDecorator:
+def needs_posix(what):
     """Mark a test that needs something that Windows does not have."""
     return pytest.mark.skipif(os.name == "nt", reason=f"needs POSIX: {what}")
 

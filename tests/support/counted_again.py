@@ -1,7 +1,5 @@
 """Calls made up at random, and the numbers of a report counted once more."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math
@@ -11,7 +9,6 @@ from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import aiohttp
 from chains import set_time_of_day
@@ -48,16 +45,16 @@ STOCK = "https://stock.example.com"
 class Servers:
     """Answers what it is asked for, and has its moods."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed):
         self.chance = Random(seed)
 
-    async def answer(self, ctx: Any, request: Any) -> Any:
+    async def answer(self, ctx, request):
         """Take some time and give an answer, or none."""
         mood, dice = request.url.host.partition(".")[0], self.chance.random()
         await asyncio.sleep(0.01 * (1 + 4 * self.chance.random()))
         return await getattr(self, f"_{mood}")(dice)
 
-    async def _shop(self, dice: float) -> Any:
+    async def _shop(self, dice):
         """Throttle, and have an error inside an answer now and then."""
         if dice < 0.03:
             return 429, {"error": "slow down"}, {"Retry-After": "2"}
@@ -65,7 +62,7 @@ class Servers:
             return 200, {"error": "busy"}
         return 200, {"orders": [7]}
 
-    async def _users(self, dice: float) -> Any:
+    async def _users(self, dice):
         """Stall, break connections, and be out of order for a while."""
         now = asyncio.get_running_loop().time()
         if 120 <= now % 400 < 150 and dice < 0.7:
@@ -78,7 +75,7 @@ class Servers:
             return 404
         return 200, {"name": "Ada"}
 
-    async def _stock(self, dice: float) -> Any:
+    async def _stock(self, dice):
         """Be slow at times, which a hedge helps against."""
         if dice < 0.1:
             await asyncio.sleep(0.8)
@@ -88,15 +85,15 @@ class Servers:
 class Lines(logging.Handler):
     """Collects the lines."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.lines: list[str] = []
+        self.lines = []
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def emit(self, record):
         self.lines.append(record.getMessage())
 
 
-def session(servers: Servers, logger: logging.Logger) -> aiohttp.ClientSession:
+def session(servers, logger):
     """Build a session with all that makes more than one request of a call."""
     backoff = Backoff.exponential(0.1, 2.0)
     busy = RetryRuleWithContent(on_content=_is_busy, backoff=backoff)
@@ -121,14 +118,14 @@ def session(servers: Servers, logger: logging.Logger) -> aiohttp.ClientSession:
     )
 
 
-def _is_busy(content: bytes | None) -> bool:
+def _is_busy(content):
     return content is not None and b"busy" in content
 
 
-def page(client: aiohttp.ClientSession, logger: logging.Logger) -> Any:
+def page(client, logger):
     """Make a function that makes two calls at once, and one after them."""
 
-    async def load_page(number: int) -> None:
+    async def load_page(number):
         async with asyncio.TaskGroup() as group:
             group.create_task(read(client, f"{USERS}/users/{number}", strict=True))
             group.create_task(read(client, f"{STOCK}/stock/{number}"))
@@ -141,15 +138,13 @@ def page(client: aiohttp.ClientSession, logger: logging.Logger) -> Any:
     return rpc(retry, log, idempotent=True)(load_page)
 
 
-async def read(
-    client: aiohttp.ClientSession, url: str, *, strict: bool = False
-) -> None:
+async def read(client, url, *, strict=False):
     """Make a call and read the body."""
     async with client.get(url, raise_for_status=strict) as response:
         await response.read()
 
 
-async def make_calls(number: int, seed: int, logger: logging.Logger) -> None:
+async def make_calls(number, seed, logger):
     """Make calls one after another, which may be under way at the same time."""
     set_time_of_day(START)
     servers, chance = Servers(seed), Random(seed + 1)
@@ -171,7 +166,7 @@ async def make_calls(number: int, seed: int, logger: logging.Logger) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def made_lines(number: int, seed: int = 0) -> list[str]:
+def made_lines(number, seed=0):
     """Return the lines of so many calls, with those that functions made."""
     logger, handler = logging.getLogger("made"), Lines()
     logger.setLevel(logging.DEBUG)
@@ -192,32 +187,32 @@ RANKS = {"wait": 2, "body": 3, "connection": 4, "superseded": 5, "failed": 6, "w
 REFUSALS = {"FailFastError", "ConcurrencyLimitError", "RateLimitError"}
 
 
-def inside(call: dict[str, Any]) -> list[dict[str, Any]]:
+def inside(call):
     """Return the calls that were made inside a call."""
     return [each for attempt in attempts(call) for each in attempt.get("calls", ())]
 
 
-def attempts(call: dict[str, Any]) -> list[dict[str, Any]]:
+def attempts(call):
     return call.get("children") or [call]
 
 
-def everything(call: dict[str, Any]) -> list[dict[str, Any]]:
+def everything(call):
     """Return a call and all inside."""
     return [call, *(deep for each in inside(call) for deep in everything(each))]
 
 
-def outermost(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def outermost(calls):
     nested = {each["id"] for call in calls for each in everything(call)[1:]}
     return [call for call in calls if call["id"] not in nested]
 
 
-def began(values: dict[str, Any]) -> float:
+def began(values):
     return datetime.fromisoformat(values["request_started_at"]).timestamp()
 
 
-def rounds(call: dict[str, Any]) -> list[list[dict[str, Any]]]:
+def rounds(call):
     """Return the attempts, each with its hedges and resends."""
-    found: list[list[dict[str, Any]]] = []
+    found = []
     stale = False
     for attempt in attempts(call):
         if attempt.get("is_hedge") or stale:
@@ -229,7 +224,7 @@ def rounds(call: dict[str, Any]) -> list[list[dict[str, Any]]]:
     return found
 
 
-def succeeded_at_once(call: dict[str, Any]) -> bool:
+def succeeded_at_once(call):
     first, *others = rounds(call)
     return (
         call["is_success"]
@@ -239,12 +234,12 @@ def succeeded_at_once(call: dict[str, Any]) -> bool:
     )
 
 
-def rescued(call: dict[str, Any]) -> bool:
+def rescued(call):
     succeeded = any(attempt["is_success"] for attempt in attempts(call))
     return call["is_success"] and succeeded and not succeeded_at_once(call)
 
 
-def requests(call: dict[str, Any]) -> int:
+def requests(call):
     """Return how many requests a call made; a function makes those of its calls."""
     return sum(
         sum(map(requests, attempt["calls"])) if attempt.get("calls") else 1
@@ -252,12 +247,12 @@ def requests(call: dict[str, Any]) -> int:
     )
 
 
-def necessary(call: dict[str, Any]) -> int:
+def necessary(call):
     """Return how many there would have been, had each call made one."""
     return sum(map(necessary, attempts(call)[0].get("calls", ()))) or 1
 
 
-def summary(calls: list[dict[str, Any]]) -> dict[str, float]:
+def summary(calls):
     every = [deep for call in calls for deep in everything(call)]
     sent = [each for call in every for each in attempts(call)]
     return {
@@ -273,7 +268,7 @@ def summary(calls: list[dict[str, Any]]) -> dict[str, float]:
     }
 
 
-def quantile(calls: list[dict[str, Any]], part: float) -> float:
+def quantile(calls, part):
     """Return the exact one, by rank."""
     times = sorted(call["duration"] for call in calls)
     return times[max(0, math.ceil(part * len(times)) - 1)]
@@ -282,9 +277,9 @@ def quantile(calls: list[dict[str, Any]], part: float) -> float:
 Span = tuple[float, float, tuple[int, int], str]
 
 
-def spans(call: dict[str, Any], level: int = 0) -> list[Span]:
+def spans(call, level=0):
     """Return what happened in a call, with the level and the rank of each."""
-    found: list[Span] = []
+    found = []
     tried, start = attempts(call), began(call)
     if tried == [call]:
         return work(call, start, math.inf, level)
@@ -301,15 +296,13 @@ def spans(call: dict[str, Any], level: int = 0) -> list[Span]:
     return found
 
 
-def work(
-    attempt: dict[str, Any], start: float, latest: float, level: int
-) -> list[Span]:
+def work(attempt, start, latest, level):
     kind = "answer" if attempt["is_success"] else "failed_attempt"
     rank = RANKS["work" if attempt["is_success"] else "failed"]
     if attempt.get("superseded"):
         kind, rank = "superseded", RANKS["superseded"]
     end = min(latest, start + attempt["duration"])
-    found: list[Span] = [(start, end, (level, rank), kind)]
+    found = [(start, end, (level, rank), kind)]
     body = min(latest, start + attempt.get("total_duration", 0.0))
     found.append((end, body, (level, RANKS["body"]), "body"))
     for call in attempt.get("calls", ()):
@@ -317,14 +310,14 @@ def work(
     return found
 
 
-def parts(call: dict[str, Any]) -> Counter[str]:
+def parts(call):
     """Look at each moment of a call between two changes."""
     start = began(call)
     end = start + max(call["duration"], call.get("total_duration", 0.0))
     known = spans(call)
     changes = {start, end, *(each for span in known for each in span[:2])}
     moments = sorted(each for each in changes if start <= each <= end)
-    found: Counter[str] = Counter()
+    found = Counter()
     for before, after in pairwise(moments):
         middle = (before + after) / 2
         now = [span for span in known if span[0] <= middle < span[1]]
@@ -333,20 +326,20 @@ def parts(call: dict[str, Any]) -> Counter[str]:
     return found
 
 
-def total(counts: list[Counter[str]]) -> Counter[str]:
-    found: Counter[str] = Counter()
+def total(counts):
+    found = Counter()
     for each in counts:
         found.update(each)
     return found
 
 
-def path(url: str) -> str:
+def path(url):
     """Fold the one number that paths of these calls have."""
     path = url.partition("://")[2].partition("/")[2].partition("?")[0]
     return "/" + "/".join("*" if part.isdigit() else part for part in path.split("/"))
 
 
-def by_path(calls: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+def by_path(calls):
     """Group the HTTP calls; a function stands for those inside."""
     groups = defaultdict(list)
     for call in calls:
@@ -361,14 +354,14 @@ def by_path(calls: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     return groups
 
 
-def outcome(values: dict[str, Any]) -> str:
+def outcome(values):
     status, cause = values.get("response_status"), values.get("response_cause_type")
     if status is None:
         return str(cause)
     return f"{status}" if status >= 400 else f"{status}, {cause or 'retried'}"
 
 
-def endings(calls: list[dict[str, Any]]) -> Counter[tuple[str | None, str]]:
+def endings(calls):
     return Counter(
         (call.get("stop_reason"), outcome(call))
         for call in calls
@@ -376,8 +369,8 @@ def endings(calls: list[dict[str, Any]]) -> Counter[tuple[str | None, str]]:
     )
 
 
-def failures(calls: list[dict[str, Any]]) -> dict[tuple[str, str], Counter[str]]:
-    found: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+def failures(calls):
+    found = defaultdict(Counter)
     for call in (deep for each in calls for deep in everything(each)):
         tried = attempts(call)
         for position, attempt in enumerate(tried):
@@ -396,9 +389,7 @@ def failures(calls: list[dict[str, Any]]) -> dict[tuple[str, str], Counter[str]]
     return found
 
 
-def by_step(
-    calls: list[dict[str, Any]], step: int
-) -> dict[float, list[dict[str, Any]]]:
+def by_step(calls, step):
     steps = defaultdict(list)
     for call in calls:
         steps[began(call) // step * step].append(call)

@@ -1,10 +1,7 @@
 """The part of a Redis that is used, and processes that share circuits through it."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
-from typing import Any
 
 from aioretry_smithy import CircuitBreaker
 from aioretry_smithy.redis import SharedCircuitBreakers
@@ -19,19 +16,19 @@ class FakeRedis:
     All clients of one server are one object.
     """
 
-    def __init__(self, latency: float = 0.0, connections: int = 100) -> None:
+    def __init__(self, latency=0.0, connections=100):
         self.latency = latency
         # As redis-py has from 8.0 on, besides those that have subscribed.
         self.connections = connections
-        self.failure: Exception | None = None
-        self.pong: dict[str, Any] | None = {"type": "pong", "data": b""}
+        self.failure = None
+        self.pong = {"type": "pong", "data": b""}
         self.questions = 0
-        self.purses: dict[str, tuple[float, float]] = {}
-        self.subscribers: set[FakePubSub] = set()
-        self.messages: list[str] = []
-        self.channels: list[str] = []
+        self.purses = {}
+        self.subscribers = set()
+        self.messages = []
+        self.channels = []
 
-    async def respond(self) -> None:
+    async def respond(self):
         self.questions += 1
         if not self.connections:
             raise ConnectionError("too many connections")
@@ -43,10 +40,10 @@ class FakeRedis:
         if self.failure is not None:
             raise self.failure
 
-    def register_script(self, script: str) -> Any:
+    def register_script(self, script):
         """Return the one script that there is, in Python."""
 
-        async def pay(keys: list[str], args: list[Any]) -> list[Any]:
+        async def pay(keys, args):
             await self.respond()
             capacity, brake_after, deposit = (float(each) for each in args[:3])
             has_success, failed, price = int(args[3]), float(args[4]), args[5]
@@ -63,7 +60,7 @@ class FakeRedis:
 
         return pay
 
-    async def publish(self, channel: str, message: str) -> int:
+    async def publish(self, channel, message):
         await self.respond()
         self.messages.append(message)
         self.channels.append(channel)
@@ -71,20 +68,20 @@ class FakeRedis:
             subscriber.queue.put_nowait(message)
         return len(self.subscribers)
 
-    def pubsub(self) -> FakePubSub:
+    def pubsub(self):
         return FakePubSub(self)
 
-    def cut(self) -> None:
+    def cut(self):
         """Close the connections of those that have subscribed."""
         for subscriber in [*self.subscribers]:
             subscriber.queue.put_nowait(ConnectionError("closed"))
 
-    def reconnect(self) -> None:
+    def reconnect(self):
         """Let the clients make their connections anew, as redis-py does by itself."""
         for subscriber in self.subscribers:
             subscriber.queue.put_nowait(SUBSCRIBED)
 
-    def fail(self, failure: Exception | None) -> None:
+    def fail(self, failure):
         """Answer no question any more, or answer again."""
         self.failure = failure
         for subscriber in self.subscribers if failure else ():
@@ -94,23 +91,23 @@ class FakeRedis:
 class FakePubSub(contextlib.AbstractAsyncContextManager["FakePubSub"]):
     """Gets what is published, from when it subscribes."""
 
-    def __init__(self, server: FakeRedis) -> None:
+    def __init__(self, server):
         self.server = server
-        self.queue: asyncio.Queue[Any] = asyncio.Queue()
+        self.queue = asyncio.Queue()
 
-    async def __aexit__(self, *error: object) -> None:
+    async def __aexit__(self, *error):
         self.server.subscribers.discard(self)
 
-    async def subscribe(self, channel: str) -> None:
+    async def subscribe(self, channel):
         await self.server.respond()
         self.server.subscribers.add(self)
         self.queue.put_nowait(SUBSCRIBED)
 
-    async def ping(self) -> None:
+    async def ping(self):
         if self.server.failure is None:
             self.queue.put_nowait(self.server.pong)
 
-    async def get_message(self, **options: Any) -> dict[str, Any] | None:
+    async def get_message(self, **options):
         assert not options["ignore_subscribe_messages"]
         try:
             message = await asyncio.wait_for(self.queue.get(), options["timeout"])
@@ -125,10 +122,10 @@ class FakePubSub(contextlib.AbstractAsyncContextManager["FakePubSub"]):
 class WaitingRedis(FakeRedis):
     """A client that holds up the event loop, as ``redis.Redis`` does."""
 
-    def register_script(self, script: str) -> Any:
+    def register_script(self, script):
         return print
 
-    def pubsub(self) -> Any:
+    def pubsub(self):
         return None
 
 

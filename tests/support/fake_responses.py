@@ -1,7 +1,5 @@
 """Responses whose bodies come as a test wants them, and ways to read them."""
 
-from __future__ import annotations
-
 import asyncio
 from types import SimpleNamespace
 
@@ -94,10 +92,10 @@ def unending(request, status=200, *, headers=None, start=b""):
 class Sink:
     """A stream writer that keeps what it is given."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.sent = b""
 
-    async def write(self, chunk: bytes) -> None:
+    async def write(self, chunk):
         self.sent += chunk
 
 

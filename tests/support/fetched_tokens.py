@@ -1,7 +1,5 @@
 """Tokens that are fetched, and the sessions that send them."""
 
-from __future__ import annotations
-
 import asyncio
 
 from chains import session

@@ -1,11 +1,8 @@
 """What others say of views: the elements of SVG, fields of HAR, foreign lines."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import datetime
-from typing import Any
 from xml.etree import ElementTree as ET
 
 from hypothesis import strategies as st
@@ -65,7 +62,7 @@ FIELDS = {
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
-def check(archive: Any) -> Any:
+def check(archive):
     """Check an archive, a text or an object, and return its ``log``."""
     if isinstance(archive, str):
         archive = json.loads(archive, parse_constant=_fail)
@@ -82,7 +79,7 @@ def check(archive: Any) -> Any:
     return log
 
 
-def _check_object(kind: str, value: Any) -> None:
+def _check_object(kind, value):
     fields = dict(field.split(":") for field in FIELDS[kind].split())
     allowed = {name.rstrip("?") for name in fields} | {"comment"}
     assert {name for name in value if not name.startswith("_")} <= allowed, kind
@@ -93,7 +90,7 @@ def _check_object(kind: str, value: Any) -> None:
             assert name.endswith("?"), f"{kind} without {name}"
 
 
-def _check(what: str, value: Any) -> None:
+def _check(what, value):
     if what.endswith("*"):
         assert isinstance(value, list)
         for each in value:
@@ -105,16 +102,16 @@ def _check(what: str, value: Any) -> None:
         assert _PLAIN[what](value), f"{value!r} is no {what}"
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value):
     # Readers in other languages refuse lone surrogates.
     return isinstance(value, str) and bool(value.encode() or True)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value):
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_time(value: Any) -> bool:
+def _is_time(value):
     return bool(_TIME.fullmatch(value) and datetime.fromisoformat(value))
 
 
@@ -128,7 +125,7 @@ _PLAIN = {
 }
 
 
-def _fail(constant: str) -> None:
+def _fail(constant):
     raise AssertionError(constant)
 
 
@@ -164,7 +161,7 @@ VALUES = st.recursive(
 )
 
 
-def _lines(inside: st.SearchStrategy[object]) -> st.SearchStrategy[dict[str, object]]:
+def _lines(inside):
     known = {"request_started_at": st.just(START) | VALUES}
     lists = dict.fromkeys(["children", "calls"], st.lists(inside, max_size=3) | VALUES)
     return st.fixed_dictionaries(

@@ -1,22 +1,19 @@
 """Functions that answer in turn, and calls that are traced on both sides."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
-from typing import Any
 
 import chains
 import pytest
 
-from aioretry_smithy import Backoff, RetryingRpcClient, RetryRule, SessionBuilder, rpc
+from aioretry_smithy import Backoff, RetryingRpcClient, RetryRule, rpc
 
 
-def lookups(*outcomes: Any, seconds: float = 0.25) -> Any:
+def lookups(*outcomes, seconds=0.25):
     """Make a function that raises or returns each of the outcomes in turn."""
     pending = iter(outcomes)
 
-    async def fetch() -> Any:
+    async def fetch():
         await asyncio.sleep(seconds)
         outcome = next(pending)
         if isinstance(outcome, BaseException):
@@ -26,7 +23,7 @@ def lookups(*outcomes: Any, seconds: float = 0.25) -> Any:
     return fetch
 
 
-def observed(telemetry: Any, *inside: Any, name: str = "fetch", **settings: Any) -> Any:
+def observed(telemetry, *inside, name="fetch", **settings):
     """Decorate with telemetry in both places around a retrying client."""
     rule = RetryRule(exceptions=[LookupError], backoff=Backoff.fixed(1.0))
     retry = RetryingRpcClient.new_decorator(rule, **settings)
@@ -36,7 +33,7 @@ def observed(telemetry: Any, *inside: Any, name: str = "fetch", **settings: Any)
 URL = "https://api.example.com/orders"
 
 
-def chain(tracing, answers, *, inside=True, outside=True, **settings) -> SessionBuilder:
+def chain(tracing, answers, *, inside=True, outside=True, **settings):
     """Tracing in one or both places around a retrying client."""
     parts = [tracing] * inside, [chains.retrying(chains.SAFELY)], [tracing] * outside
     return chains.chain(answers, *itertools.chain(*parts), **settings)

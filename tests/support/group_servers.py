@@ -1,11 +1,8 @@
 """Scripted servers with names, for groups made of others or of a source."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
 
 from chains import chain, now
 
@@ -22,31 +19,25 @@ from aioretry_smithy import (
 from aioretry_smithy._endpoints.discovery import Answer, Discovery, Listed
 from aioretry_smithy.testing import ScriptedTransport
 
-if TYPE_CHECKING:
-    import aiohttp
-
-    from aioretry_smithy import Decorator
-
-
 QUICK = OutlierDetection(consecutive_failures=1)
 """One failure is enough to be out for 5 s."""
 
 
-def of(*names: str, **settings: Any) -> EndpointGroup:
+def of(*names, **settings):
     """Make a group of servers, asked in order, out after one failure."""
     settings.setdefault("selection", EndpointSelectionStrategy.in_order())
     settings.setdefault("outlier_detection", QUICK)
     return EndpointGroup.of(*(f"http://{name}" for name in names), **settings)
 
 
-def dns(*answers: Any, name: str = "orders", **settings: Any) -> EndpointGroup:
+def dns(*answers, name="orders", **settings):
     """Make a group whose query gets these answers in turn, the last one for ever.
 
     An answer is a list of addresses, an exception, or seconds to wait before the next.
     """
     script = [*answers]
 
-    async def resolver(host: str, port: int) -> list[tuple[str, float]]:
+    async def resolver(host, port):
         if isinstance(script[0], int | float):
             await asyncio.sleep(script.pop(0))
         answer = script[0] if len(script) == 1 else script.pop(0)
@@ -59,7 +50,7 @@ def dns(*answers: Any, name: str = "orders", **settings: Any) -> EndpointGroup:
     return EndpointGroup.dns(f"http://{name}", resolver=resolver, **settings)
 
 
-def retrying(attempts: int = 3, wait: float = 0.5) -> Decorator:
+def retrying(attempts=3, wait=0.5):
     """Retry failures, server errors and what was not sent."""
     strategy = RetryStrategy.failsafe(Backoff.fixed(wait))
     return RetryingClient.new_decorator(strategy, max_total_attempts=attempts)
@@ -68,13 +59,13 @@ def retrying(attempts: int = 3, wait: float = 0.5) -> Decorator:
 class Servers:
     """Servers that answer 200 unless told otherwise by their names."""
 
-    def __init__(self, **answers: Any) -> None:
-        self.answers: dict[str, Any] = answers
-        self.asked: list[str] = []
-        self.urls: list[str] = []
+    def __init__(self, **answers):
+        self.answers = answers
+        self.asked = []
+        self.urls = []
         self.transport = ScriptedTransport(itertools.repeat(self._answer))
 
-    def _answer(self, ctx: Any, request: Any) -> Any:
+    def _answer(self, ctx, request):
         endpoint = ctx.endpoint
         name = request.url.host if endpoint is None else str(endpoint)
         self.asked.append(name)
@@ -82,20 +73,16 @@ class Servers:
         answer = self.answers.get(name, 200)
         return type(answer)(*answer.args) if isinstance(answer, Exception) else answer
 
-    def taken(self) -> list[str]:
+    def taken(self):
         """Return who was asked since the last time."""
         asked, self.asked = self.asked, []
         return asked
 
-    def session(
-        self, group: Any, *decorators: Decorator, **settings: Any
-    ) -> aiohttp.ClientSession:
+    def session(self, group, *decorators, **settings):
         """Build a session of a group, through decorators, inner ones first."""
         return chain(self.transport, *decorators, base_url=group, **settings).build()
 
-    async def get(
-        self, client: aiohttp.ClientSession, url: Any = "/", **options: Any
-    ) -> Any:
+    async def get(self, client, url="/", **options):
         """Send a request; return the status, or what was raised."""
         try:
             async with client.get(url, **options) as response:
@@ -107,18 +94,16 @@ class Servers:
 class Told(EndpointGroupListener):
     """Notes what it is told."""
 
-    def __init__(self) -> None:
-        self.events: list[tuple[Any, ...]] = []
+    def __init__(self):
+        self.events = []
 
-    def on_endpoints_changed(self, group: Any, endpoints: Any) -> None:
+    def on_endpoints_changed(self, group, endpoints):
         self.events.append(("changed", *map(str, endpoints)))
 
-    def on_ejected(
-        self, group: Any, endpoint: Endpoint, reason: str, until: float
-    ) -> None:
+    def on_ejected(self, group, endpoint, reason, until):
         self.events.append(("ejected", str(endpoint), reason, until))
 
-    def on_returned(self, group: Any, endpoint: Endpoint) -> None:
+    def on_returned(self, group, endpoint):
         self.events.append(("returned", str(endpoint)))
 
 

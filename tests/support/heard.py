@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from chains import chain, log_of, retrying
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind
 
-from aioretry_smithy import RequestLog, SessionBuilder
 from aioretry_smithy.opentelemetry import TracingClient
-
-if TYPE_CHECKING:
-    from aioretry_smithy import Decorator
-
 
 pytest.importorskip("opentelemetry.sdk")
 
 
-def attributes_of(span: ReadableSpan) -> dict[str, Any]:
+def attributes_of(span):
     """Return the attributes of a span, without the id, which differs each time."""
     attributes = dict(span.attributes or {})
     attributes.pop("aioretry_smithy.id", None)
@@ -33,7 +28,7 @@ def attributes_of(span: ReadableSpan) -> dict[str, Any]:
 class Broken:
     """An instrument that has a bug."""
 
-    def record(self, *arguments: Any) -> None:
+    def record(self, *arguments):
         """Raise an error."""
         raise RuntimeError("a bug")
 
@@ -41,26 +36,26 @@ class Broken:
 class Heard:
     """Providers of spans and metrics, and what they were told."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options):
         self.exporter = InMemorySpanExporter()
         self.tracer_provider = TracerProvider(shutdown_on_exit=False, **options)
         self.tracer_provider.add_span_processor(SimpleSpanProcessor(self.exporter))
         self.reader = InMemoryMetricReader()
         self.meter_provider = MeterProvider([self.reader], shutdown_on_exit=False)
 
-    def decorator(self, **settings: Any) -> Decorator:
+    def decorator(self, **settings):
         """Make the decorator that tells these providers."""
         return TracingClient.new_decorator(
             self.tracer_provider, self.meter_provider, **settings
         )
 
-    def break_durations(self, tracing: Decorator) -> None:
+    def break_durations(self, tracing):
         """Let the instruments that a decorator measures times with have a bug."""
-        client: Any = tracing(object())  # type: ignore[arg-type]
+        client = tracing(object())
         instruments = client._telemetry.instruments.get()
         instruments.attempt_duration = instruments.call_duration = Broken()
 
-    def spans(self, kind: SpanKind | None = None) -> list[ReadableSpan]:
+    def spans(self, kind=None):
         """Return the spans of a kind, in the order in which they began."""
         found = [
             span
@@ -73,17 +68,17 @@ class Heard:
         )
 
     @property
-    def attempts(self) -> list[ReadableSpan]:
+    def attempts(self):
         """The spans of attempts."""
         return self.spans(SpanKind.CLIENT)
 
     @property
-    def call(self) -> ReadableSpan:
+    def call(self):
         """The span of the one call."""
         (call,) = self.spans(SpanKind.INTERNAL)
         return call
 
-    def metrics(self) -> dict[str, Any]:
+    def metrics(self):
         """Collect the metrics by name."""
         data = self.reader.get_metrics_data()
         return {
@@ -93,7 +88,7 @@ class Heard:
             for metric in scope.metrics
         }
 
-    def points(self, name: str) -> list[tuple[dict[str, Any], Any]]:
+    def points(self, name):
         """Collect the attributes and the values, or sums, of one metric."""
         metric = self.metrics().get(name)
         return [
@@ -101,7 +96,7 @@ class Heard:
             for point in (metric.data.data_points if metric else ())
         ]
 
-    def total(self, name: str) -> float:
+    def total(self, name):
         """Collect one metric, all attributes together."""
         return sum(value for _, value in self.points(name))
 
@@ -116,14 +111,7 @@ class Row(NamedTuple):
     level: str
 
 
-def check(
-    attributes: dict[str, Any],
-    table: dict[str, Row],
-    *,
-    failed: bool,
-    answered: bool,
-    resent: bool = False,
-) -> None:
+def check(attributes, table, *, failed, answered, resent=False):
     """Hold attributes against a table: names, types, levels of requirement."""
     conditions = {
         "required": True,
@@ -142,15 +130,15 @@ def check(
             assert row.type is type(attributes[name]), name
 
 
-def seconds(span) -> float:
+def seconds(span):
     return (span.end_time - span.start_time) / 1e9
 
 
-def traced(heard, answers, *inside, **settings) -> SessionBuilder:
+def traced(heard, answers, *inside, **settings):
     """Tracing in both places around a retrying client."""
     tracing = heard.decorator()
     return chain(answers, *inside, tracing, retrying(**settings), tracing)
 
 
-async def get(builder, url=URL, **options) -> RequestLog:
+async def get(builder, url=URL, **options):
     return await log_of(builder.build(), url, **options)

@@ -1,11 +1,7 @@
 """Answers for tests of hostile input, and all texts that show what comes of them."""
 
-from __future__ import annotations
-
-import asyncio
 import io
 import json
-from typing import TYPE_CHECKING, Any
 
 from chains import retrying
 
@@ -14,26 +10,17 @@ from aioretry_smithy import (
     LogFormatter,
     LoggingClient,
     Report,
-    RequestLog,
     RetryStrategy,
     SessionBuilder,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
-    Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-    from pathlib import Path
-
-    from aioretry_smithy import RequestLog
-
-
-def answer(status: str | bytes, *headers: bytes) -> bytes:
+def answer(status, *headers):
     line = status if isinstance(status, bytes) else status.encode()
     return b"\r\n".join([b"HTTP/1.1 " + line, *headers, b"Content-Length: 0", b"", b""])
 
 
-def chain(formatter: LogFormatter | None = None, **arguments: Any) -> SessionBuilder:
+def chain(formatter=None, **arguments):
     """Two attempts without a wait, each with its two lines."""
     strategy = RetryStrategy.failsafe(Backoff.without_delay())
     return (
@@ -46,7 +33,7 @@ def chain(formatter: LogFormatter | None = None, **arguments: Any) -> SessionBui
     )
 
 
-async def outcome_of(builder: SessionBuilder, url: str, **options: Any) -> object:
+async def outcome_of(builder, url, **options):
     """Return what a caller sees of a response, or the class of what was raised."""
     method = options.pop("method", "GET")
     async with builder.build() as session:
@@ -58,7 +45,7 @@ async def outcome_of(builder: SessionBuilder, url: str, **options: Any) -> objec
             return type(error)
 
 
-def assert_is_one_line_per_entry(log: RequestLog) -> None:
+def assert_is_one_line_per_entry(log):
     """A view has as many lines as entries, and no character that moves a cursor."""
     lines = log.render().split("\n")
 
@@ -75,7 +62,7 @@ _FORMATTERS = (
 )
 
 
-def views_of(log: RequestLog, folder: Path) -> dict[str, str]:
+def views_of(log, folder):
     """Return what each view says of a call and of its attempts."""
     views = {"notes": "\n".join(getattr(log.response_cause, "__notes__", ()))}
     for number, each in enumerate((log, *log.children)):
@@ -88,14 +75,14 @@ def views_of(log: RequestLog, folder: Path) -> dict[str, str]:
     }
 
 
-def _of(log: RequestLog, folder: Path) -> dict[str, str]:
+def _of(log, folder):
     from rich.console import Console  # noqa: PLC0415 - needs the extra cli
 
     console = Console(file=io.StringIO(), width=4000)
     console.print(log)
     log.to_svg(folder / "call.svg")
     views = {
-        "rich": console.file.getvalue(),  # type: ignore[attr-defined]
+        "rich": console.file.getvalue(),
         "svg": (folder / "call.svg").read_text(encoding="utf-8"),
         "repr": repr(log),
         "tree": log.render(),

@@ -1,20 +1,13 @@
 """Calls whose lines end in a list, and lines that come after bodies."""
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import json
 import logging
-from typing import TYPE_CHECKING, Any
 
 from chains import session
 
-from aioretry_smithy import LogFormatter, LoggingClient, RequestLog
-
-if TYPE_CHECKING:
-    from aioretry_smithy import Decorator
-
+from aioretry_smithy import LogFormatter, LoggingClient
 
 URL = "http://example.com/orders"
 
@@ -22,19 +15,19 @@ URL = "http://example.com/orders"
 class Sink(logging.Handler):
     """Keeps the records."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.records: list[logging.LogRecord] = []
+        self.records = []
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def emit(self, record):
         self.records.append(record)
 
     @property
-    def lines(self) -> list[str]:
+    def lines(self):
         return [record.getMessage() for record in self.records]
 
     @property
-    def kinds(self) -> list[tuple[str, int]]:
+    def kinds(self):
         """The level and the first word of each record."""
         return [
             (record.getMessage().partition(":")[0], record.levelno)
@@ -45,21 +38,19 @@ class Sink(logging.Handler):
 class CountingFormatter(LogFormatter):
     """Counts what it is asked for."""
 
-    def __init__(self) -> None:
-        self.asked: list[str] = []
+    def __init__(self):
+        self.asked = []
 
-    def format_request(self, log: RequestLog) -> str:
+    def format_request(self, log):
         self.asked.append("request")
         return "Request"
 
-    def format_response(self, log: RequestLog) -> str:
+    def format_response(self, log):
         self.asked.append("response")
         return "Response"
 
 
-async def call(
-    answers: list[Any], *decorators: Decorator, url: str = URL, **options: Any
-) -> int | BaseException:
+async def call(answers, *decorators, url=URL, **options):
     """Make a call through *decorators*, inner ones first; return how it ended."""
     async with session(answers, *decorators) as client:
         try:

@@ -1,15 +1,9 @@
 """Answers of a report as a test wants them, where it is not about counting."""
 
-from __future__ import annotations
-
 import dataclasses
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
 
 from aioretry_smithy._report import answers
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 BEGUN = datetime(2026, 11, 26, 12, tzinfo=UTC)
 DURATIONS = answers.Durations(p50=0.0106, p95=0.31, p99=1.012, max=2.054)
@@ -29,12 +23,12 @@ HINT = answers.Hint(
 )
 
 
-def iso(seconds: float) -> str:
+def iso(seconds):
     """Return a moment so many seconds after the first call."""
     return (BEGUN + timedelta(seconds=seconds)).isoformat()
 
 
-def attempt(number: int, begun: float, took: float, **values: Any) -> dict[str, object]:
+def attempt(number, begun, took, **values):
     """Return an attempt as a line has it."""
     return {
         "name": "GET",
@@ -55,7 +49,7 @@ def attempt(number: int, begun: float, took: float, **values: Any) -> dict[str, 
     }
 
 
-def line(*attempts: dict[str, object], **values: Any) -> dict[str, object]:
+def line(*attempts, **values):
     """Return a call as a line has it: three attempts, unless others are given."""
     children = list(attempts) or [
         attempt(
@@ -75,7 +69,7 @@ def line(*attempts: dict[str, object], **values: Any) -> dict[str, object]:
         ),
         attempt(3, 2.012, 0.042),
     ]
-    call: dict[str, Any] = attempt(
+    call = attempt(
         0,
         0.0,
         2.054,
@@ -87,7 +81,7 @@ def line(*attempts: dict[str, object], **values: Any) -> dict[str, object]:
     return {"type": "call", "v": 1, "id": "k3j9x0qa-17", **call, **values}
 
 
-def failed(**values: Any) -> dict[str, object]:
+def failed(**values):
     """Return a call that ended badly."""
     return line(
         response_status=503,
@@ -97,16 +91,14 @@ def failed(**values: Any) -> dict[str, object]:
     )
 
 
-def parts(
-    figures: Sequence[tuple[str, str | None, float, float, float, float]] = TIMES,
-) -> tuple[answers.TimePart, ...]:
+def parts(figures=TIMES):
     """Return parts of the time."""
     return tuple(answers.TimePart(*each) for each in figures)
 
 
-def group(key: str, merged: int = 0, **values: Any) -> answers.GroupRow:
+def group(key, merged=0, **values):
     """Return the figures of a group."""
-    figures: dict[str, Any] = {
+    figures = {
         "calls": 6769,
         "successes": 6768,
         "success": 0.99985,
@@ -120,11 +112,11 @@ def group(key: str, merged: int = 0, **values: Any) -> answers.GroupRow:
     return answers.GroupRow(key=key, merged=merged, **figures | values)
 
 
-def moment(minute: int, **values: Any) -> answers.Moment:
+def moment(minute, **values):
     """Return the figures of a minute."""
     calls = 90 + minute * 37 % 20
     retries = 40 if minute in {12, 13, 14} else minute % 4
-    figures: dict[str, Any] = {
+    figures = {
         "started_at": iso(60 * minute),
         "calls": calls,
         "failures": retries // 15,
@@ -137,11 +129,9 @@ def moment(minute: int, **values: Any) -> answers.Moment:
     return answers.Moment(**figures | values)
 
 
-def failure(
-    where: str, outcome: str, number: float, **values: Any
-) -> answers.FailureRow:
+def failure(where, outcome, number, **values):
     """Return attempts that failed."""
-    figures: dict[str, Any] = {
+    figures = {
         "sent": number,
         "not_sent": 0,
         "retried": number,
@@ -151,7 +141,7 @@ def failure(
     return answers.FailureRow(where, outcome, number, **figures | values)
 
 
-def made_answers(**changes: Any) -> answers.Answers:
+def made_answers(**changes):
     """Return the answers about an hour of calls, some of them changed."""
     made = answers.Answers(
         v=1,

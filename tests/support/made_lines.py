@@ -1,17 +1,12 @@
 """Lines of calls that were logged, written in place of a program, and kept calls."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import io
 import itertools
 import json
 import logging
-from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import aiohttp
 from chains import chain, decorated
@@ -20,7 +15,6 @@ from aioretry_smithy import (
     LogFormatter,
     LoggingClient,
     Report,
-    RequestLog,
     SessionBuilder,
     capture_logs,
 )
@@ -28,24 +22,18 @@ from aioretry_smithy.__main__ import main
 from aioretry_smithy._report.reading import Reading
 from aioretry_smithy._report.selection import Selection
 
-if TYPE_CHECKING:
-    from aioretry_smithy import Decorator
-
-
 NOON = datetime(2026, 11, 26, 12, tzinfo=UTC)
 URL = "https://shop.example.com/orders/17"
 
 _numbers = itertools.count(1)
 
 
-def moment(seconds: float) -> str:
+def moment(seconds):
     """Return a moment so many seconds after noon."""
     return (NOON + timedelta(seconds=seconds)).isoformat()
 
 
-def sent(
-    at: float = 0.0, took: float | None = 0.1, status: int | None = 200, **values: Any
-) -> dict[str, Any]:
+def sent(at=0.0, took=0.1, status=200, **values):
     """Return what a call and an attempt have in common."""
     return {
         "name": "GET",
@@ -62,18 +50,12 @@ def sent(
     }
 
 
-def attempts(*children: dict[str, Any]) -> list[dict[str, Any]]:
+def attempts(*children):
     """Number the attempts of a call."""
     return [{"attempt": n, **child} for n, child in enumerate(children, 1)]
 
 
-def call(
-    *children: dict[str, Any],
-    at: float = 0.0,
-    took: float | None = 0.1,
-    status: int | None = 200,
-    **values: Any,
-) -> dict[str, Any]:
+def call(*children, at=0.0, took=0.1, status=200, **values):
     """Return a call with these attempts."""
     return {
         "type": "call",
@@ -85,7 +67,7 @@ def call(
     }
 
 
-def failed(cause: str, **values: Any) -> dict[str, Any]:
+def failed(cause, **values):
     """Return what an exception leaves in a line."""
     return {
         "response_status": None,
@@ -96,9 +78,7 @@ def failed(cause: str, **values: Any) -> dict[str, Any]:
     }
 
 
-def function(
-    *calls: dict[str, Any], at: float = 0.0, took: float = 0.1, **values: Any
-) -> dict[str, Any]:
+def function(*calls, at=0.0, took=0.1, **values):
     """Return a call of a function that made these calls."""
     return {
         "type": "call",
@@ -116,9 +96,7 @@ def function(
     }
 
 
-def answers_of(
-    *calls: dict[str, Any] | str | bytes, by: Any = "path", top: int = 10, **chosen: Any
-) -> dict[str, Any]:
+def answers_of(*calls, by="path", top=10, **chosen):
     """Return the answers about lines, as a program gets them."""
     reading = Reading(by, top, Selection(**chosen))
     lines = [
@@ -129,8 +107,7 @@ def answers_of(
     ]
     reading.note_lines_inside(lines)
     reading.add_lines(lines)
-    found: dict[str, Any] = json.loads(json.dumps(reading.answers().to_dict()))
-    return found
+    return json.loads(json.dumps(reading.answers().to_dict()))
 
 
 class KeptCalls:
@@ -142,7 +119,7 @@ class KeptCalls:
         lines: The outermost decorator, which writes the lines.
     """
 
-    def __init__(self, file: Path, logs: list[RequestLog], name: str) -> None:
+    def __init__(self, file, logs, name):
         self.file = file
         self.logs = logs
         self.lines = LoggingClient.new_decorator(
@@ -154,16 +131,16 @@ class KeptCalls:
 
     async def make(
         self,
-        answers: Iterable[Any] | Decorator | None,
-        *decorators: Decorator,
-        calls: int = 1,
-        at_once: int = 1,
-        patience: float | None = None,
-        url: Any = "http://shop.example.com/orders",
-        method: str = "GET",
-        data: Any = None,
-        **settings: Any,
-    ) -> None:
+        answers,
+        *decorators,
+        calls=1,
+        at_once=1,
+        patience=None,
+        url="http://shop.example.com/orders",
+        method="GET",
+        data=None,
+        **settings,
+    ):
         """Make calls through *decorators*, inner ones first, whatever comes of them.
 
         Args:
@@ -189,24 +166,21 @@ class KeptCalls:
                 *(_call(own, places, patience, method, url, data) for _ in range(calls))
             )
 
-    def answers(self, **options: Any) -> dict[str, Any]:
+    def answers(self, **options):
         """Return the answers of a report, which are the same for logs and lines."""
-        found: dict[str, Any] = json.loads(
-            json.dumps(Report.of(self.logs, **options).to_dict())
-        )
+        found = json.loads(json.dumps(Report.of(self.logs, **options).to_dict()))
         read = self.read(*(f"--{key}={value}" for key, value in options.items()))
         assert found["hints"] == read["hints"]
         return found
 
-    def read(self, *options: str) -> dict[str, Any]:
+    def read(self, *options):
         """Return the answers of the command."""
         written = io.StringIO()
         with contextlib.redirect_stdout(written):
             assert 0 == main(["report", "--json", str(self.file), *options])
-        read: dict[str, Any] = json.loads(written.getvalue())
-        return read
+        return json.loads(written.getvalue())
 
-    def hints(self) -> dict[str, dict[str, Any]]:
+    def hints(self):
         """Return the hints by name and, where they have one, by place."""
         return {
             " ".join(filter(None, (hint["hint"], hint["where"]))): hint
@@ -214,14 +188,7 @@ class KeptCalls:
         }
 
 
-async def _call(
-    session: aiohttp.ClientSession,
-    places: asyncio.Semaphore,
-    patience: float | None,
-    method: str,
-    url: Any,
-    data: Any,
-) -> None:
+async def _call(session, places, patience, method, url, data):
     body = data() if callable(data) else data
     async with places:
         with contextlib.suppress(aiohttp.ClientError, TimeoutError):
@@ -233,7 +200,7 @@ async def _call(
 
 
 @contextlib.contextmanager
-def keeping(folder: Path) -> Iterator[KeptCalls]:
+def keeping(folder):
     """Keep the calls that are made in the block."""
     file = folder / "calls.jsonl"
     logger = logging.getLogger(f"tests.kept_calls.{folder.name}")

@@ -70,14 +70,14 @@ class Shown(NamedTuple):
     """Its labels, each with the values that it has."""
 
 
-async def scrape() -> dict[str, Shown]:
+async def scrape():
     """Make calls of all kinds, and read the page: series by the names of samples."""
     registry = CollectorRegistry()
     # Gauges show what is alive, and no longer.
     alive = [await part(registry) for part in (_calls, _functions, _endpoints)]
     page = generate_latest(registry).decode()
     del alive
-    found: dict[str, Shown] = {}
+    found = {}
     for family in text_string_to_metric_families(page):
         for sample in family.samples:
             shown = found.setdefault(sample.name, Shown(family.type, {}))
@@ -86,7 +86,7 @@ async def scrape() -> dict[str, Shown]:
     return found
 
 
-async def _calls(registry: CollectorRegistry) -> object:
+async def _calls(registry):
     metrics = MetricsClient.new_decorator(registry)
     breaker = CircuitBreaker("orders", listeners=[CircuitBreakerMetrics(registry)])
     budget = RetryBudget(name="orders", listeners=[RetryBudgetMetrics(registry)])
@@ -109,12 +109,12 @@ async def _calls(registry: CollectorRegistry) -> object:
     return limit
 
 
-async def _functions(registry: CollectorRegistry) -> object:
+async def _functions(registry):
     decorate = observed(MetricsRpcClient.new_decorator(registry))
     return await decorate(lookups(LookupError(), 1))()
 
 
-async def _endpoints(registry: CollectorRegistry) -> object:
+async def _endpoints(registry):
     group = of("a", "b", name="orders", listener=EndpointGroupMetrics(registry))
     servers = Servers(a=503)
     async with servers.session(group) as client:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import aiohttp
 from aiohttp import web
@@ -231,14 +230,14 @@ class Scene:
     failures: list[Exception]
     """Of the others."""
 
-    def __init__(self, held: Any, caller: Any, *, is_hedged: bool = False) -> None:
+    def __init__(self, held, caller, *, is_hedged=False):
         self.held, self.caller, self.is_hedged = held, caller, is_hedged
         self.logs, self.failures, self.asked = [], [], []
         self.gate = asyncio.Event()
         self.gate.set()
         self.breaker = CircuitBreaker("orders", trial_request_interval=60.0)
 
-    async def respond(self, request: web.Request) -> web.Response:
+    async def respond(self, request):
         """Answer as the server."""
         self.asked.append(request.path)
         await request.read()
@@ -248,7 +247,7 @@ class Scene:
             await self.gate.wait()
         return web.Response(text="noon")
 
-    def open(self, url: Any) -> aiohttp.ClientSession:
+    def open(self, url):
         """Open the session; rates are outermost, as in the standard chain."""
         caller, strategy = self.caller, self.caller.strategy(self)
         self.client = connected(
@@ -262,7 +261,7 @@ class Scene:
         )
         return self.client
 
-    async def call(self) -> str:
+    async def call(self):
         """Make a call inside, when others have begun who came at the same time."""
         await asyncio.sleep(0.02)
         try:
@@ -274,7 +273,7 @@ class Scene:
         self.logs.append(RequestLog.of(response))
         return text
 
-    async def order(self) -> int | type[Exception]:
+    async def order(self):
         """Make a call; return its status or the class of its failure."""
         caller = self.caller
         try:

@@ -9,20 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import (
-    AbstractAsyncContextManager,
-    AsyncExitStack,
-    asynccontextmanager,
-    suppress,
-)
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from errno import ECONNREFUSED
 from functools import partial
-from random import Random
 from statistics import fmean
 from types import MappingProxyType, SimpleNamespace
-from typing import Any, Literal, TypeAlias
 
 import aiohttp
 from yarl import URL
@@ -54,23 +46,11 @@ RESENT = (1.0, 3.0, 7.0, 15.0)
 BAD_PATH = "/reports"
 
 REFUSED = ConnectionRefusedError(ECONNREFUSED, "Connect call failed")
-KEY: Any = SimpleNamespace(host="orders.example", port=80, ssl=True)
+KEY = SimpleNamespace(host="orders.example", port=80, ssl=True)
 """All of a key that an error shows."""
 
-Result: TypeAlias = int | tuple[int, Mapping[str, str]] | BaseException
-"""A status, one with headers, or a failure."""
 
-Answer: TypeAlias = tuple[Result, float, bool]
-"""What comes, after how many seconds, and whether the server was reached."""
-
-Server: TypeAlias = Callable[[float, str], Answer]
-"""Answers by the time and the path."""
-
-Kind: TypeAlias = Literal["refused", "swallowed", "reset", "503"]
-Times: TypeAlias = Sequence[tuple[float, float]]
-
-
-def well(now: float, path: str) -> Answer:
+def well(now, path):
     return 200, ANSWER, True
 
 
@@ -78,10 +58,12 @@ def well(now: float, path: str) -> Answer:
 class Away:
     """A server that is away at times, each from one moment to another."""
 
-    kind: Kind
-    times: Times
+    kind: str
+    """Refused, swallowed, reset or 503."""
 
-    def __call__(self, now: float, path: str) -> Answer:
+    times: tuple
+
+    def __call__(self, now, path):
         if self._is_away(now):
             return self._in_vain(now)
         cut = next((b - now for b, _ in self.times if now < b < now + ANSWER), None)
@@ -89,10 +71,10 @@ class Away:
             return 200, ANSWER, True
         return aiohttp.ServerDisconnectedError(), cut, True
 
-    def _is_away(self, now: float) -> bool:
+    def _is_away(self, now):
         return any(begin <= now < end for begin, end in self.times)
 
-    def _in_vain(self, now: float) -> Answer:
+    def _in_vain(self, now):
         if self.kind == "refused":
             return aiohttp.ClientConnectorError(KEY, REFUSED), AT_ONCE, False
         if self.kind == "reset":
@@ -103,11 +85,11 @@ class Away:
         return 200, next(heard, math.inf) + ANSWER, False
 
 
-def failing(seed: int, share: float, *kinds: int | type[Exception]) -> Server:
+def failing(seed, share, *kinds):
     """Make a server that fails by chance, in one of these ways."""
     drawn = chance(seed, 4)
 
-    def server(now: float, path: str) -> Answer:
+    def server(now, path):
         if drawn.random() >= share:
             return 200, ANSWER, True
         kind = drawn.choice(kinds)
@@ -116,7 +98,7 @@ def failing(seed: int, share: float, *kinds: int | type[Exception]) -> Server:
     return server
 
 
-def one_bad_path(seed: int, share: float) -> Server:
+def one_bad_path(seed, share):
     """Make a server of which a path always fails, and others by chance."""
     others = failing(seed, share, 503)
     return lambda now, path: (
@@ -137,25 +119,25 @@ class Busy:
 
     def __init__(
         self,
-        capacity: float,
-        dip: tuple[float, float, float],
+        capacity,
+        dip,
         *,
-        sheds_at: float = math.inf,
-        price: float = 0.0,
-        headers: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
+        sheds_at=math.inf,
+        price=0.0,
+        headers=MappingProxyType({}),
+    ):
         self._capacity, self._dip = capacity, dip
         self._sheds_at, self._price = sheds_at, price
-        self._shed: Answer = (503, headers), AT_ONCE, True
+        self._shed = (503, headers), AT_ONCE, True
         self._free_at = 0.0
 
-    def __call__(self, now: float, path: str) -> Answer:
+    def __call__(self, now, path):
         begin = max(now, self._free_at)
         sheds = begin - now > self._sheds_at
         self._free_at = self._end_of(self._price if sheds else 1.0, begin)
         return self._shed if sheds else (200, self._free_at - now, True)
 
-    def _end_of(self, work: float, begin: float) -> float:
+    def _end_of(self, work, begin):
         """Return when so many requests are served from a time on."""
         dip, end, share = self._dip
         if not dip <= begin < end:
@@ -185,32 +167,32 @@ class Run:
     calls: list[Call] = field(default_factory=list)
     sent: list[float] = field(default_factory=list)
 
-    def between(self, begin: float, end: float = math.inf) -> Run:
+    def between(self, begin, end=math.inf):
         return Run(
             [each for each in self.calls if begin <= each.began < end],
             [at for at in self.sent if begin <= at < end],
         )
 
-    def of_path(self, prefix: str, *, others: bool = False) -> Run:
+    def of_path(self, prefix, *, others=False):
         return Run([c for c in self.calls if c.path.startswith(prefix) != others])
 
     @property
-    def lost(self) -> int:
+    def lost(self):
         """The calls that failed, though they could be sent again."""
         return sum(
             not (c.is_good or (c.was_had and c.method == "POST")) for c in self.calls
         )
 
     @property
-    def failed(self) -> int:
+    def failed(self):
         return sum(not each.is_good for each in self.calls)
 
     @property
-    def success(self) -> float:
+    def success(self):
         return fmean(each.is_good for each in self.calls)
 
     @property
-    def load(self) -> float:
+    def load(self):
         """Requests for each call."""
         return len(self.sent) / len(self.calls)
 
@@ -218,18 +200,16 @@ class Run:
 class Wire:
     """Stands in for the network between sessions and the server."""
 
-    def __init__(self, server: Server, run: Run) -> None:
+    def __init__(self, server, run):
         self._server, self._run = server, run
-        self.had: set[str] = set()
+        self.had = set()
 
-    def end(self, session: aiohttp.ClientSession) -> aiohttp.ClientSession:
+    def end(self, session):
         """Let the requests of a session end here."""
         send_with(session, partial(self._request, session.timeout))
         return session
 
-    async def _request(
-        self, usual: aiohttp.ClientTimeout, method: str, url: Any, **arguments: Any
-    ) -> aiohttp.ClientResponse:
+    async def _request(self, usual, method, url, **arguments):
         now = asyncio.get_running_loop().time()
         self._run.sent.append(now)
         path = URL(url).path
@@ -249,45 +229,28 @@ class Wire:
         return new_response(request, status, headers=headers)
 
 
-Caller: TypeAlias = Callable[[str, str], Awaitable[bool]]
-"""Calls, by method and path, and says whether that was good."""
-
-Client: TypeAlias = Callable[[Wire], AbstractAsyncContextManager[Caller]]
-"""Opens what a process calls by."""
-
-
-def calling(session: Any) -> Caller:
+def calling(session):
     """Call by a session, or by what has its methods."""
 
-    async def call(method: str, path: str) -> bool:
+    async def call(method, path):
         async with session.request(method, path) as response:
             return response.status < 400
 
     return call
 
 
-def client_of(chain: Callable[[], SessionBuilder]) -> Client:
+def client_of(chain):
     """Make a client of a chain of ours."""
 
     @asynccontextmanager
-    async def opened(wire: Wire) -> AsyncIterator[Caller]:
+    async def opened(wire):
         async with chain().build() as session:
             yield calling(wire.end(session))
 
     return opened
 
 
-def run(
-    seed: int,
-    client: Client,
-    server: Server,
-    *,
-    rate: float,
-    seconds: float,
-    processes: int = 1,
-    posts: float = 0.0,
-    bad: float = 0.0,
-) -> Run:
+def run(seed, client, server, *, rate, seconds, processes=1, posts=0.0, bad=0.0):
     """Have processes call the server; see what becomes of it.
 
     Args:
@@ -303,7 +266,7 @@ def run(
     done, drawn = Run(), chance(seed, 0)
     wire = Wire(server, done)
 
-    async def call(caller: Caller, method: str, path: str) -> None:
+    async def call(caller, method, path):
         loop = asyncio.get_running_loop()
         began, is_good = loop.time(), False
         with suppress(aiohttp.ClientError, TimeoutError):
@@ -311,7 +274,7 @@ def run(
         ended, was_had = loop.time(), path in wire.had
         done.calls.append(Call(method, path, began, ended, is_good, was_had))
 
-    async def all_calls() -> None:
+    async def all_calls():
         async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
             callers = [
                 await stack.enter_async_context(client(wire)) for _ in range(processes)
@@ -328,7 +291,7 @@ def run(
     return done
 
 
-async def _at_random(drawn: Random, rate: float, seconds: float) -> AsyncIterator[int]:
+async def _at_random(drawn, rate, seconds):
     number, loop = 0, asyncio.get_running_loop()
     while True:
         await asyncio.sleep(drawn.expovariate(rate))
@@ -338,15 +301,15 @@ async def _at_random(drawn: Random, rate: float, seconds: float) -> AsyncIterato
         yield number
 
 
-def mean(measure: Callable[[int], float]) -> float:
+def mean(measure):
     """Return the mean of a measure over the seeds."""
     return fmean(map(measure, SEEDS))
 
 
-def standard(patience: float = PATIENCE, **settings: Any) -> Client:
+def standard(patience=PATIENCE, **settings):
     """Make the standard chain."""
 
-    def chain() -> SessionBuilder:
+    def chain():
         return SessionBuilder.standard(
             URL_OF_IT, attempt_timeout=patience, logging=None, **settings
         )
@@ -354,22 +317,22 @@ def standard(patience: float = PATIENCE, **settings: Any) -> Client:
     return client_of(chain)
 
 
-def no_retries(patience: float = PATIENCE) -> Client:
+def no_retries(patience=PATIENCE):
     return client_of(lambda: SessionBuilder(URL_OF_IT).response_timeout(patience))
 
 
 def changed(
     *,
-    wait_for_ready: float | None = 5.0,
-    unserved_cost: float = 0.1,
-    consecutive_failures: int | None = 5,
-    failure_rate_threshold: float = 1.0,
-    multiplier: float = 1.5,
-) -> Client:
+    wait_for_ready=5.0,
+    unserved_cost=0.1,
+    consecutive_failures=5,
+    failure_rate_threshold=1.0,
+    multiplier=1.5,
+):
     """Make a chain with the parts of the standard one, each as written here."""
     window = Backoff.exponential(0.1, 5.0, multiplier).with_jitter(-0.2, 0.0)
 
-    def breaker(host: str) -> CircuitBreaker:
+    def breaker(host):
         return CircuitBreaker(
             host,
             failure_rate_threshold=failure_rate_threshold,
@@ -378,7 +341,7 @@ def changed(
             counter_sliding_window=10.0,
         )
 
-    def chain() -> SessionBuilder:
+    def chain():
         return SessionBuilder.standard(
             URL_OF_IT,
             logging=None,

@@ -1,17 +1,11 @@
 """Cases of several dimensions, without all of their product."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations, cycle, islice, product
-from typing import Any
 
 import pytest
 
 
-def each_pair(
-    *, ids: Callable[[Any], str] | None = None, **axes: Iterable[Any]
-) -> pytest.MarkDecorator:
+def each_pair(*, ids=None, **axes):
     """Parametrize so that each two values of different axes meet in some case.
 
     It is for axes of which no three play together: what breaks where two values meet
@@ -25,7 +19,7 @@ def each_pair(
     return pytest.mark.parametrize(tuple(axes), rows, ids=ids)
 
 
-def each_value(**axes: Iterable[Any]) -> pytest.MarkDecorator:
+def each_value(**axes):
     """Parametrize so that each value is in some case; the longest axis says how many.
 
     It is for axes that have nothing to do with each other.
@@ -39,11 +33,11 @@ def each_value(**axes: Iterable[Any]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(tuple(axes), [*rows])
 
 
-def _value(axis: Sequence[Any], index: int) -> Any:
+def _value(axis, index):
     return axis[index]
 
 
-def _rows(lengths: list[int]) -> Iterator[tuple[int, ...]]:
+def _rows(lengths):
     """Yield rows of indices, each the one that has most pairs which none had before."""
     axes = range(len(lengths))
     missing = {
@@ -58,5 +52,5 @@ def _rows(lengths: list[int]) -> Iterator[tuple[int, ...]]:
         yield best
 
 
-def _pairs(row: tuple[int, ...]) -> set[tuple[int, int, int, int]]:
+def _pairs(row):
     return {(a, row[a], b, row[b]) for a, b in combinations(range(len(row)), 2)}

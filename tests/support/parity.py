@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import aiohttp
 import pytest
 from chains import connected, pass_on, retrying
-from fault_server import Fault, Received
+from fault_server import Received
 from pool_server import FAULTS, LEFT_TO_CHANCE, RESET, Call, PoolServer
 
 from aioretry_smithy import Backoff, RetryStrategy, SessionBuilder
@@ -25,22 +23,22 @@ MOST = 4
 """Requests of one attempt: the first, and three more on connections that were used."""
 
 
-def standard(url: Any, **arguments: Any) -> aiohttp.ClientSession:
+def standard(url, **arguments):
     """Build what is right for most services."""
     return SessionBuilder.standard(url, **arguments).build()
 
 
-def plain(url: Any, **arguments: Any) -> aiohttp.ClientSession:
+def plain(url, **arguments):
     """Build a session with retries and nothing else."""
     return connected(url, retrying(RetryStrategy.failsafe(SOON)), **arguments)
 
 
-def never(url: Any, **arguments: Any) -> aiohttp.ClientSession:
+def never(url, **arguments):
     """Build a session that retries nothing."""
     return connected(url, retrying(RetryStrategy.never()), **arguments)
 
 
-def beside_a_decorator(url: Any, **arguments: Any) -> aiohttp.ClientSession:
+def beside_a_decorator(url, **arguments):
     """Build a session with retries around a user's decorator."""
     return connected(url, pass_on, retrying(RetryStrategy.failsafe(SOON)), **arguments)
 
@@ -58,12 +56,12 @@ NEVER = {name: make for name, make in CHAINS.items() if "never" in name}
 BARE = {"bare": aiohttp.ClientSession}
 
 
-def each(sessions: dict[str, Any]) -> Any:
+def each(sessions):
     """Run a test with each of these, as the argument ``make``."""
     return pytest.mark.parametrize("make", sessions.values(), ids=sessions)
 
 
-def in_use(session: aiohttp.ClientSession) -> int:
+def in_use(session):
     """Count the connections that a call has."""
     return len(session.connector._acquired)
 
@@ -84,13 +82,13 @@ class Storm:
     successes: int
     method: str
 
-    def __str__(self) -> str:
+    def __str__(self):
         pooled, fresh = self.pool
         calls = f"{pooled} pooled and {fresh} fresh {self.method}"
         return f"{self.fault}: {calls} after {self.successes}"
 
     @property
-    def calls(self) -> list[Call]:
+    def calls(self):
         """The calls that are under way together."""
         methods = itertools.cycle(self.method.split("-"))
         return [Call(next(methods), number) for number in range(sum(self.pool))]
@@ -104,12 +102,12 @@ class Outcome:
     requests: list[Received]
     left: int
 
-    def arrivals(self, call: Call) -> list[Received]:
+    def arrivals(self, call):
         """Return the requests of one call."""
         return [request for request in self.requests if request.target == call.path]
 
 
-async def play(storm: Storm, make: Callable[..., Any]) -> Outcome:
+async def play(storm, make):
     """Make the calls of a storm with a session, and three more when it is over."""
     async with (
         asyncio.timeout(PATIENCE),
@@ -131,7 +129,7 @@ async def play(storm: Storm, make: Callable[..., Any]) -> Outcome:
     return Outcome(saved, server.requests, left)
 
 
-async def warm(server: PoolServer, session: aiohttp.ClientSession, count: int) -> None:
+async def warm(server, session, count):
     """Fill the pool with as many connections, each of which has answered once."""
     before = server.processed
     with server.holding():
@@ -146,9 +144,7 @@ async def warm(server: PoolServer, session: aiohttp.ClientSession, count: int) -
 
 
 @asynccontextmanager
-async def stale_pool(
-    make: Callable[..., Any], count: int = 1, how: Fault = RESET, **arguments: Any
-) -> AsyncIterator[tuple[PoolServer, aiohttp.ClientSession]]:
+async def stale_pool(make, count=1, how=RESET, **arguments):
     """Serve a session whose pool has as many connections that break when used.
 
     Nothing may hang in the block, and at its end no connection may be in use.
@@ -166,7 +162,7 @@ async def stale_pool(
         assert 0 == in_use(session)
 
 
-async def status_of(calling: Any) -> int | None:
+async def status_of(calling):
     """Return the status that a call got, or None if it failed."""
     try:
         async with calling as response:

@@ -1,14 +1,11 @@
 """Source code, parsed once in each process, and the attributes that it names."""
 
-from __future__ import annotations
-
 import ast
 import gc
 from functools import cache
-from pathlib import Path
 
 
-def nodes_in(text: str) -> list[ast.AST]:
+def nodes_in(text):
     """Return the nodes of a module, in the order of ``ast.walk``.
 
     The collector of garbage waits meanwhile: of thousands of nodes none is any.
@@ -16,7 +13,7 @@ def nodes_in(text: str) -> list[ast.AST]:
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        nodes: list[ast.AST] = [ast.parse(text)]
+        nodes = [ast.parse(text)]
         for node in nodes:
             for value in vars(node).values():
                 if isinstance(value, ast.AST):
@@ -30,18 +27,18 @@ def nodes_in(text: str) -> list[ast.AST]:
 
 
 @cache
-def text_of(path: Path) -> str:
+def text_of(path):
     """Return the text of a file."""
     return path.read_text(encoding="utf-8")
 
 
 @cache
-def nodes_of(path: Path) -> list[ast.AST]:
+def nodes_of(path):
     """Return the nodes of a file; kept, so for the package and not for its tests."""
     return nodes_in(text_of(path))
 
 
-def attribute_of_another(node: ast.AST) -> str | None:
+def attribute_of_another(node):
     """Return the attribute of another object that a node names, also in a text."""
     match node:
         case ast.Attribute(ast.Name("self" | "cls")):

@@ -1,9 +1,6 @@
 """Calls that are hedged, what each of their requests came to, and stand-ins."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from chains import URL, now, session
@@ -14,35 +11,26 @@ from aioretry_smithy import (
     CircuitState,
     HedgingClient,
     HttpRequest,
-    RequestLog,
     RetryLimiter,
     capture_logs,
     client_decorator,
     new_response,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from aiohttp import ClientResponse
-
-    from aioretry_smithy import Decorator
-
-
 hedging = HedgingClient.new_decorator
 
 
-def watched(status: int, closed: list[int]) -> ClientResponse:
+def watched(status, closed):
     """Make a response that tells when it is closed."""
     response = new_response(HttpRequest("GET", URL), status)
     response.close = lambda: closed.append(status)
     return response
 
 
-def stubborn(seconds: float, answer: Any = 202) -> Any:
+def stubborn(seconds, answer=202):
     """Answer so long after being given up."""
 
-    async def respond(ctx: object, request: object) -> Any:
+    async def respond(ctx, request):
         with pytest.raises(asyncio.CancelledError):
             await asyncio.sleep(9.0)
         await asyncio.sleep(seconds)
@@ -51,7 +39,7 @@ def stubborn(seconds: float, answer: Any = 202) -> Any:
     return respond
 
 
-def sent(log: RequestLog) -> list[tuple[float, Any, float | None]]:
+def sent(log):
     """Return the start, the outcome and the seconds of each request.
 
     It came to a status or the class of a failure; one that was given up, to None.
@@ -69,20 +57,15 @@ def sent(log: RequestLog) -> list[tuple[float, Any, float | None]]:
 
 
 async def race(
-    answers: Decorator | Iterable[Any],
-    *decorators: Decorator,
-    method: str = "GET",
-    cancel_after: float | None = None,
-    seconds: float | None = None,
-    **options: Any,
-) -> tuple[Any, float, RequestLog]:
+    answers, *decorators, method="GET", cancel_after=None, seconds=None, **options
+):
     """Make one call; return its status or its failure, when it ended, and its log."""
     with capture_logs() as logs:
         async with session(answers, *decorators, timeout=seconds) as client:
             try:
                 async with asyncio.timeout(cancel_after):
                     response = await client.request(method, URL, **options)
-                    outcome: Any = response.status
+                    outcome = response.status
             except Exception as error:
                 outcome = error
             ended = round(now(), 6)

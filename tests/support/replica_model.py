@@ -9,12 +9,10 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import repeat
 from statistics import fmean
-from typing import Any
 
 import aiohttp
 from chains import refused
@@ -37,28 +35,24 @@ BEGIN, LENGTH = 10.0, 40.0
 SEEDS = (1, 2, 3)
 MEDIAN, SIGMA = 0.010, 0.5
 
-Answer = tuple[int | BaseException, float]
-Replica = Callable[[float, float], Answer]
-"""What one does, by the time since its trouble began and the usual time to answer."""
 
-
-def well(since: float, seconds: float) -> Answer:
+def well(since, seconds):
     return 200, seconds
 
 
-def refuses(since: float, seconds: float) -> Answer:
+def refuses(since, seconds):
     return refused(), 0.0
 
 
-def unavailable(since: float, seconds: float) -> Answer:
+def unavailable(since, seconds):
     return 503, 0.0
 
 
-def swallows(since: float, seconds: float) -> Answer:
+def swallows(since, seconds):
     return 200, math.inf
 
 
-def slower(times: float) -> Replica:
+def slower(times):
     return lambda since, seconds: (200, seconds * times)
 
 
@@ -72,14 +66,12 @@ class Worker:
         times: How many times as slow.
     """
 
-    def __init__(
-        self, places: int, down: float = 0.0, cold: float = 0.0, times: float = 1.0
-    ) -> None:
+    def __init__(self, places, down=0.0, cold=0.0, times=1.0):
         self._free_at = [0.0] * places
         self._down, self._cold, self._times = down, cold, times
-        self.back_at: float | None = None
+        self.back_at = None
 
-    def __call__(self, since: float, seconds: float) -> Answer:
+    def __call__(self, since, seconds):
         if 0.0 <= since < self._down:
             return refuses(since, seconds)
         now = asyncio.get_running_loop().time()
@@ -102,66 +94,51 @@ class Run:
     sent: list[tuple[float, int]] = field(default_factory=list)
     """When each request was sent, and to which replica."""
 
-    def _calls(self, begin: float, end: float) -> list[tuple[float, float, bool]]:
+    def _calls(self, begin, end):
         return [each for each in self.calls if begin <= each[0] < end]
 
-    def success(self, begin: float = BEGIN, end: float = math.inf) -> float:
+    def success(self, begin=BEGIN, end=math.inf):
         calls = self._calls(begin, end)
         return sum(succeeded for *_, succeeded in calls) / len(calls)
 
-    def percentile(
-        self, share: float, begin: float = BEGIN, end: float = BEGIN + LENGTH
-    ) -> float:
+    def percentile(self, share, begin=BEGIN, end=BEGIN + LENGTH):
         """Return the milliseconds that so many of the calls took at most."""
         took = sorted(ended - began for began, ended, _ in self._calls(begin, end))
         return took[math.ceil(share * len(took)) - 1] * 1e3
 
-    def within(self, seconds: float, begin: float, end: float) -> float:
+    def within(self, seconds, begin, end):
         """Return the share of calls that succeeded in so many seconds."""
         calls = self._calls(begin, end)
         return sum(ok and e - b <= seconds for b, e, ok in calls) / len(calls)
 
-    def sent_to(
-        self, replica: int, begin: float = BEGIN, end: float = BEGIN + LENGTH
-    ) -> list[float]:
+    def sent_to(self, replica, begin=BEGIN, end=BEGIN + LENGTH):
         """Return when requests were sent to a replica."""
         return [at for at, to in self.sent if to == replica and begin <= at < end]
 
-    def sent_between(self, begin: float, end: float) -> Counter[int]:
+    def sent_between(self, begin, end):
         """Count the requests to each replica."""
         return Counter(to for at, to in self.sent if begin <= at < end)
 
-    def share(self, replica: int, begin: float = BEGIN) -> float:
+    def share(self, replica, begin=BEGIN):
         sent = self.sent_between(begin, BEGIN + LENGTH)
         return sent[replica] / sent.total()
 
-    def attempts_per_call(
-        self, begin: float = BEGIN, end: float = BEGIN + LENGTH
-    ) -> float:
+    def attempts_per_call(self, begin=BEGIN, end=BEGIN + LENGTH):
         return self.sent_between(begin, end).total() / len(self._calls(begin, end))
 
 
 class _Forgetful(ScriptedTransport):
     """Keeps no request, since there are so many."""
 
-    def start(self, ctx: Any, request: Any) -> Awaitable[Any]:
+    def start(self, ctx, request):
         self.requests.clear()
         self.contexts.clear()
         return super().start(ctx, request)
 
 
-Chain = Callable[[EndpointGroup, ScriptedTransport], SessionBuilder]
-
-
 def retrying_chain(
-    group: EndpointGroup,
-    transport: ScriptedTransport,
-    *outside: Any,
-    attempts: int = 3,
-    timeout: float = 1.0,
-    limiter: Any = None,
-    strategy: Any = None,
-) -> SessionBuilder:
+    group, transport, *outside, attempts=3, timeout=1.0, limiter=None, strategy=None
+):
     """Retry as the figures do: three attempts, full jitter, a budget of one a retry."""
     backoff = Backoff.exponential(0.1, 20.0).with_full_jitter()
     retrying = RetryingClient.new_decorator(
@@ -176,13 +153,13 @@ def retrying_chain(
     return builder.response_timeout(30.0)
 
 
-def standard_chain(group: EndpointGroup, transport: ScriptedTransport) -> Any:
+def standard_chain(group, transport):
     return SessionBuilder.standard(
         group, attempt_timeout=1.0, logging=None, inside=[transport]
     )
 
 
-def hedging_chain(group: EndpointGroup, transport: ScriptedTransport) -> SessionBuilder:
+def hedging_chain(group, transport):
     builder = SessionBuilder(group).decorator(transport)
     return builder.decorator(HedgingClient.new_decorator(0.030)).response_timeout(30.0)
 
@@ -190,15 +167,7 @@ def hedging_chain(group: EndpointGroup, transport: ScriptedTransport) -> Session
 class _Replicas:
     """The replicas of a run, each in trouble for a while or not."""
 
-    def __init__(
-        self,
-        seed: int,
-        usual: Sequence[Replica],
-        troubles: Mapping[int, Replica],
-        trouble: tuple[float, float],
-        usual_time: tuple[float, float],
-        done: Run,
-    ) -> None:
+    def __init__(self, seed, usual, troubles, trouble, usual_time, done):
         self.urls = [f"http://{number}.example" for number in range(len(usual))]
         self._number_of = {f"{n}.example": n for n in range(len(usual))}
         self._usual, self._troubles = usual, troubles
@@ -207,7 +176,7 @@ class _Replicas:
         self._median, self._sigma = usual_time
         self._draw, self._done = chance(seed, 1), done
 
-    async def answer(self, ctx: Any, request: Any) -> int:
+    async def answer(self, ctx, request):
         now, number = (
             asyncio.get_running_loop().time(),
             self._number_of[ctx.endpoint.url.host],
@@ -225,7 +194,7 @@ class _Replicas:
         return result
 
 
-async def _call(session: aiohttp.ClientSession, done: Run) -> None:
+async def _call(session, done):
     loop = asyncio.get_running_loop()
     began, succeeded = loop.time(), False
     with suppress(aiohttp.ClientError, TimeoutError):
@@ -234,9 +203,7 @@ async def _call(session: aiohttp.ClientSession, done: Run) -> None:
     done.calls.append((began, loop.time(), succeeded))
 
 
-async def _at_random(
-    seed: int, sessions: Sequence[aiohttp.ClientSession], rate: float, end: float
-) -> AsyncIterator[aiohttp.ClientSession]:
+async def _at_random(seed, sessions, rate, end):
     """Yield a session at each moment when a call is to begin."""
     loop, arrivals = asyncio.get_running_loop(), chance(seed, 0)
     while True:
@@ -247,21 +214,21 @@ async def _at_random(
 
 
 def run(
-    seed: int,
-    troubles: Mapping[int, Replica],
+    seed,
+    troubles,
     *,
-    replicas: int = 3,
-    begin: float = BEGIN,
-    length: float = LENGTH,
-    end: float = BEGIN + LENGTH,
-    rate: float = 200.0,
-    median: float = MEDIAN,
-    sigma: float = SIGMA,
-    processes: int = 1,
-    usual: Callable[[], Replica] = lambda: well,
-    chain: Chain = retrying_chain,
-    **settings: Any,
-) -> Run:
+    replicas=3,
+    begin=BEGIN,
+    length=LENGTH,
+    end=BEGIN + LENGTH,
+    rate=200.0,
+    median=MEDIAN,
+    sigma=SIGMA,
+    processes=1,
+    usual=lambda: well,
+    chain=retrying_chain,
+    **settings,
+):
     """Call replicas, of which some are in trouble for a while; see what becomes of it.
 
     Args:
@@ -284,7 +251,7 @@ def run(
     times = median, sigma
     them = _Replicas(seed, usually, troubles, (begin, length), times, done)
 
-    async def all_calls() -> None:
+    async def all_calls():
         sessions = []
         for _ in range(processes):
             group = EndpointGroup.of(*them.urls, **settings)
@@ -301,5 +268,5 @@ def run(
     return done
 
 
-def mean(runs: Sequence[Run], measure: Callable[[Run], float]) -> float:
+def mean(runs, measure):
     return fmean(map(measure, runs))

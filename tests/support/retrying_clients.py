@@ -78,7 +78,7 @@ class Different:
         assert [9, 3] == [len(client.starts) for client in clients]
 
 
-def certificate() -> aiohttp.ClientConnectorCertificateError:
+def certificate():
     """Make the error of a server with a wrong certificate."""
     key = refused().args[0]
     return aiohttp.ClientConnectorCertificateError(

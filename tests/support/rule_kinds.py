@@ -1,7 +1,5 @@
 """Functions that make rules, and what meets their conditions."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 

@@ -1,7 +1,5 @@
 """A resolver that takes its time, and the times of calls that wait for it."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

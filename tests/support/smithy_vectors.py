@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from hypothesis import strategies as st
@@ -32,7 +31,7 @@ FILES = (
 class Step:
     """One attempt: what the server answers, and what follows from it."""
 
-    response: dict[str, Any]
+    response: dict
     """Its ``status``, and perhaps ``headers`` and the error ``code`` of its body."""
 
     outcome: str
@@ -41,7 +40,7 @@ class Step:
     quota: int
     """The units left in the quota then."""
 
-    error: dict[str, Any] | None = None
+    error: dict | None = None
     """The strategy's view of the failure, besides that it allows a retry."""
 
     delay: float = 0.0
@@ -64,7 +63,7 @@ class Vector:
     chance: float
     calls: list[list[Step]]
 
-    def new_strategy(self, kind: Any = StandardRetryStrategy, **settings: Any) -> Any:
+    def new_strategy(self, kind=StandardRetryStrategy, **settings):
         """Make the strategy of the vector, with the chance that it asks for."""
         scales = (
             self.profile.backoff_scale_value,
@@ -90,13 +89,12 @@ class Vector:
         )
 
 
-def read(name: str) -> dict[str, Any]:
+def read(name):
     """Return the content of a data file."""
-    content: dict[str, Any] = json.loads((FOLDER / name).read_text(encoding="utf-8"))
-    return content
+    return json.loads((FOLDER / name).read_text(encoding="utf-8"))
 
 
-def load() -> list[Vector]:
+def load():
     """Return the vectors of all generations."""
     return [
         _vector(content["profile"], vector)
@@ -105,7 +103,7 @@ def load() -> list[Vector]:
     ]
 
 
-def _vector(profile: str, vector: dict[str, Any]) -> Vector:
+def _vector(profile, vector):
     given = vector["given"]
     return Vector(
         id=vector["id"],
@@ -132,7 +130,7 @@ MODULES = [
 ]
 
 
-def their_names() -> dict[str, Any]:
+def their_names():
     """Return what smithy-python makes public for retries."""
     names = {
         name: value

@@ -1,14 +1,9 @@
 """Bodies that can be read once, as users write them around streams."""
 
-from __future__ import annotations
-
-from collections.abc import AsyncIterator, Iterable
-from typing import Any
-
 CHUNK = 1 << 16
 
 
-async def pieces(content: bytes, size: int = CHUNK) -> AsyncIterator[bytes]:
+async def pieces(content, size=CHUNK):
     """Yield a content piece by piece."""
     for start in range(0, len(content), size):
         yield content[start : start + size]
@@ -17,11 +12,11 @@ async def pieces(content: bytes, size: int = CHUNK) -> AsyncIterator[bytes]:
 class Progress:
     """Tells how much of a stream has gone; each ``aiter()`` makes another iterator."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream):
         self._stream = stream
         self.passed = 0
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    async def __aiter__(self):
         async for piece in self._stream:
             self.passed += len(piece)
             yield piece
@@ -30,17 +25,17 @@ class Progress:
 class Once:
     """May be iterated once, and says so."""
 
-    def __init__(self, content: Iterable[bytes]) -> None:
+    def __init__(self, content):
         self._content = content
         self.asked = 0
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
+    def __aiter__(self):
         self.asked += 1
         if self.asked > 1:
             message = "it was iterated before"
             raise RuntimeError(message)
         return self._pieces()
 
-    async def _pieces(self) -> AsyncIterator[bytes]:
+    async def _pieces(self):
         for piece in self._content:
             yield piece

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 from dataclasses import dataclass
-from typing import Any
 
 from aioretry_smithy import Backoff
 from aioretry_smithy.smithy import (
@@ -38,7 +37,7 @@ class Plain:
 
     def __init__(self, initial_delay=0.0):
         self.initial_delay = initial_delay
-        self.seen: list[tuple[Any, ...]] = []
+        self.seen = []
 
     def acquire_initial_retry_token(self, *, token_scope=None):
         self.seen.append(("acquire", token_scope))

@@ -1,7 +1,5 @@
 """What no event tells: a condition, the lines that run, and what is left over."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc

@@ -1,7 +1,5 @@
 """A server for the command line."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from http.server import ThreadingHTTPServer

@@ -1,7 +1,5 @@
 """The demo: ten real calls, each with the troubles and the outcome it promises."""
 
-from __future__ import annotations
-
 import itertools
 import json
 

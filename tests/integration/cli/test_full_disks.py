@@ -1,7 +1,5 @@
 """Each command on a disk that is full: it says so, by its exit code too."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """``request``: bodies, logs and exit codes, in this process and in real ones."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """``request`` in a process of its own: shells, readers who leave, full disks."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """``request --timeline``: the picture is drawn, or nothing is sent."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

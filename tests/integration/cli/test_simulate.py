@@ -1,7 +1,5 @@
 """Ctrl-C ends a simulation of very many clients, in a process of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import signal

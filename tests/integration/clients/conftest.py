@@ -1,7 +1,5 @@
 """Fixtures for other people's clients: a server that fails first, and no network."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import inspect
@@ -16,25 +14,12 @@ import time
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from aiohttp import web
 from stream_server import hang_up, throttled, unavailable
 
 from aioretry_smithy import capture_logs
-
-if TYPE_CHECKING:
-    from collections.abc import (
-        AsyncIterator,
-        Awaitable,
-        Callable,
-        Generator,
-        Iterable,
-        Iterator,
-    )
-
-    from aioretry_smithy import RequestLog
 
 # Run by a test each, and not to be imported without the library that it is about.
 collect_ignore_glob = ["*_process.py"]
@@ -46,9 +31,7 @@ NOTHING_IS_OPTIONAL = "AIORETRY_SMITHY_TEST_ALL_CLIENTS" in os.environ
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(
-    collector: pytest.Collector,
-) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+def pytest_make_collect_report(collector):
     """Where all libraries have to be there, a module that is skipped has failed."""
     report = yield
     if NOTHING_IS_OPTIONAL and report.skipped:
@@ -57,19 +40,19 @@ def pytest_make_collect_report(
 
 
 @pytest.fixture(autouse=True)
-def _loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def _loopback_only(monkeypatch):
     """Let no library talk to anybody but this machine, proxies least of all."""
     for name in list(os.environ):
         if name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
     connect, look_up = socket.socket.connect, socket.getaddrinfo
 
-    def connect_here(self: socket.socket, address: Any) -> None:
+    def connect_here(self, address):
         if self.family in {socket.AF_INET, socket.AF_INET6}:
             assert ipaddress.ip_address(address[0]).is_loopback
         connect(self, address)
 
-    def look_up_here(host: Any, *arguments: Any, **options: Any) -> Any:
+    def look_up_here(host, *arguments, **options):
         assert host in {"127.0.0.1", "::1", "localhost", None}
         return look_up(host, *arguments, **options)
 
@@ -78,40 +61,35 @@ def _loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def example() -> Callable[[str], SimpleNamespace]:
+def example():
     """Load an example of the documents by its name."""
 
-    def load(name: str) -> SimpleNamespace:
+    def load(name):
         return SimpleNamespace(**runpy.run_path(str(EXAMPLES / f"{name}.py")))
 
     return load
 
 
 @pytest.fixture
-def theirs(
-    request: pytest.FixtureRequest, example: Callable[[str], SimpleNamespace]
-) -> SimpleNamespace:
+def theirs(request, example):
     """The functions with the library that the module of the test is named after."""
     return example(request.path.stem.replace("test_", "with_"))
 
 
 @pytest.fixture
-def ours(
-    request: pytest.FixtureRequest, example: Callable[[str], SimpleNamespace]
-) -> SimpleNamespace:
+def ours(request, example):
     """The functions of the same names without that library."""
     return example(request.path.stem.replace("test_", "in_place_of_"))
 
 
 @pytest.fixture(params=["theirs", "ours"])
-def either(request: pytest.FixtureRequest) -> SimpleNamespace:
+def either(request):
     """Each of the two in turn."""
-    functions: SimpleNamespace = request.getfixturevalue(request.param)
-    return functions
+    return request.getfixturevalue(request.param)
 
 
 @pytest.fixture(scope="session")
-def redis_server() -> str:
+def redis_server():
     """The executable of Redis, from a package of the system or from one of Python's."""
     if (found := shutil.which("redis-server")) is not None:
         return found
@@ -125,11 +103,11 @@ def redis_server() -> str:
 class RedisProcess:
     """Starts a server, again and again, which listens on a path."""
 
-    def __init__(self, executable: str, path: str) -> None:
+    def __init__(self, executable, path):
         self.executable, self.path = executable, path
-        self.processes: list[asyncio.subprocess.Process] = []
+        self.processes = []
 
-    async def __call__(self, *more: str) -> None:
+    async def __call__(self, *more):
         options = ("--port", "0", "--unixsocket", self.path, "--save", "", *more)
         process = await asyncio.create_subprocess_exec(
             self.executable, *options, stdout=asyncio.subprocess.PIPE
@@ -139,22 +117,20 @@ class RedisProcess:
         while b"eady to accept connections" not in await process.stdout.readline():
             assert process.returncode is None
 
-    async def kill(self) -> None:
+    async def kill(self):
         """Take the server away without a word to anybody."""
         process = self.processes.pop()
         process.kill()
         await process.communicate()
 
-    async def stop(self) -> None:
+    async def stop(self):
         for process in self.processes:
             process.terminate()
             await process.communicate()
 
 
 @pytest.fixture
-async def serve(
-    redis_server: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[RedisProcess]:
+async def serve(redis_server, tmp_path_factory):
     """A function that starts a server, which listens on a path."""
     # A path of pytest's own may be too long for a socket.
     server = RedisProcess(redis_server, str(tmp_path_factory.mktemp("r") / "s"))
@@ -165,14 +141,14 @@ async def serve(
 class Fleet:
     """Processes that run one script, and share what it is about."""
 
-    def __init__(self) -> None:
-        self.processes: list[asyncio.subprocess.Process] = []
+    def __init__(self):
+        self.processes = []
 
-    async def start(self, script: str, number: int, *arguments: str) -> None:
+    async def start(self, script, number, *arguments):
         """Start them; let them begin when all of them are ready."""
         await self.start_each(script, [arguments] * number)
 
-    async def start_each(self, script: str, each: Iterable[Iterable[str]]) -> None:
+    async def start_each(self, script, each):
         """Start one with each of the arguments."""
         path = str(TESTS / "support" / "processes" / script)
         for arguments in each:
@@ -189,7 +165,7 @@ class Fleet:
             assert process.stdin is not None
             process.stdin.write(b"go\n")
 
-    async def stop(self) -> list[Any]:
+    async def stop(self):
         """End them; return what they have to say."""
         # Before Python 3.12 their input would not end without something to write.
         ended = [process.communicate(b"") for process in self.processes]
@@ -199,7 +175,7 @@ class Fleet:
 
 
 @pytest.fixture
-async def fleet() -> AsyncIterator[Fleet]:
+async def fleet():
     """Processes to be started, which end with the test."""
     processes = Fleet()
     yield processes
@@ -211,15 +187,15 @@ async def fleet() -> AsyncIterator[Fleet]:
 class FlakyServer:
     """Answers every request with JSON, but the first of each path by failing."""
 
-    def __init__(self, fail: Callable[[web.Request], web.Response]) -> None:
+    def __init__(self, fail):
         self.fail = fail
-        self.answers: dict[str, Any] = {}
-        self.headers: dict[str, str] = {}
-        self.requests: list[tuple[str, str, bytes]] = []
+        self.answers = {}
+        self.headers = {}
+        self.requests = []
         self.application = web.Application()
         self.application.router.add_route("*", "/{path:.*}", self.handle)
 
-    async def handle(self, request: web.Request) -> web.Response:
+    async def handle(self, request):
         is_first = request.path not in {path for _, path, _ in self.requests}
         body = await request.read()
         self.requests.append((request.method, request.path, body))
@@ -231,13 +207,13 @@ class FlakyServer:
 class ScriptedServer:
     """Gives each request the next answer, and the last one from then on."""
 
-    def __init__(self, *answers: Any) -> None:
+    def __init__(self, *answers):
         self.answers = list(answers)
-        self.requests: list[tuple[str, bytes]] = []
+        self.requests = []
         self.application = web.Application()
         self.application.router.add_route("*", "/{path:.*}", self.handle)
 
-    async def handle(self, request: web.Request) -> web.StreamResponse:
+    async def handle(self, request):
         self.requests.append((request.method, await request.read()))
         answer = self.answers.pop(0) if self.answers[1:] else self.answers[0]
         if isinstance(answer, int):
@@ -246,21 +222,21 @@ class ScriptedServer:
         return await made if inspect.isawaitable(made) else made
 
     @property
-    def methods(self) -> list[str]:
+    def methods(self):
         """The methods of the requests."""
         return [method for method, _ in self.requests]
 
     @property
-    def bodies(self) -> list[bytes]:
+    def bodies(self):
         """The bodies of the requests."""
         return [body for _, body in self.requests]
 
 
 @pytest.fixture
-def scripted(aiohttp_server: Any) -> Callable[..., Awaitable[tuple[Any, str]]]:
+def scripted(aiohttp_server):
     """Start a server with these answers; return it and its URL."""
 
-    async def run(*answers: Any) -> tuple[ScriptedServer, str]:
+    async def run(*answers):
         server = ScriptedServer(*answers)
         running = await aiohttp_server(server.application)
         return server, str(running.make_url("/"))
@@ -269,7 +245,7 @@ def scripted(aiohttp_server: Any) -> Callable[..., Awaitable[tuple[Any, str]]]:
 
 
 @pytest.fixture
-def _connections_left_behind() -> Iterator[None]:
+def _connections_left_behind():
     """Forgive a library that does not give its connections back, when they go."""
     yield
     with warnings.catch_warnings():
@@ -278,12 +254,12 @@ def _connections_left_behind() -> Iterator[None]:
 
 
 @pytest.fixture
-def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def waits(monkeypatch):
     """The waits between attempts, none of which takes time."""
-    lengths: list[float] = []
+    lengths = []
     sleep = asyncio.sleep
 
-    async def note(delay: float, result: Any = None) -> Any:
+    async def note(delay, result=None):
         if delay:
             lengths.append(delay)
         return await sleep(0, result)
@@ -293,22 +269,22 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.fixture(params=[unavailable, hang_up], ids=["503", "dropped"])
-def flaky(request: pytest.FixtureRequest) -> FlakyServer:
+def flaky(request):
     """A server, not yet started, that fails in each of the ways in turn."""
     return FlakyServer(request.param)
 
 
 @pytest.fixture
-def busy() -> FlakyServer:
+def busy():
     """A server, not yet started, that asks for patience first."""
     return FlakyServer(throttled)
 
 
 @pytest.fixture
-def start(aiohttp_server: Any) -> Callable[[FlakyServer], Awaitable[str]]:
+def start(aiohttp_server):
     """Start a server and return its URL, without a slash at the end."""
 
-    async def run(server: FlakyServer) -> str:
+    async def run(server):
         running = await aiohttp_server(server.application)
         return str(running.make_url("/")).rstrip("/")
 
@@ -316,14 +292,14 @@ def start(aiohttp_server: Any) -> Callable[[FlakyServer], Awaitable[str]]:
 
 
 @pytest.fixture
-def logs() -> Iterator[list[RequestLog]]:
+def logs():
     """The logs of all calls of the test."""
     with capture_logs() as collected:
         yield collected
 
 
 @pytest.fixture
-def attempts(logs: list[RequestLog]) -> Callable[[], list[int]]:
+def attempts(logs):
     """Tell how many attempts each call took."""
     return lambda: [len(log.children) for log in logs]
 
@@ -331,12 +307,12 @@ def attempts(logs: list[RequestLog]) -> Callable[[], list[int]]:
 class FailingClient:
     """Takes so many seconds for each outcome, and raises those that are exceptions."""
 
-    def __init__(self, outcomes: Any, seconds: float = 0.0) -> None:
+    def __init__(self, outcomes, seconds=0.0):
         self.outcomes = iter(outcomes)
         self.seconds = seconds
-        self.starts: list[float] = []
+        self.starts = []
 
-    async def fetch(self) -> Any:
+    async def fetch(self):
         self.starts.append(asyncio.get_running_loop().time())
         await asyncio.sleep(self.seconds)
         outcome = next(self.outcomes)
@@ -346,16 +322,16 @@ class FailingClient:
 
 
 @pytest.fixture
-def failing() -> type[FailingClient]:
+def failing():
     """A client of anything, for functions around it."""
     return FailingClient
 
 
 @pytest.fixture
-def outcome_of() -> Callable[[Awaitable[Any]], Awaitable[tuple[Any, float]]]:
+def outcome_of():
     """Tell what came of a call, or the class of its failure, and after how long."""
 
-    async def run(call: Awaitable[Any]) -> tuple[Any, float]:
+    async def run(call):
         loop = asyncio.get_running_loop()
         started = loop.time()
         try:
@@ -368,11 +344,11 @@ def outcome_of() -> Callable[[Awaitable[Any]], Awaitable[tuple[Any, float]]]:
 
 
 @pytest.fixture
-def _clock_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+def _clock_of_the_loop(monkeypatch):
     """Let a library that asks for the time be told that of the loop."""
     ask = time.monotonic
 
-    def now() -> float:
+    def now():
         try:
             return asyncio.get_running_loop().time()
         except RuntimeError:

@@ -1,7 +1,5 @@
 """What aiohttp-retry does, and what stands in its place."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

@@ -1,7 +1,5 @@
 """What backoff does around a call of aiohttp, and what stands in its place."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """What purgatory and aiobreaker do around a call of aiohttp, and what stands there."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """A Redis that closes connections, or is started again: it is not away."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 

@@ -1,7 +1,5 @@
 """A client of a database, on a plain socket, whose server drops connections."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import asynccontextmanager, suppress
 

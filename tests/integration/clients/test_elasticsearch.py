@@ -1,7 +1,5 @@
 """elasticsearch builds a session for each node, at its first request."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("elasticsearch")

@@ -1,7 +1,5 @@
 """FastAPI keeps one session in the state of its lifespan."""
 
-from __future__ import annotations
-
 import pytest
 from aiohttp import web
 

@@ -1,7 +1,5 @@
 """fsspec asks a coroutine function for its session, on the loop that it will use."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """gidgethub takes a session."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("gidgethub")

@@ -1,7 +1,5 @@
 """gql builds a session when it connects, or takes the one that stands there."""
 
-from __future__ import annotations
-
 import pytest
 from aiohttp import web
 

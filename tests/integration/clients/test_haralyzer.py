@@ -1,7 +1,5 @@
 """A reader of HAR reads what :class:`RequestLog` and the report make."""
 
-from __future__ import annotations
-
 import json
 from contextlib import closing
 

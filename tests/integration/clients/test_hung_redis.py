@@ -1,7 +1,5 @@
 """A Redis that takes connections, and never answers."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import statistics

@@ -1,7 +1,5 @@
 """kubernetes_asyncio builds a session when its client is made."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("kubernetes_asyncio")

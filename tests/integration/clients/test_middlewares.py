@@ -1,7 +1,5 @@
 """What a retry as a middleware of aiohttp does, and what stands in its place."""
 
-from __future__ import annotations
-
 import io
 
 import aiohttp

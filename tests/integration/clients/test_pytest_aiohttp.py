@@ -1,7 +1,5 @@
 """The test client of pytest-aiohttp has a session like any other."""
 
-from __future__ import annotations
-
 
 async def test_request_of_a_test_client_is_sent_again(
     example, flaky, aiohttp_client, attempts

@@ -1,7 +1,5 @@
 """redis.asyncio speaks no HTTP; its commands are retried by functions around them."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 

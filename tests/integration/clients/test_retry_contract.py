@@ -1,7 +1,5 @@
 """What other people's retries of aiohttp have in common, and ours do in their place."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 from functools import partialmethod

@@ -1,7 +1,5 @@
 """A retry budget in a real Redis."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import random

@@ -1,7 +1,5 @@
 """Eight processes share open circuits by a real Redis."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 

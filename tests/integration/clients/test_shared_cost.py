@@ -1,7 +1,5 @@
 """Two processes spend a rate together, of which calls cost more or less."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """Four processes share a rate, which a real Redis keeps."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """slack_sdk takes a session, and has retries of its own to switch off."""
 
-from __future__ import annotations
-
 import aiohttp
 import pytest
 

@@ -1,7 +1,5 @@
 """The idioms of tenacity and what stands in their place: what is alike, what is not."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 

@@ -7,14 +7,13 @@ import io
 import json
 import os
 import time
-from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
 from filelock import FileLock
 
 from aioretry_smithy.__main__ import main
-from aioretry_smithy._cli.demo import DemoCall, play
+from aioretry_smithy._cli.demo import play
 
 
 class DemoRun(NamedTuple):
@@ -27,7 +26,7 @@ class DemoRun(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def demo_run(tmp_path_factory: pytest.TempPathFactory) -> DemoRun:
+def demo_run(tmp_path_factory):
     """The demo, which waits for real: one run for all tests and all workers."""
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
@@ -39,19 +38,19 @@ def demo_run(tmp_path_factory: pytest.TempPathFactory) -> DemoRun:
     return DemoRun(*json.loads(file.read_text(encoding="utf-8")))
 
 
-def run_demo() -> DemoRun:
+def run_demo():
     """Run the demo; what is printed for machines is of the same calls."""
     out, as_json, errors = io.StringIO(), io.StringIO(), io.StringIO()
-    played: list[DemoCall] = []
+    played = []
 
-    async def record(show: Callable[[DemoCall], None]) -> None:
-        def record_and_show(call: DemoCall) -> None:
+    async def record(show):
+        def record_and_show(call):
             played.append(call)
             show(call)
 
         await play(record_and_show)
 
-    async def replay(show: Callable[[DemoCall], None]) -> None:
+    async def replay(show):
         for call in played:
             show(call)
 

@@ -1,14 +1,10 @@
 """A plugin: threads that take turns wherever a race can be."""
 
-from __future__ import annotations
-
 import random
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
@@ -18,7 +14,7 @@ OURS = str(Path(aioretry_smithy.__file__).parent)
 
 
 @pytest.fixture
-def eager_threads() -> Iterator[None]:
+def eager_threads():
     """Let threads that a test starts take turns inside our functions, so races are met.
 
     A thread gives up its turn before every few instructions of ours, by chance: where
@@ -30,7 +26,7 @@ def eager_threads() -> Iterator[None]:
     turns = iter(range(3000))
     chance = random.Random(0)
 
-    def trace(frame: FrameType, event: str, arg: object) -> object:
+    def trace(frame, event, arg):
         if not frame.f_code.co_filename.startswith(OURS):
             return None
         frame.f_trace_opcodes = True

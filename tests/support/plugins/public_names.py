@@ -1,7 +1,5 @@
 """A plugin: the examples in docstrings find public names and methods."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import logging
@@ -17,13 +15,13 @@ import aioretry_smithy.testing
 FACADES = (aioretry_smithy, aioretry_smithy.testing, aioretry_smithy.smithy)
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure(config):
     """Prepare for doctests, only where they are run: the move confuses mutmut."""
     if config.getoption("doctestmodules"):
         _move_methods_to_facade()
 
 
-def _move_methods_to_facade() -> None:
+def _move_methods_to_facade():
     """Let doctest find the methods of classes that say they are of the facade."""
     for module in FACADES:
         for name in module.__all__:
@@ -34,7 +32,7 @@ def _move_methods_to_facade() -> None:
                     function.__module__ = public.__module__
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     """Let the examples in docstrings use public names without importing them."""
     names = {"aiohttp": aiohttp, "asyncio": asyncio, "logging": logging, "URL": URL}
     common, testing, smithy = (

@@ -1,13 +1,9 @@
 """A plugin: processes of pytest-xdist spend their time on tests."""
 
-from __future__ import annotations
-
 import gc
 import os
 import random
-from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from _pytest.doctest import DoctestModule
@@ -19,7 +15,7 @@ WORKER = os.environ.get("PYTEST_XDIST_WORKER")
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection():
     """Keep the tests themselves out of what the collector of garbage looks at.
 
     There are thousands; many a test collects garbage, to see what is left. A run took
@@ -33,9 +29,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(
-    item: pytest.Item, nextitem: pytest.Item | None
-) -> Generator[None, object, object]:
+def pytest_runtest_teardown(item, nextitem):
     """Keep out of it, too, what pytest keeps of a file of tests.
 
     It is 20 objects a test: late in a run, ten collections took 0.1 s, and take 0.01 s.
@@ -48,9 +42,7 @@ def pytest_runtest_teardown(
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collect_file(
-    file_path: Path,
-) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+def pytest_collect_file(file_path):
     """Look for no examples in the docstrings of tests, which have none."""
     collectors = yield
     if not file_path.is_relative_to(TESTS):
@@ -59,9 +51,7 @@ def pytest_collect_file(
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(
-    collector: pytest.Collector,
-) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+def pytest_make_collect_report(collector):
     """Let each worker go through a folder in an order of its own.
 
     In a fresh checkout none of them compiles what another is just compiling, then: a
@@ -74,9 +64,7 @@ def pytest_make_collect_report(
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(
-    items: list[pytest.Item],
-) -> Generator[None, None, None]:
+def pytest_collection_modifyitems(items):
     """Bring the tests into the order that all workers have."""
     if WORKER:
         items.sort(key=lambda item: item.path)
@@ -84,7 +72,7 @@ def pytest_collection_modifyitems(
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_sessionstart(session: pytest.Session) -> None:
+def pytest_sessionstart(session):
     """Let a worker tell what is printed, and no more.
 
     That a test begins, is set up, taken down and over makes four messages of six, each
@@ -97,7 +85,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     (worker,) = (plugin for plugin in plugins if hasattr(plugin, "sendevent"))
     send = worker.sendevent
 
-    def send_what_is_read(name: str, **about: Any) -> None:
+    def send_what_is_read(name, **about):
         if name in {"logstart", "logfinish"}:
             return
         if name == "testreport":
@@ -110,9 +98,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[
-    None, pytest.TestReport, pytest.TestReport
-]:
+def pytest_runtest_makereport():
     """Leave out what takes a worker longest to tell of a test, and nobody reads."""
     report = yield
     report.keywords = {}

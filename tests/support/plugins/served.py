@@ -1,7 +1,5 @@
 """A server on loopback that writes what it is told, byte by byte."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket

@@ -3,8 +3,6 @@
 Run by test_shared_circuits.py. It prints when its requests went out.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

@@ -5,8 +5,6 @@ out, what they cost, and its warnings. Costs are given as numbers with commas be
 them, which calls have in turn; without any, each call is like the others.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -4,8 +4,6 @@ Run by test_killed_server.py. It waits for a line before it takes connections, a
 when it does.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 

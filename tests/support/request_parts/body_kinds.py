@@ -9,7 +9,6 @@ import os
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 from aiohttp.base_protocol import BaseProtocol
@@ -27,29 +26,29 @@ class Content:
     stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     @property
-    def text(self) -> str:
+    def text(self):
         return self.data.decode()
 
-    def file(self, *, offset: int = 0, **options: Any) -> Any:
+    def file(self, *, offset=0, **options):
         file = self.stack.enter_context(self.path.open("rb", **options))
         file.seek(offset)
         return file
 
-    def text_file(self) -> Any:
+    def text_file(self):
         return self.stack.enter_context(self.path.open(encoding="ascii"))
 
-    def pipe(self) -> Any:
+    def pipe(self):
         readable, writable = os.pipe()
         thread = threading.Thread(target=self._fill, args=(writable,))
         thread.start()
         self.stack.callback(thread.join)
         return self.stack.enter_context(open(readable, "rb"))  # noqa: PTH123
 
-    def _fill(self, writable: int) -> None:
-        with contextlib.suppress(BrokenPipeError), open(writable, "wb") as pipe:
+    def _fill(self, writable):
+        with contextlib.suppress(BrokenPipeError), open(writable, "wb") as pipe:  # noqa: PTH123
             pipe.write(self.data)
 
-    async def chunks(self) -> Any:
+    async def chunks(self):
         for start in range(0, len(self.data), CHUNK):
             yield self.data[start : start + CHUNK]
 
@@ -57,42 +56,42 @@ class Content:
 class Iterable:
     """Gives a fresh iterator each time."""
 
-    def __init__(self, content: Content) -> None:
+    def __init__(self, content):
         self._content = content
 
-    def __aiter__(self) -> Any:
+    def __aiter__(self):
         return self._content.chunks()
 
 
 class OwnPayload(aiohttp.Payload):
     """A payload of the user's own, of which nothing is known."""
 
-    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+    def decode(self, encoding="utf-8", errors="strict"):
         return self._value.decode(encoding, errors)
 
-    async def write(self, writer: Any) -> None:
+    async def write(self, writer):
         await writer.write(self._value)
 
 
-def async_payload(content: Content) -> aiohttp.AsyncIterablePayload:
+def async_payload(content):
     return aiohttp.AsyncIterablePayload(content.chunks())
 
 
-def form(value: Any) -> aiohttp.FormData:
+def form(value):
     data = aiohttp.FormData()
     data.add_field("a", "1")
     data.add_field("b", value, filename="b.txt", content_type="text/plain")
     return data
 
 
-def parts(*values: Any, boundary: str = "outer") -> aiohttp.MultipartWriter:
+def parts(*values, boundary="outer"):
     with aiohttp.MultipartWriter(boundary=boundary) as writer:
         for value in values:
             writer.append(value)
     return writer
 
 
-def stream_reader(content: Content) -> aiohttp.StreamReader:
+def stream_reader(content):
     loop = asyncio.get_running_loop()
     reader = aiohttp.StreamReader(BaseProtocol(loop), 1 << 30, loop=loop)
     reader.feed_data(content.data)
@@ -100,24 +99,24 @@ def stream_reader(content: Content) -> aiohttp.StreamReader:
     return reader
 
 
-def asyncio_reader(content: Content) -> asyncio.StreamReader:
+def asyncio_reader(content):
     reader = asyncio.StreamReader(limit=1 << 30)
     reader.feed_data(content.data)
     reader.feed_eof()
     return reader
 
 
-def at_offset(content: Content) -> io.BytesIO:
+def at_offset(content):
     stream = io.BytesIO(content.data)
     stream.seek(OFFSET)
     return stream
 
 
-def data(make: Any) -> Any:
+def data(make):
     return lambda content: {"data": make(content)}
 
 
-def factory(make: Any) -> Any:
+def factory(make):
     return lambda content: {"data": lambda: make(content)}
 
 

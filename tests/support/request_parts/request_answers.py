@@ -1,9 +1,5 @@
 """Kinds of requests by their servers, answers, times, and observers."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import aiohttp
 import body_kinds
 from aiohttp.client_reqrep import Fingerprint
@@ -16,7 +12,6 @@ from request_kind import (
     TRUST,
     Fresh,
     RefusedError,
-    Scene,
     as_json,
     as_text,
     chunks,
@@ -34,16 +29,16 @@ from request_kind import (
 from yarl import URL
 
 
-async def refuse(response: aiohttp.ClientResponse) -> None:
+async def refuse(response):
     """Refuse every response."""
     raise RefusedError(response)
 
 
-async def accept(response: aiohttp.ClientResponse) -> None:
+async def accept(response):
     """Refuse no response."""
 
 
-def traces(scene: Scene) -> list[aiohttp.TraceConfig]:
+def traces(scene):
     """Note the events of tracing, with the context of the request."""
     config = aiohttp.TraceConfig()
     for name in (
@@ -59,9 +54,7 @@ def traces(scene: Scene) -> list[aiohttp.TraceConfig]:
         "connection_reuseconn",
     ):
 
-        async def note(
-            session: Any, context: Any, params: Any, name: str = name
-        ) -> None:
+        async def note(session, context, params, name=name):
             given = context.trace_request_ctx
             method = getattr(params, "method", None)
             scene.seen.append((name, given, method, getattr(params, "url", None)))
@@ -70,11 +63,11 @@ def traces(scene: Scene) -> list[aiohttp.TraceConfig]:
     return [config]
 
 
-def middleware(name: str) -> Fresh:
+def middleware(name):
     """Make a middleware that notes that it was run, and adds a header."""
 
-    def make(scene: Scene) -> Any:
-        async def run(request: aiohttp.ClientRequest, handler: Any) -> Any:
+    def make(scene):
+        async def run(request, handler):
             scene.seen.append((name, request.method, request.url))
             request.headers[f"X-{name}"] = "1"
             response = await handler(request)
@@ -86,14 +79,14 @@ def middleware(name: str) -> Fresh:
     return Fresh(make)
 
 
-async def asks_twice(request: aiohttp.ClientRequest, handler: Any) -> Any:
+async def asks_twice(request, handler):
     """Send a request two times from a middleware."""
     response = await handler(request)
     response.release()
     return await handler(request)
 
 
-async def asks_nobody(request: aiohttp.ClientRequest, handler: Any) -> Any:
+async def asks_nobody(request, handler):
     """Send a request, and another one to a port where nobody listens."""
     response = await handler(request)
     response.release()
@@ -101,7 +94,7 @@ async def asks_nobody(request: aiohttp.ClientRequest, handler: Any) -> Any:
     return await handler(request)
 
 
-async def looks_at_body(request: aiohttp.ClientRequest, handler: Any) -> Any:
+async def looks_at_body(request, handler):
     """Sign the body in a middleware."""
     body = request.body
     content = await body.as_bytes() if isinstance(body, aiohttp.Payload) else body
@@ -109,7 +102,7 @@ async def looks_at_body(request: aiohttp.ClientRequest, handler: Any) -> Any:
     return await handler(request)
 
 
-async def fails(request: aiohttp.ClientRequest, handler: Any) -> Any:
+async def fails(request, handler):
     """Fail in a middleware."""
     raise LookupError("middleware")
 

@@ -1,11 +1,7 @@
 """Kinds of requests by their body."""
 
-from __future__ import annotations
-
 import io
 import json
-from collections.abc import Callable
-from typing import Any
 
 import aiohttp
 import body_kinds
@@ -13,7 +9,6 @@ from multidict import MultiDict
 from request_kind import (
     FILE,
     Fresh,
-    Scene,
     Text,
     by_verb,
     chunks,
@@ -26,32 +21,32 @@ from request_kind import (
 )
 
 
-def serializer(scene: Scene) -> Callable[[Any], str]:
+def serializer(scene):
     """Make a serializer that notes what it is asked for."""
 
-    def serialize(value: Any) -> str:
+    def serialize(value):
         scene.seen.append(("serialized", value))
         return json.dumps(value, separators=(",", ":"), default=str)
 
     return serialize
 
 
-def bytes_serializer(scene: Scene) -> Callable[[Any], bytes]:
+def bytes_serializer(scene):
     """Make a serializer as above, to bytes."""
     serialize = serializer(scene)
     return lambda value: serialize(value).encode()
 
 
-def failing(error: Exception) -> Callable[[Any], str]:
+def failing(error):
     """Make a serializer that fails."""
 
-    def serialize(value: Any) -> str:
+    def serialize(value):
         raise error
 
     return serialize
 
 
-def closed(file: Any) -> Any:
+def closed(file):
     """Close a file."""
     file.close()
     return file
@@ -60,15 +55,15 @@ def closed(file: Any) -> Any:
 class FailingFile(io.BytesIO):
     """A file that cannot be read."""
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error):
         super().__init__(b"abc")
         self._error = error
 
-    def read(self, size: int | None = -1, /) -> bytes:
+    def read(self, size=-1, /):
         raise self._error
 
 
-async def failing_chunks(error: Exception) -> Any:
+async def failing_chunks(error):
     """Fail after the first chunk."""
     yield b"abc"
     raise error
@@ -204,7 +199,7 @@ BODIES = {
     },
 }
 
-CIRCLE: list[Any] = []
+CIRCLE = []
 CIRCLE.append(CIRCLE)
 
 JSON = {

@@ -1,12 +1,9 @@
 """Kinds of requests by their target, parameters, headers, cookies and credentials."""
 
-from __future__ import annotations
-
 import collections
 import decimal
 import http.cookies
 import types
-from typing import Any
 
 import aiohttp
 from multidict import CIMultiDict, CIMultiDictProxy, MultiDict, istr
@@ -35,11 +32,11 @@ from request_kind import (
 from yarl import URL
 
 
-class Mapping(collections.UserDict[str, Any]):
+class Mapping(collections.UserDict):
     """A mapping that is no dict."""
 
 
-def simple_cookie() -> http.cookies.SimpleCookie:
+def simple_cookie():
     """Make a cookie with attributes."""
     cookie = http.cookies.SimpleCookie()
     cookie["a"] = "1 2"
@@ -232,7 +229,7 @@ AUTHS = {
 }
 
 
-def closed_connector() -> aiohttp.TCPConnector:
+def closed_connector():
     """Make a connector that cannot be used."""
     connector = aiohttp.TCPConnector()
     connector._closed = True

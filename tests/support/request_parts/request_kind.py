@@ -8,10 +8,10 @@ import functools
 import re
 import ssl
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import aiohttp
 import body_kinds
@@ -26,21 +26,21 @@ class Call(NamedTuple):
     """A request that is to be sent by a session."""
 
     session: aiohttp.ClientSession
-    method: Any
-    url: Any
-    options: dict[str, Any]
+    method: object
+    url: object
+    options: dict
 
-    def __call__(self) -> Any:
+    def __call__(self):
         return self.session.request(self.method, self.url, **self.options)
 
 
-async def read(response: aiohttp.ClientResponse) -> dict[str, Any]:
+async def read(response):
     """Read a response whole, and tell all of it."""
     body = await response.read()
     return {**told(response), "body": body, "closed": response.closed}
 
 
-def told(response: aiohttp.ClientResponse) -> dict[str, Any]:
+def told(response):
     """Tell what a response is, without its body."""
     info = response.request_info
     asked = [
@@ -60,65 +60,65 @@ def told(response: aiohttp.ClientResponse) -> dict[str, Any]:
     }
 
 
-async def by_verb(call: Call) -> Any:
+async def by_verb(call):
     """Call ``session.get()`` and its like."""
     send = getattr(call.session, call.method.lower())
     async with send(call.url, **call.options) as response:
         return await read(response)
 
 
-async def entered(call: Call) -> Any:
+async def entered(call):
     """Read in a block, as nearly all do."""
     async with call() as response:
         return await read(response)
 
 
-async def awaited(call: Call) -> Any:
+async def awaited(call):
     """Do without ``async with``."""
     return await read(await call())
 
 
-async def twice(call: Call) -> Any:
+async def twice(call):
     """Send the very same arguments two times."""
     return [await awaited(call) for _ in range(2)]
 
 
-async def side_by_side(call: Call) -> Any:
+async def side_by_side(call):
     """Wait for the same connection three times at once."""
     return await asyncio.gather(*(awaited(call) for _ in range(3)))
 
 
-async def unread(call: Call) -> Any:
+async def unread(call):
     """Leave the body where it is."""
     async with call() as response:
         return told(response)
 
 
-async def streamed(call: Call) -> Any:
+async def streamed(call):
     """Read the body in pieces."""
     async with call() as response:
         return b"".join([piece async for piece in response.content.iter_chunked(1000)])
 
 
-async def as_json(call: Call) -> Any:
+async def as_json(call):
     """Decode the body, as JSON and as text."""
     async with call() as response:
         return await response.text(), await response.json()
 
 
-async def as_text(call: Call) -> Any:
+async def as_text(call):
     """Decode the body."""
     async with call() as response:
         return await response.text()
 
 
-async def refused_afterwards(call: Call) -> Any:
+async def refused_afterwards(call):
     """Ask for an exception when the response is there."""
     async with call() as response:
         response.raise_for_status()
 
 
-async def read_from_error(call: Call) -> Any:
+async def read_from_error(call):
     """Read the response that an exception carries."""
     try:
         await call()
@@ -126,14 +126,14 @@ async def read_from_error(call: Call) -> Any:
         return await read(refusal.response)
 
 
-async def tracked(call: Call) -> Any:
+async def tracked(call):
     """Look at the tracker of an upload."""
     tracker = call.options["upload_tracker"]
     answer = await awaited(call)
     return answer, tracker.bytes_written, tracker.upload_complete.done()
 
 
-async def ws(call: Call) -> Any:
+async def ws(call):
     """Open a websocket and read it to its end."""
     options = {"method": call.method, **call.options}
     async with call.session.ws_connect(call.url, **options) as socket:
@@ -141,13 +141,13 @@ async def ws(call: Call) -> Any:
         return first, second.type, socket.close_code, socket.protocol
 
 
-async def to_closed(call: Call) -> Any:
+async def to_closed(call):
     """Use a session that is closed."""
     await call.session.close()
     await call()
 
 
-async def without_url(call: Call) -> Any:
+async def without_url(call):
     """Forget an argument."""
     await call.session.request(call.method, **call.options)
 
@@ -155,7 +155,7 @@ async def without_url(call: Call) -> Any:
 class RefusedError(Exception):
     """Carries a response."""
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
+    def __init__(self, response):
         super().__init__(f"refused {response.status}")
         self.response = response
 
@@ -169,18 +169,18 @@ class Scene:
     tls_server: WireServer
     trust: ssl.SSLContext
     content: body_kinds.Content
-    seen: list[Any] = field(default_factory=list)
+    seen: list = field(default_factory=list)
     """Notes of the request's own callbacks."""
 
 
 class Fresh:
     """Stands for a value that is made anew each time, given the scene."""
 
-    def __init__(self, make: Callable[[Scene], Any]) -> None:
+    def __init__(self, make):
         self.make = make
 
 
-def made(value: Any, scene: Scene) -> Any:
+def made(value, scene):
     """Return a value, made now if it is to be fresh."""
     return value.make(scene) if isinstance(value, Fresh) else value
 
@@ -189,25 +189,25 @@ def made(value: Any, scene: Scene) -> Any:
 class Kind:
     """One kind of request: of which session, what, and how it is sent and read."""
 
-    method: Any
-    url: Any
-    session: dict[str, Any]
-    options: dict[str, Any]
-    send: Callable[[Call], Awaitable[Any]]
+    method: object
+    url: object
+    session: dict
+    options: dict
+    send: Callable
     again: bool
     """Whether it is sent again after a 503."""
 
 
 def kind(
-    method: Any = "GET",
-    path: Any = "/",
+    method="GET",
+    path="/",
     *,
-    url: Any = None,
-    session: dict[str, Any] | None = None,
-    send: Callable[[Call], Awaitable[Any]] = entered,
-    again: bool = True,
-    **options: Any,
-) -> Kind:
+    url=None,
+    session=None,
+    send=entered,
+    again=True,
+    **options,
+):
     """Describe a request to a path at the server, or to a URL of its own."""
     if url is None:
         url = Fresh(lambda scene: str(scene.server.url) + path)
@@ -220,13 +220,13 @@ class Text(str):
     __slots__ = ()
 
 
-async def chunks(*parts: bytes) -> Any:
+async def chunks(*parts):
     """Yield parts of a body."""
     for part in parts:
         yield part
 
 
-def fresh(make: Callable[[], Any]) -> Fresh:
+def fresh(make):
     """Stand for a value that is made anew each time."""
     return Fresh(lambda scene: make())
 
@@ -235,7 +235,7 @@ get = functools.partial(kind, "GET")
 post = functools.partial(kind, "POST")
 
 
-def cookie_jar(**options: Any) -> Fresh:
+def cookie_jar(**options):
     """Make a jar that takes cookies from IP addresses."""
     return fresh(lambda: aiohttp.CookieJar(unsafe=True, **options))
 
@@ -250,7 +250,7 @@ FILE = Fresh(lambda scene: scene.content.file())
 AUTH = fresh(lambda: aiohttp.BasicAuth("user", "pä55", "utf-8"))
 
 
-def new_tls() -> tuple[ssl.SSLContext, ssl.SSLContext]:
+def new_tls():
     """Make contexts of TLS: of a server, and of a client that trusts it."""
     authority = trustme.CA()
     served = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -261,7 +261,7 @@ def new_tls() -> tuple[ssl.SSLContext, ssl.SSLContext]:
 
 
 @contextlib.contextmanager
-def content_to_send() -> Iterator[Content]:
+def content_to_send():
     """Write a file to send."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file.txt"
@@ -270,9 +270,7 @@ def content_to_send() -> Iterator[Content]:
 
 
 @contextlib.asynccontextmanager
-async def opened_scene(
-    tls: tuple[ssl.SSLContext, ssl.SSLContext], content: Content
-) -> AsyncIterator[Scene]:
+async def opened_scene(tls, content):
     """Run servers that record what they are sent."""
     served, trusting = tls
     wire = Wire()

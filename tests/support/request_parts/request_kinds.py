@@ -1,7 +1,5 @@
 """Every kind of request that aiohttp takes, and how one went in full."""
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import re
@@ -11,12 +9,12 @@ import aiohttp
 from request_answers import ANSWERS, PEERS, REDIRECTS, TIMEOUTS, WATCHED
 from request_bodies import BODIES, JSON
 from request_heads import AUTHS, COOKIES, ERRORS, HEADERS, PARAMS, TARGETS
-from request_kind import Call, Kind, made
+from request_kind import Call, made
 
 from aioretry_smithy import capture_logs
 
 
-def _is_known(one: Kind) -> bool:
+def _is_known(one):
     """Say whether the arguments that are newer than the oldest aiohttp exist."""
     known = {
         *inspect.signature(aiohttp.ClientSession).parameters,
@@ -26,7 +24,7 @@ def _is_known(one: Kind) -> bool:
     return newer.isdisjoint({*one.options, *one.session} - known)
 
 
-KINDS: dict[str, Kind] = {
+KINDS = {
     name: one
     for group in (
         TARGETS,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from collections.abc import AsyncIterator, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import trustme
@@ -66,23 +65,23 @@ class Servers:
         extra: Headers of each answer.
     """
 
-    def __init__(self, *hosts: str, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, *hosts, tls=None):
         self.hosts = hosts
-        self.seen: list[Seen] = []
-        self.statuses: dict[str, int] = {}
+        self.seen = []
+        self.statuses = {}
         self.gate = asyncio.Event()
         self.port = 0
         self._tls = tls
-        self._names: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
-        self._connections: dict[int, Any] = {}
+        self._names = WeakKeyDictionary()
+        self._connections = {}
         self._news = asyncio.Event()
         if tls is not None:
             tls.sni_callback = self._note_name
 
-    def _note_name(self, connection: Any, name: str | None, context: object) -> None:
+    def _note_name(self, connection, name, context):
         self._names[connection] = name
 
-    async def __aenter__(self) -> Servers:
+    async def __aenter__(self):
         for host in self.hosts:
             need_address(host)
         self._runner = web.ServerRunner(web.Server(self._handle), shutdown_timeout=0.1)
@@ -91,59 +90,58 @@ class Servers:
             await self.start(host)
         return self
 
-    async def start(self, host: str) -> None:
+    async def start(self, host):
         """Listen at one more address."""
         site = web.TCPSite(self._runner, host, self.port, ssl_context=self._tls)
         await site.start()
         if not self.port:
-            listening: Any = site._server
+            listening = site._server
             self.port = listening.sockets[0].getsockname()[1]
 
-    async def __aexit__(self, *error: object) -> None:
+    async def __aexit__(self, *error):
         self.gate.set()
         await take_connections()
         await self._runner.cleanup()
 
     @property
-    def scheme(self) -> str:
+    def scheme(self):
         """The scheme of the URLs."""
         return "http" if self._tls is None else "https"
 
-    def url(self, host: str = NAME, scheme: str | None = None) -> URL:
+    def url(self, host=NAME, scheme=None):
         """Return how URLs begin, with the name of the service unless told otherwise."""
         return URL(f"{scheme or self.scheme}://{host}:{self.port}/")
 
-    def endpoints(self, name: str = NAME) -> list[Endpoint]:
+    def endpoints(self, name=NAME):
         """Return the endpoints: addresses behind a name."""
         return [Endpoint(self.url(name), address=host) for host in self.hosts]
 
-    def group(self, name: str = NAME, **settings: Any) -> EndpointGroup:
+    def group(self, name=NAME, **settings):
         """Make a group of the addresses, which are asked in order."""
         settings.setdefault("selection", IN_ORDER)
         return EndpointGroup.of(*self.endpoints(name), **settings)
 
-    def session(self, **settings: Any) -> Any:
+    def session(self, **settings):
         """Make a session that calls the group, and retries."""
         return connected(self.group(), RETRIES, **settings)
 
-    async def arrived(self, count: int) -> None:
+    async def arrived(self, count):
         """Wait until there were as many requests."""
         while len(self.seen) < count:
             self._news.clear()
             await self._news.wait()
 
-    def to(self, host: str) -> list[Seen]:
+    def to(self, host):
         """Return the requests to one address."""
         return [each for each in self.seen if each.at == host]
 
     @property
-    def asked(self) -> list[str]:
+    def asked(self):
         """The last digits of the addresses of all requests, in order."""
         return [each.at.rpartition(".")[2] for each in self.seen]
 
-    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _handle(self, request):
         transport = request.transport
-        assert transport is not None
         host = transport.get_extra_info("sockname")[0]
         secured = transport.get_extra_info("ssl_object")
         # They are kept, or another one would have the same number.
@@ -164,7 +162,7 @@ class Servers:
         self._news.set()
         return await self._answer(request, host)
 
-    async def _answer(self, request: web.BaseRequest, host: str) -> web.StreamResponse:
+    async def _answer(self, request, host):
         match request.path:
             case "/see":
                 status = int(request.query.get("status", 302))
@@ -192,21 +190,21 @@ class Servers:
 class PoolAt(PoolServer):
     """A :class:`PoolServer` at some address, and at some port unless that is 0."""
 
-    def __init__(self, host: str, port: int = 0) -> None:
+    def __init__(self, host, port=0):
         super().__init__()
         self._host, self._port = host, port
 
-    def _listen(self, port: int) -> None:
+    def _listen(self, port):
         need_address(self._host)
         self._listener = bound(self._host, port or self._port)
         self._take_connections()
 
 
 @contextlib.asynccontextmanager
-async def pools(*hosts: str) -> AsyncIterator[list[PoolAt]]:
+async def pools(*hosts):
     """Run servers whose connections break when they are told to, on one port."""
     async with contextlib.AsyncExitStack() as stack:
-        opened: list[PoolAt] = []
+        opened = []
         for host in hosts:
             port = opened[0].url.port or 0 if opened else 0
             opened.append(PoolAt(host, port))
@@ -214,7 +212,7 @@ async def pools(*hosts: str) -> AsyncIterator[list[PoolAt]]:
         yield opened
 
 
-def issue(*names: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+def issue(*names):
     """Make contexts of TLS: of a server that has these names, and of its clients."""
     authority = trustme.CA()
     trusting = ssl.create_default_context()
@@ -222,36 +220,36 @@ def issue(*names: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     return served(authority, *names), trusting
 
 
-def served(authority: trustme.CA, *names: str) -> ssl.SSLContext:
+def served(authority, *names):
     """Make the context of a server that has these names."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert(*names).configure_cert(context)
     return context
 
 
-async def text_of(client: Any, url: Any = "/orders", **options: Any) -> str:
+async def text_of(client, url="/orders", **options):
     """Make a call, and return the address that answered."""
     async with client.get(url, **options) as response:
         return str(await response.text())
 
 
-async def texts_of(client: Any, count: int, url: Any = "/orders") -> list[str]:
+async def texts_of(client, count, url="/orders"):
     """Make calls one after another, and return the last digits of the addresses."""
     return [(await text_of(client, url)).rpartition(".")[2] for _ in range(count)]
 
 
-def in_flight(group: EndpointGroup) -> list[int]:
+def in_flight(group):
     """Return how many requests are under way at each endpoint."""
     return [state.in_flight for state in group.states.values()]
 
 
-def resolving(*hosts: str) -> Any:
+def resolving(*hosts):
     """Make a resolver with an answer that can be replaced, in its list."""
     answer = [*hosts]
 
-    async def resolve(host: str, port: int) -> Iterable[tuple[str, float]]:
-        resolve.asked += 1  # type: ignore[attr-defined]
+    async def resolve(host, port):
+        resolve.asked += 1
         return [(each, 1.0) for each in answer]
 
-    resolve.answer, resolve.asked = answer, 0  # type: ignore[attr-defined]
+    resolve.answer, resolve.asked = answer, 0
     return resolve

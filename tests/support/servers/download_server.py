@@ -6,7 +6,6 @@ import asyncio
 import socket
 import struct
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
@@ -14,10 +13,6 @@ from chains import connected
 from stream_server import StreamServer
 
 from aioretry_smithy import RequestLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 
 LINGER = struct.pack("ii", 1, 0)
 FILE = b"".join(b"line %05d\n" % number for number in range(2_000))
@@ -35,12 +30,12 @@ class Asked:
     head: str
     headers: dict[str, str] = field(init=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         lines = [line.partition(":") for line in self.head.split("\r\n")[1:] if line]
         self.headers = {name.lower(): value.strip() for name, _, value in lines}
 
     @property
-    def start(self) -> int:
+    def start(self):
         """The position of the first byte that is asked for."""
         found = self.headers.get("range", "bytes=0-")
         return int(found.removeprefix("bytes=").removesuffix("-"))
@@ -75,11 +70,11 @@ class Answer:
     pause: float = 0.0
     also: tuple[str, ...] = ()
 
-    def head(self, asked: Asked) -> bytes:
+    def head(self, asked):
         """Write the headers."""
         start, total = asked.start, len(self.body)
         status = self.status or (206 if "range" in asked.headers else 200)
-        headers: dict[str, str | None] = {"ETag": TAG}
+        headers = {"ETag": TAG}
         if self.chunk:
             headers["Transfer-Encoding"] = "chunked"
         else:
@@ -91,7 +86,7 @@ class Answer:
         lines += [f"{name}: {value}" for name, value in headers.items() if value]
         return "\r\n".join([*lines, *self.also, "", ""]).encode()
 
-    def pieces(self, asked: Asked) -> Iterator[bytes]:
+    def pieces(self, asked):
         """Yield the body as it goes over the wire."""
         data = self.body[asked.start : self.stop]
         size = self.chunk or self.size
@@ -109,25 +104,23 @@ class DownloadServer:
         answers: The answers, or functions that make one of what was asked.
     """
 
-    def __init__(self, *answers: Answer | Callable[[Asked], Answer]) -> None:
+    def __init__(self, *answers):
         self.answers = [*answers]
-        self.asked: list[Asked] = []
+        self.asked = []
         self.sent = 0
         self._changed = asyncio.Event()
         self._server = StreamServer(self._serve)
 
-    async def __aenter__(self) -> DownloadServer:
+    async def __aenter__(self):
         await self._server.__aenter__()
         self.origin = self._server.url(path="")
         self.url = f"{self.origin}/file"
         return self
 
-    async def __aexit__(self, *error: object) -> None:
+    async def __aexit__(self, *error):
         await self._server.__aexit__(*error)
 
-    async def _serve(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _serve(self, reader, writer):
         while True:
             head = await reader.readuntil(b"\r\n\r\n")
             asked = Asked(head.decode())
@@ -138,9 +131,7 @@ class DownloadServer:
             if not await self._write(writer, asked, answer):
                 break
 
-    async def _write(
-        self, writer: asyncio.StreamWriter, asked: Asked, answer: Answer
-    ) -> bool:
+    async def _write(self, writer, asked, answer):
         if answer.wait is not None:
             await answer.wait.wait()
         writer.write(answer.head(asked))
@@ -163,23 +154,23 @@ class DownloadServer:
             return False
         return answer.end is True
 
-    def stop_listening(self) -> None:
+    def stop_listening(self):
         """Take no further connection."""
         self._server.stop_listening()
 
-    async def until(self, *, sent: int = 0, asked: int = 0) -> None:
+    async def until(self, *, sent=0, asked=0):
         """Wait until so many bytes were sent, and so many requests have come."""
         while self.sent < sent or len(self.asked) < asked:
             self._changed.clear()
             await self._changed.wait()
 
     @property
-    def ranges(self) -> list[str | None]:
+    def ranges(self):
         """What was asked for each time."""
         return [asked.headers.get("range") for asked in self.asked]
 
 
-def broken_at(*positions: int, end: object = None, **settings: Any) -> list[Answer]:
+def broken_at(*positions, end=None, **settings):
     """Make the answers of a connection that breaks there, before it holds."""
     answers = [Answer(stop=position, end=end, **settings) for position in positions]
     return [*answers, Answer(end=True, **settings)]

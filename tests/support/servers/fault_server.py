@@ -44,7 +44,7 @@ class End(enum.Enum):
     STALL = "held, without another byte"
 
 
-def response(status: int = 200, body: bytes = b"", *headers: str) -> bytes:
+def response(status=200, body=b"", *headers):
     """Write a response with a length, as the bytes that go over the wire."""
     lines = [f"HTTP/1.1 {status} Status", f"Content-Length: {len(body)}", *headers]
     return "\r\n".join([*lines, "", ""]).encode() + body
@@ -66,17 +66,17 @@ class Fault:
     end: End = End.KEEP
 
 
-def answer(status: int = 200, body: bytes = b"", *headers: str) -> Fault:
+def answer(status=200, body=b"", *headers):
     """Read all of the request, then answer."""
     return Fault(send=(response(status, body, *headers),))
 
 
-def early(status: int = 503, body: bytes = b"") -> Fault:
+def early(status=503, body=b""):
     """Answer before any of the body is read."""
     return Fault(Read.HEAD, (response(status, body),))
 
 
-def cut(sent: bytes = b"", *, read: Read | int = Read.WHOLE, end: End) -> Fault:
+def cut(sent=b"", *, read=Read.WHOLE, end):
     """Break off after that many bytes of the request and these of the response."""
     return Fault(read, (sent,), end)
 
@@ -84,7 +84,7 @@ def cut(sent: bytes = b"", *, read: Read | int = Read.WHOLE, end: End) -> Fault:
 class Received:
     """One request as far as it came; its place is 1 for the first of a connection."""
 
-    def __init__(self, connection: int, place: int = 1) -> None:
+    def __init__(self, connection, place=1):
         self.connection = connection
         self.place = place
         self.head = b""
@@ -92,9 +92,9 @@ class Received:
         self.is_whole = False
         self.bytes_read = 0
         self._pending = bytearray()
-        self._missing: int | None = None
+        self._missing = None
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data):
         """Take in what came next."""
         self.bytes_read += len(data)
         self._pending += data
@@ -114,7 +114,7 @@ class Received:
             self._pending.clear()
             self.is_whole = self._missing == 0
 
-    def _decode_chunks(self) -> None:
+    def _decode_chunks(self):
         while not self.is_whole:
             start = self._pending.find(b"\r\n") + 2
             if start < 2:
@@ -126,7 +126,7 @@ class Received:
             del self._pending[: start + size + 2]
             self.is_whole = size == 0
 
-    def header(self, name: str) -> bytes:
+    def header(self, name):
         """Return the value of a header, empty where there is none."""
         for line in self.head.split(b"\r\n")[1:]:
             key, _, value = line.partition(b":")
@@ -135,12 +135,12 @@ class Received:
         return b""
 
     @property
-    def method(self) -> str:
+    def method(self):
         """The method, as far as it came."""
         return self.head.partition(b" ")[0].decode()
 
     @property
-    def target(self) -> str:
+    def target(self):
         """What was asked for, once the headers are there."""
         return self.head.split(b" ", 2)[1].decode()
 
@@ -161,46 +161,46 @@ class FaultServer:
     connected: int = field(default=0, init=False)
 
     @property
-    def processed(self) -> int:
+    def processed(self):
         """The side effects: how many requests were received whole."""
         return sum(request.is_whole for request in self.requests)
 
     @property
-    def bodies(self) -> list[bytes]:
+    def bodies(self):
         """The bodies of the requests that were received whole."""
         return [bytes(request.body) for request in self.requests if request.is_whole]
 
     @property
-    def url(self) -> URL:
+    def url(self):
         """Where it listens."""
         host, port = self._listener.getsockname()
         return URL.build(scheme="http", host=host, port=port)
 
-    async def asked(self) -> None:
+    async def asked(self):
         """Wait until a request has begun."""
         while not self.requests:
             await self._news.wait()
 
-    async def __aenter__(self) -> FaultServer:
+    async def __aenter__(self):
         self._faults = iter(self.faults)
         self._fates = iter(self.connections)
         self._closing = asyncio.Event()
         self._news = asyncio.Event()
-        self._served: set[asyncio.Task[None]] = set()
-        self._last: object = None
+        self._served = set()
+        self._last = None
         self._listen(0)
         return self
 
-    def _listen(self, port: int) -> None:
+    def _listen(self, port):
         self._listener = bound("127.0.0.1", port)
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
         self._take_connections()
 
-    def _take_connections(self) -> None:
+    def _take_connections(self):
         self._listener.listen(1024)
         self._accepting = asyncio.create_task(self._accept())
 
-    async def __aexit__(self, *exc_info: object) -> None:
+    async def __aexit__(self, *exc_info):
         self._closing.set()
         self._announce()
         await self._stop_accepting()
@@ -213,7 +213,7 @@ class FaultServer:
             if isinstance(error, Exception):
                 raise error
 
-    async def _stop_accepting(self) -> None:
+    async def _stop_accepting(self):
         """Stop listening, when all connections that clients have made are here.
 
         A task that is cancelled may lose the one that it has just accepted. One of our
@@ -226,7 +226,7 @@ class FaultServer:
             await self._accepting
         self._listener.close()
 
-    async def _accept(self) -> None:
+    async def _accept(self):
         loop = asyncio.get_running_loop()
         while True:
             connection, client = await loop.sock_accept(self._listener)
@@ -240,12 +240,12 @@ class FaultServer:
             self._served.add(task)
             task.add_done_callback(self._forget)
 
-    def _forget(self, task: asyncio.Task[None]) -> None:
+    def _forget(self, task):
         # What failed is kept, and raised at the end.
         if not task.cancelled() and task.exception() is None:
             self._served.discard(task)
 
-    async def _serve(self, connection: socket.socket, number: int) -> None:
+    async def _serve(self, connection, number):
         place = 0
         try:
             kept = await self._end(connection, next(self._fates, End.KEEP))
@@ -257,7 +257,7 @@ class FaultServer:
         finally:
             connection.close()
 
-    async def _adapter(self, connection: socket.socket, request: Received) -> bool:
+    async def _adapter(self, connection, request):
         """Deal with one request; return whether the connection can have another."""
         if not await self._receive(connection, request, 1):
             return False
@@ -279,12 +279,10 @@ class FaultServer:
             await self._read(connection, request, Read.WHOLE)
         return kept and request.is_whole
 
-    async def _fault_for(self, connection: socket.socket, request: Received) -> Fault:
+    async def _fault_for(self, connection, request):
         return next(self._faults, self.then)
 
-    async def _read(
-        self, connection: socket.socket, request: Received, extent: Read | int
-    ) -> None:
+    async def _read(self, connection, request, extent):
         while not request.is_whole:
             size = RECEIVE
             if extent is Read.HEAD:
@@ -294,14 +292,12 @@ class FaultServer:
             if size <= 0 or not await self._receive(connection, request, size):
                 return
 
-    async def _receive(
-        self, connection: socket.socket, request: Received, size: int
-    ) -> bool:
+    async def _receive(self, connection, request, size):
         data = await asyncio.get_running_loop().sock_recv(connection, size)
         request.feed(data)
         return bool(data)
 
-    async def _end(self, connection: socket.socket, end: End) -> bool:
+    async def _end(self, connection, end):
         if end is End.KEEP:
             return True
         if end is End.STALL:
@@ -312,7 +308,7 @@ class FaultServer:
             await self._hang_up(connection)
         return False
 
-    async def _hang_up(self, connection: socket.socket) -> None:
+    async def _hang_up(self, connection):
         # To close with bytes unread would be a reset.
         connection.shutdown(socket.SHUT_WR)
         with contextlib.suppress(TimeoutError):
@@ -320,19 +316,19 @@ class FaultServer:
                 while await asyncio.get_running_loop().sock_recv(connection, RECEIVE):
                     pass
 
-    def _announce(self) -> None:
+    def _announce(self):
         self._news.set()
         if not self._closing.is_set():
             self._news = asyncio.Event()
 
     @staticmethod
-    async def _wait(event: asyncio.Event, seconds: float) -> None:
+    async def _wait(event, seconds):
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await event.wait()
 
 
-def need_address(host: str) -> None:
+def need_address(host):
     """Skip the test that runs now where loopback has no such address, as on macOS."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
@@ -345,7 +341,7 @@ def need_address(host: str) -> None:
             pytest.skip(f"loopback has no address {host}; on macOS: {add}")
 
 
-def bound(host: str, port: int = 0) -> socket.socket:
+def bound(host, port=0):
     """Make a socket that has a port, and does not listen yet."""
     made = socket.socket()
     made.setblocking(False)

@@ -1,11 +1,8 @@
 """Servers on loopback that do the same, and that can be killed and started again."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import socket
-from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from aiohttp import web
@@ -19,18 +16,18 @@ class Replica:
         requests: How many it has answered.
     """
 
-    def __init__(self, host: str = "127.0.0.1", port: int | None = None) -> None:
+    def __init__(self, host="127.0.0.1", port=None):
         self.host = host
         self.port = free_port(host) if port is None else port
         self.requests = 0
-        self._runner: web.AppRunner | None = None
+        self._runner = None
 
     @property
-    def url(self) -> str:
+    def url(self):
         """Where it listens."""
         return f"http://{self.host}:{self.port}"
 
-    async def start(self) -> None:
+    async def start(self):
         """Listen, at the same port as before."""
         application = web.Application()
         application.router.add_route("*", "/{path:.*}", self._answer)
@@ -39,7 +36,7 @@ class Replica:
         site = web.TCPSite(self._runner, self.host, self.port, reuse_address=True)
         await site.start()
 
-    async def kill(self) -> None:
+    async def kill(self):
         """Listen no more, and cut all connections."""
         runner, self._runner = self._runner, None
         if runner is None:
@@ -47,19 +44,18 @@ class Replica:
         for site in [*runner.sites]:
             await site.stop()
         server = runner.server
-        assert server is not None
         for connection in [*server.connections]:
             if connection.transport is not None:
                 connection.transport.abort()
         await runner.cleanup()
 
-    async def _answer(self, request: web.Request) -> web.Response:
+    async def _answer(self, request):
         self.requests += 1
         return web.Response(text=self.host)
 
 
 @asynccontextmanager
-async def running(*replicas: Replica) -> AsyncIterator[None]:
+async def running(*replicas):
     """Let replicas run for as long as the block lasts."""
     try:
         for each in replicas:
@@ -70,7 +66,7 @@ async def running(*replicas: Replica) -> AsyncIterator[None]:
             await each.kill()
 
 
-def free_port(*hosts: str) -> int:
+def free_port(*hosts):
     """Return a port at which nobody listens on any of some addresses.
 
     No system hands it out unasked: neither a server that listens at port 0 can take it
@@ -89,13 +85,13 @@ def free_port(*hosts: str) -> int:
         return port
 
 
-async def at_a_rate(rate: float, seconds: float, call: object) -> list[BaseException]:
+async def at_a_rate(rate, seconds, call):
     """Make so many calls a second, each in a task; return what they raised."""
     loop = asyncio.get_running_loop()
     started, number, tasks = loop.time(), 0, set()
-    failures: list[BaseException] = []
+    failures = []
 
-    def end(task: asyncio.Task[None]) -> None:
+    def end(task):
         tasks.discard(task)
         failure = task.exception()
         if failure is not None:
@@ -106,7 +102,7 @@ async def at_a_rate(rate: float, seconds: float, call: object) -> list[BaseExcep
         number += due
         # What a machine that was busy is behind with is not made up for at once.
         for _ in range(min(due, 5)):
-            task = asyncio.ensure_future(call())  # type: ignore[operator]
+            task = asyncio.ensure_future(call())
             tasks.add(task)
             task.add_done_callback(end)
         await asyncio.sleep(0.002)

@@ -6,22 +6,10 @@ import asyncio
 import contextlib
 import socket
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import aiohttp
-from fault_server import (
-    LINGER,
-    End,
-    Fault,
-    FaultServer,
-    Read,
-    Received,
-    bound,
-    cut,
-    response,
-)
+from fault_server import LINGER, End, Fault, FaultServer, Read, bound, cut, response
 from wire_server import switch
 from yarl import URL
 
@@ -55,30 +43,30 @@ class PoolServer(FaultServer):
         open: The connections, by the task that serves each.
     """
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.scripts: dict[str, list[Fault]] = {}
-        self.places: dict[int, Fault] = {}
+        self.scripts = {}
+        self.places = {}
         self.gate = asyncio.Event()
         self.gate.set()
-        self.open: dict[asyncio.Task[object], tuple[int, socket.socket]] = {}
-        self._stale: dict[int, Fault] = {}
+        self.open = {}
+        self._stale = {}
 
-    def paths(self) -> Counter[str]:
+    def paths(self):
         """Count the requests of each path."""
         return Counter(request.target for request in self.requests)
 
-    def to(self, path: str) -> list[Received]:
+    def to(self, path):
         """Return the requests of one path."""
         return [request for request in self.requests if request.target == path]
 
-    async def arrived(self, count: int) -> None:
+    async def arrived(self, count):
         """Wait until as many requests were received whole."""
         while self.processed < count:
             await self._news.wait()
 
     @contextlib.contextmanager
-    def holding(self) -> Iterator[None]:
+    def holding(self):
         """Answer the requests that come in the block when the block ends."""
         self.gate = asyncio.Event()
         try:
@@ -86,11 +74,11 @@ class PoolServer(FaultServer):
         finally:
             self.gate.set()
 
-    def leave_stale(self, how: Fault = RESET) -> None:
+    def leave_stale(self, how=RESET):
         """Break each connection of now when it is used next, and not before."""
         self._stale |= {number: how for number, _ in self.open.values()}
 
-    def drop(self, how: Fault = RESET) -> None:
+    def drop(self, how=RESET):
         """Break all connections at once, whatever goes on there."""
         for task, (_, connection) in self.open.items():
             with contextlib.suppress(OSError):  # the client was faster
@@ -104,7 +92,7 @@ class PoolServer(FaultServer):
             task.cancel()
 
     @contextlib.asynccontextmanager
-    async def closed_port(self) -> AsyncIterator[None]:
+    async def closed_port(self):
         """Refuse new connections in the block."""
         host, port = self._listener.getsockname()
         await self._stop_accepting()
@@ -115,29 +103,26 @@ class PoolServer(FaultServer):
         finally:
             self._take_connections()
 
-    async def _serve(self, connection: socket.socket, number: int) -> None:
+    async def _serve(self, connection, number):
         task = asyncio.current_task()
-        assert task is not None
         self.open[task] = number, connection
         try:
             await super()._serve(connection, number)
         finally:
             del self.open[task]
 
-    async def _read(
-        self, connection: socket.socket, request: Received, extent: Read | int
-    ) -> None:
+    async def _read(self, connection, request, extent):
         await super()._read(connection, request, extent)
         self._announce()
 
-    async def _fault_for(self, connection: socket.socket, request: Received) -> Fault:
+    async def _fault_for(self, connection, request):
         await self._read(connection, request, Read.HEAD)
         fault = self._told(request) or self._answer(request)
         if fault.read is Read.WHOLE and request.header("Expect"):
             await asyncio.get_running_loop().sock_sendall(connection, CONTINUE)
         return fault
 
-    def _told(self, request: Received) -> Fault | None:
+    def _told(self, request):
         stale = self._stale.pop(request.connection, None)
         if stale is not None:
             return stale
@@ -145,7 +130,7 @@ class PoolServer(FaultServer):
             return script.pop(0)
         return self.places.get(request.place)
 
-    def _answer(self, request: Received) -> Fault:
+    def _answer(self, request):
         path = request.target
         match URL(path).parts[1:]:
             case ("ws",):
@@ -170,16 +155,16 @@ class Call:
     number: int
 
     @property
-    def path(self) -> str:
+    def path(self):
         """Where it goes; a name in the path says it to the server."""
         return f"/{self.method}/{self.number}"
 
     @property
-    def body(self) -> bytes:
+    def body(self):
         """What it sends."""
         return b"" if self.method == "GET" else self.path.encode() * 500
 
-    async def send(self, session: aiohttp.ClientSession) -> bool:
+    async def send(self, session):
         """Make the call, and say whether it was answered, by its own answer."""
         data = self.body or None
         try:
@@ -191,18 +176,15 @@ class Call:
             return False
 
 
-def begin(session: Any, calls: Iterable[Call]) -> list[asyncio.Task[bool]]:
+def begin(session, calls):
     """Begin calls together; none has got further than to be scheduled."""
     return [asyncio.create_task(call.send(session)) for call in calls]
 
 
-Story = Callable[[PoolServer, aiohttp.ClientSession, list[Call]], Any]
-
-
-def restart(how: Any) -> Story:
+def restart(how):
     """Break all connections when all of the calls have arrived."""
 
-    async def fault(server: PoolServer, session: Any, calls: list[Call]) -> list[bool]:
+    async def fault(server, session, calls):
         before = server.processed
         with server.holding():
             tasks = begin(session, calls)
@@ -213,20 +195,20 @@ def restart(how: Any) -> Story:
     return fault
 
 
-def silence(how: Any) -> Story:
+def silence(how):
     """Leave connections of the pool stale, which shows only when they are used."""
 
-    async def fault(server: PoolServer, session: Any, calls: list[Call]) -> list[bool]:
+    async def fault(server, session, calls):
         server.leave_stale(how)
         return await asyncio.gather(*begin(session, calls))
 
     return fault
 
 
-def farewell(how: Any, noticed: float | None = None) -> Story:
+def farewell(how, noticed=None):
     """Drop the idle connections, just as the calls begin or when that was noticed."""
 
-    async def fault(server: PoolServer, session: Any, calls: list[Call]) -> list[bool]:
+    async def fault(server, session, calls):
         server.drop(how)
         if noticed is not None:
             await asyncio.sleep(noticed)
@@ -235,9 +217,7 @@ def farewell(how: Any, noticed: float | None = None) -> Story:
     return fault
 
 
-async def restart_half_way(
-    server: PoolServer, session: Any, calls: list[Call]
-) -> list[bool]:
+async def restart_half_way(server, session, calls):
     """Answer every other call, then break all connections, idle or not."""
     quick = asyncio.Event()
     for call in calls[1::2]:
@@ -253,9 +233,7 @@ async def restart_half_way(
     return await asyncio.gather(*tasks)
 
 
-async def down_for_a_moment(
-    server: PoolServer, session: Any, calls: list[Call]
-) -> list[bool]:
+async def down_for_a_moment(server, session, calls):
     """Break all connections when the calls have arrived, and refuse new ones."""
     before = server.processed
     with server.holding():
@@ -267,7 +245,7 @@ async def down_for_a_moment(
     return await asyncio.gather(*tasks)
 
 
-FAULTS: dict[str, Story] = {
+FAULTS = {
     **{f"restart, {name}": restart(how) for name, how in BREAKS.items()},
     **{f"silence, {name}": silence(how) for name, how in BREAKS.items()},
     "farewell as calls begin, closed": farewell(CLOSE),

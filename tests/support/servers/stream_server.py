@@ -1,19 +1,9 @@
 """A server of streams that leaves no task and no connection behind, and answers."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[object]]
-
 
 TURNS = 10
 """Turns of the event loop in which a connection is taken, and some more."""
@@ -36,18 +26,18 @@ class StreamServer:
         served: The tasks that serve, or have served, a connection each.
     """
 
-    def __init__(self, serve: Serve, host: str = "127.0.0.1", **options: Any) -> None:
-        self.served: list[asyncio.Task[None]] = []
+    def __init__(self, serve, host="127.0.0.1", **options):
+        self.served = []
         self._function, self._host, self._options = serve, host, options
 
-    async def __aenter__(self) -> StreamServer:
+    async def __aenter__(self):
         self._server = await asyncio.start_server(
             self._take, self._host, 0, **self._options
         )
-        self.port: int = self._server.sockets[0].getsockname()[1]
+        self.port = self._server.sockets[0].getsockname()[1]
         return self
 
-    async def __aexit__(self, *error: object) -> None:
+    async def __aexit__(self, *error):
         await take_connections()
         self.stop_listening()
         for task in self.served:
@@ -56,21 +46,19 @@ class StreamServer:
             if isinstance(end, Exception):
                 raise end
 
-    def url(self, scheme: str = "http", path: str = "/") -> str:
+    def url(self, scheme="http", path="/"):
         """Return the URL of a path."""
         return f"{scheme}://{self._host}:{self.port}{path}"
 
-    def stop_listening(self) -> None:
+    def stop_listening(self):
         """Take no further connection."""
         self._server.close()
 
-    def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _take(self, reader, writer):
         # As a coroutine function it would have a task that nobody knows until it runs.
         self.served.append(asyncio.create_task(self._serve(reader, writer)))
 
-    async def _serve(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _serve(self, reader, writer):
         try:
             with contextlib.suppress(OSError, EOFError):  # the client went away
                 await self._function(reader, writer)
@@ -82,7 +70,7 @@ class StreamServer:
             writer.close()
 
 
-async def take_connections() -> None:
+async def take_connections():
     """Let servers of the loop take the connections that clients have made by now.
 
     To stop listening while a connection is being taken is an error of its own.
@@ -95,19 +83,18 @@ async def take_connections() -> None:
         await passed
 
 
-def unavailable(request: web.Request) -> web.Response:
+def unavailable(request):
     return web.Response(status=503)
 
 
-def hang_up(request: web.Request) -> web.Response:
-    assert request.transport is not None
+def hang_up(request):
     request.transport.abort()
     return web.Response()
 
 
-def throttled(request: web.Request) -> web.Response:
+def throttled(request):
     return web.json_response({"ok": False}, status=429, headers={"Retry-After": "0"})
 
 
-async def in_pieces() -> AsyncIterator[bytes]:
+async def in_pieces():
     yield b"a report"

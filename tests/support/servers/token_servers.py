@@ -1,7 +1,5 @@
 """Servers that ask for tokens, keys or digests, and what answers them."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 
@@ -85,7 +83,7 @@ _REALM, _NONCE = "tests", "0123456789abcdef"
 _FIELD = re.compile(r'(\w+)="?([^",]+)"?')
 
 
-def _hashed(*parts: str) -> str:
+def _hashed(*parts):
     return hashlib.sha256(":".join(parts).encode()).hexdigest()
 
 
@@ -95,18 +93,18 @@ class DigestServer:
     Give :meth:`handle` to a server of aiohttp.
     """
 
-    def __init__(self, *faults: int) -> None:
+    def __init__(self, *faults):
         self._faults = iter(faults)
-        self.bodies: list[bytes] = []
+        self.bodies = []
         """The bodies of signed requests."""
 
-        self.unsigned: list[bytes] = []
+        self.unsigned = []
         """Those that came without a signature."""
 
         self.forged = 0
         """The number of requests whose signature was of another body."""
 
-    async def handle(self, request: web.Request) -> web.Response:
+    async def handle(self, request):
         body = await request.read()
         fields = dict(_FIELD.findall(request.headers.get("Authorization", "")))
         if not fields:
@@ -121,7 +119,7 @@ class DigestServer:
         return web.Response(status=next(self._faults, 200))
 
     @staticmethod
-    def _expected(request: web.Request, fields: dict[str, str], body: bytes) -> str:
+    def _expected(request, fields, body):
         secret = _hashed(LOGIN, _REALM, PASSWORD)
         hashed_body = hashlib.sha256(body).hexdigest()
         asked = _hashed(request.method, request.raw_path, hashed_body)

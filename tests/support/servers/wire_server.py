@@ -1,15 +1,11 @@
 """A server that records the bytes of each request, and answers by the path."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import contextlib
 import hashlib
 import re
-import ssl
 import zlib
-from typing import Any
 
 from fault_server import response
 from stream_server import StreamServer
@@ -28,18 +24,18 @@ class Wire:
     The next ``failures`` requests are answered 503.
     """
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.failures = 0
-        self.connections: list[asyncio.Task[Any]] = []
-        self._tapes: list[tuple[int, bytearray]] = []
+        self.connections = []
+        self._tapes = []
 
-    def record(self, connection: int, head: bytes) -> bytearray:
+    def record(self, connection, head):
         """Note a request, and return what its body is to be added to."""
         tape = bytearray(head)
         self._tapes.append((connection, tape))
         return tape
 
-    async def take(self) -> list[tuple[int, bytes]]:
+    async def take(self):
         """Return what came, by connection, when all of the connections have ended."""
         if self.connections:
             # A client that has closed its session is as good as gone.
@@ -54,25 +50,22 @@ class Wire:
 class WireServer:
     """A server on loopback, and a proxy, as an async context manager."""
 
-    def __init__(self, wire: Wire, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, wire, tls=None):
         self._wire = wire
         self._scheme = "http" if tls is None else "https"
         self._server = StreamServer(self._serve, ssl=tls, limit=LIMIT)
 
-    async def __aenter__(self) -> WireServer:
+    async def __aenter__(self):
         await self._server.__aenter__()
         self.url = URL(self._server.url(self._scheme, ""))
         return self
 
-    async def __aexit__(self, *exc_info: object) -> None:
+    async def __aexit__(self, *exc_info):
         await self._wire.take()
         await self._server.__aexit__(*exc_info)
 
-    async def _serve(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _serve(self, reader, writer):
         task = asyncio.current_task()
-        assert task is not None
         self._wire.connections.append(task)
         number = len(self._wire.connections)
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
@@ -82,9 +75,7 @@ class WireServer:
         with contextlib.suppress(OSError):
             await writer.wait_closed()
 
-    async def _adapter(
-        self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> bool:
+    async def _adapter(self, number, reader, writer):
         head = await reader.readuntil(b"\r\n\r\n")
         tape = self._wire.record(number, head)
         method, target, _ = head.partition(b"\r\n")[0].decode().split(" ", 2)
@@ -106,7 +97,7 @@ class WireServer:
         return kept
 
 
-def answer(method: str, parts: tuple[str, ...], head: bytes) -> tuple[bytes, bool]:
+def answer(method, parts, head):
     """Return the bytes of the answer, and whether the connection stays open."""
     name, *rest = parts or ("",)
     status = 200
@@ -173,7 +164,7 @@ ANSWERS = {
 """By the first part of the path: the answer, and whether the connection is kept."""
 
 
-def switch(head: bytes) -> bytes:
+def switch(head):
     """Accept a websocket; say hello, and goodbye."""
     found = re.search(rb"sec-websocket-key: (\S+)", head, re.IGNORECASE)
     key = found[1] if found else b""
@@ -185,9 +176,7 @@ def switch(head: bytes) -> bytes:
     return lines + b"Sec-WebSocket-Accept: " + accept + b"\r\n\r\n" + frames
 
 
-async def _read_body(
-    head: bytes, reader: asyncio.StreamReader, tape: bytearray
-) -> None:
+async def _read_body(head, reader, tape):
     lower = head.lower()
     if b"transfer-encoding: chunked" in lower:
         size = -1
@@ -203,9 +192,7 @@ async def _read_body(
             missing -= len(data)
 
 
-async def _relay(
-    target: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> None:
+async def _relay(target, reader, writer):
     host, _, port = target.rpartition(":")
     far_reader, far_writer = await asyncio.open_connection(host, int(port))
     writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
@@ -214,14 +201,14 @@ async def _relay(
         both.create_task(_copy(reader, far_writer))
 
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _copy(reader, writer):
     with contextlib.suppress(OSError):
         while data := await reader.read(LIMIT):
             writer.write(data)
     writer.close()
 
 
-def _settled(data: bytes) -> bytes:
+def _settled(data):
     for found in RANDOM.finditer(data.partition(b"\r\n\r\n")[0]):
         for name, value in found.groupdict().items():
             if value is not None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from story_calls import GET, Answers, Request, Way, read
+from story_calls import GET, Answers, Request, read
 from story_chains import Chain
 from story_text import Witness, settled, told_error, told_log
 
@@ -21,7 +22,7 @@ class Scenario:
     chain: Chain
     answers: Answers
     request: Request = GET
-    way: Way = read
+    way: Callable = read
 
 
 async def story(scenario):

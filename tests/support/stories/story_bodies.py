@@ -1,7 +1,5 @@
 """Calls that meet injected faults, or whose body is long in coming."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 

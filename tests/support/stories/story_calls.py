@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import aiohttp
 from fault_server import End, Fault, FaultServer, answer, cut, response
-from story_text import Witness
 
 from aioretry_smithy import (
     Backoff,
@@ -34,8 +32,8 @@ SILENT = cut(end=End.STALL)
 class Answers:
     """The answers to the requests of a call, in turn, and the one for the rest."""
 
-    faults: Callable[[Witness], list[Fault]]
-    options: Mapping[str, Any] = field(default_factory=dict)
+    faults: Callable
+    options: dict = field(default_factory=dict)
     then: Fault = FINE
     connections: tuple[End, ...] = ()
     server: type[FaultServer] = FaultServer
@@ -43,18 +41,18 @@ class Answers:
     """Whether one more request follows, which shows what is free then."""
 
 
-def answers(*faults: Fault, **options: Any) -> Answers:
+def answers(*faults, **options):
     """Describe answers that need no witness, and the options that call for them."""
     return Answers(lambda witness: [*faults], options)
 
 
-def always(fault: Fault, **options: Any) -> Answers:
+def always(fault, **options):
     """Describe one answer for all requests."""
     again = fault.end is not End.STALL
     return Answers(lambda witness: [], options, fault, again=again)
 
 
-def looked_at(witness: Witness, *parts: bytes) -> Iterator[bytes]:
+def looked_at(witness, *parts):
     """Look at the logs when the request has come, and while it is answered."""
     for number, part in enumerate(parts):
         witness.look(f"before part {number} of the answer")
@@ -135,11 +133,8 @@ SLOW_ANSWERS = {
 }
 """The answers that take a limit of time to end."""
 
-Way = Callable[[Witness, Any, FaultServer], Awaitable[Any]]
-"""A way to use a call: it is given a function that begins one."""
 
-
-def told(response: aiohttp.ClientResponse) -> Any:
+def told(response):
     """Tell what a response is, but not its body."""
     return {
         "status": (response.status, response.reason),
@@ -154,7 +149,7 @@ def told(response: aiohttp.ClientResponse) -> Any:
     }
 
 
-async def read(witness: Witness, call: Any, server: FaultServer) -> Any:
+async def read(witness, call, server):
     async with call() as response:
         witness.look("at the headers")
         body = await response.read()
@@ -162,13 +157,13 @@ async def read(witness: Witness, call: Any, server: FaultServer) -> Any:
         return told(response), body, await response.text()
 
 
-async def awaited(witness: Witness, call: Any, server: FaultServer) -> Any:
+async def awaited(witness, call, server):
     response = await call()
     witness.look("at the headers")
     return told(response), await response.read(), told(response)
 
 
-async def streamed(witness: Witness, call: Any, server: FaultServer) -> Any:
+async def streamed(witness, call, server):
     async with call() as response:
         size = 0
         async for chunk in response.content.iter_chunked(400):
@@ -178,49 +173,49 @@ async def streamed(witness: Witness, call: Any, server: FaultServer) -> Any:
         return told(response), size
 
 
-async def left_early(witness: Witness, call: Any, server: FaultServer) -> Any:
+async def left_early(witness, call, server):
     async with call() as response:
         first = await response.content.read(2)
         witness.look("before the exit")
         return told(response), first
 
 
-async def never_read(witness: Witness, call: Any, server: FaultServer) -> Any:
+async def never_read(witness, call, server):
     async with call() as response:
         return told(response)
 
 
-async def forgotten(witness: Witness, call: Any, server: FaultServer) -> Any:
+async def forgotten(witness, call, server):
     response = await call()
     response.close()
     return told(response)
 
 
-async def released(witness: Witness, call: Any, server: FaultServer) -> Any:
+async def released(witness, call, server):
     response = await call()
     response.release()
     witness.look("after the release")
     return told(response)
 
 
-async def refused(witness: Witness, call: Any, server: FaultServer) -> Any:
+async def refused(witness, call, server):
     async with call() as response:
         response.raise_for_status()
         return told(response), await response.json(content_type=None)
 
 
-async def failed_in_the_block(witness: Witness, call: Any, server: FaultServer) -> Any:
+async def failed_in_the_block(witness, call, server):
     async with call() as response:
         raise LookupError(response.status)
 
 
-async def twice_at_once(witness: Witness, call: Any, server: FaultServer) -> Any:
+async def twice_at_once(witness, call, server):
     async with call() as first, call() as second:
         witness.look("with two calls open")
         return [told(each) for each in (first, second)], await second.read()
 
 
-async def found_by_its_log(witness: Witness, call: Any, server: FaultServer) -> Any:
+async def found_by_its_log(witness, call, server):
     response = await call()
     log = RequestLog.of(response)
     waiter = asyncio.ensure_future(log.when_complete())
@@ -230,9 +225,7 @@ async def found_by_its_log(witness: Witness, call: Any, server: FaultServer) -> 
     return body, before, await waiter is log, log in witness.logs
 
 
-async def cancelled_before_headers(
-    witness: Witness, call: Any, server: FaultServer
-) -> Any:
+async def cancelled_before_headers(witness, call, server):
     task = asyncio.ensure_future(_awaited(call()))
     await server.asked()
     witness.look("while it waits")
@@ -244,9 +237,7 @@ async def cancelled_before_headers(
     return "not cancelled"
 
 
-async def cancelled_in_the_body(
-    witness: Witness, call: Any, server: FaultServer
-) -> Any:
+async def cancelled_in_the_body(witness, call, server):
     response = await call()
     task = asyncio.ensure_future(response.read())
     await asyncio.sleep(0.01)
@@ -259,47 +250,47 @@ async def cancelled_in_the_body(
     return "not cancelled"
 
 
-async def timed_out_outside(witness: Witness, call: Any, server: FaultServer) -> Any:
+async def timed_out_outside(witness, call, server):
     async with asyncio.timeout(0.4), call() as response:
         return told(response), await response.read()
 
 
-async def in_a_task_group(witness: Witness, call: Any, server: FaultServer) -> Any:
+async def in_a_task_group(witness, call, server):
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_read(call())) for _ in range(3)]
     return [task.result() for task in tasks]
 
 
-async def without_retry(witness: Witness, call: Any, server: FaultServer) -> Any:
+async def without_retry(witness, call, server):
     with request_options(retry=RetryConfig.no_retry()):
         return await _read(call())
 
 
-async def retried_otherwise(witness: Witness, call: Any, server: FaultServer) -> Any:
+async def retried_otherwise(witness, call, server):
     config = RetryConfig(RetryStrategy.on_server_error_status(NOW), 2)
     with request_options(retry=config, idempotent=True, attributes={"block": 1}):
         return await _read(call())
 
 
-async def with_time_of_a_block(witness: Witness, call: Any, server: FaultServer) -> Any:
+async def with_time_of_a_block(witness, call, server):
     with request_options(response_timeout=5.0):
         return await _read(call())
 
 
-async def five_in_turn(witness: Witness, call: Any, server: FaultServer) -> Any:
+async def five_in_turn(witness, call, server):
     return [await _read(call()) for _ in range(5)]
 
 
-async def _awaited(call: Any) -> Any:
+async def _awaited(call):
     return await call
 
 
-async def _read(call: Any) -> Any:
+async def _read(call):
     async with call as response:
         return response.status, await response.read()
 
 
-WAYS: dict[str, Way] = {
+WAYS = {
     "read": read,
     "awaited": awaited,
     "streamed": streamed,
@@ -319,7 +310,7 @@ WAYS: dict[str, Way] = {
 }
 """By name."""
 
-CANCELLED: dict[str, tuple[Way, Answers]] = {
+CANCELLED = {
     "before headers": (cancelled_before_headers, always(SILENT)),
     "in the body": (cancelled_in_the_body, always(STALLED)),
     "outside, before headers": (timed_out_outside, always(SILENT)),
@@ -335,37 +326,37 @@ class Request:
 
     method: str = "GET"
     path: str = "/shop?where=here"
-    options: Callable[[], dict[str, Any]] = dict
-    session: Callable[[], dict[str, Any]] = dict
+    options: Callable = dict
+    session: Callable = dict
 
 
-def request(method: str = "GET", **options: Any) -> Request:
+def request(method="GET", **options):
     """Describe a request whose options may be used again."""
     return Request(method, options=lambda: {**options})
 
 
-def of_session(**session: Any) -> Request:
+def of_session(**session):
     """Describe a request of a session with arguments of its own."""
     return Request(session=lambda: {**session})
 
 
-def made(method: str, make: Callable[[], Any]) -> Request:
+def made(method, make):
     """Describe a request whose body is made anew each time."""
     return Request(method, options=lambda: {"data": make()})
 
 
-async def generated() -> Any:
+async def generated():
     yield b"in "
     yield b"parts"
 
 
-def form() -> aiohttp.FormData:
+def form():
     form = aiohttp.FormData({"a": "1"})
     form.add_field("file", b"content", filename="name.txt")
     return form
 
 
-async def accept(response: aiohttp.ClientResponse) -> None:
+async def accept(response):
     if response.status == 503:
         raise LookupError(await response.text())
 

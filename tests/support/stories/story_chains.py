@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import aiohttp
 from story_calls import NOW
@@ -35,7 +34,6 @@ from story_text import (
     BreakerWitness,
     BudgetWitness,
     LimiterWitness,
-    Witness,
     told_context,
 )
 
@@ -46,8 +44,6 @@ from aioretry_smithy import (
     CircuitState,
     ConcurrencyLimitingClient,
     ContentPreviewingClient,
-    DecoratingClient,
-    Decorator,
     LoggingClient,
     RateLimit,
     RateLimitingClient,
@@ -72,24 +68,22 @@ from aioretry_smithy.smithy import (
 
 OFF = logging.CRITICAL + 1
 FAILSAFE = RetryStrategy.failsafe(NOW)
-Open = Callable[..., aiohttp.ClientSession]
-"""Makes a session, given a witness and the arguments of the session."""
 
 
 @dataclass(frozen=True)
 class Chain:
     """How a session with a chain is made, and from which level on it is logged."""
 
-    open: Open
+    open: Callable
     level: int = OFF
     delays: bool = False
     """Whether it waits at random before a retry."""
 
 
-def chain(*parts: Callable[[Witness], Decorator], level: int = OFF) -> Chain:
+def chain(*parts, level=OFF):
     """Describe a chain by what makes its decorators, from the inside out."""
 
-    def new_session(witness: Witness, **settings: Any) -> aiohttp.ClientSession:
+    def new_session(witness, **settings):
         builder = SessionBuilder(**settings)
         for part in parts:
             builder.decorator(part(witness))
@@ -98,17 +92,15 @@ def chain(*parts: Callable[[Witness], Decorator], level: int = OFF) -> Chain:
     return Chain(new_session, level)
 
 
-def plain(decorator: Decorator) -> Callable[[Witness], Decorator]:
+def plain(decorator):
     """Stand for a decorator that has nothing to tell a witness."""
     return lambda witness: decorator
 
 
-def retrying(
-    strategy: Any = FAILSAFE, limiter: Any = None, **settings: Any
-) -> Callable[[Witness], Decorator]:
+def retrying(strategy=FAILSAFE, limiter=None, **settings):
     """Retry twice, with a limiter that is made for the witness."""
 
-    def part(witness: Witness) -> Decorator:
+    def part(witness):
         return RetryingClient.new_decorator(
             strategy(witness) if isinstance(strategy, type) else strategy,
             max_total_attempts=3,
@@ -119,7 +111,7 @@ def retrying(
     return part
 
 
-def new_breaker(witness: Witness, name: str | None = None, **settings: Any) -> Any:
+def new_breaker(witness, name=None, **settings):
     """Make a circuit breaker whose state the witness looks at in the end."""
     witnesses = [BreakerWitness(witness)]
     breaker = CircuitBreaker(name, listeners=witnesses, **settings)
@@ -130,27 +122,21 @@ def new_breaker(witness: Witness, name: str | None = None, **settings: Any) -> A
 
 
 def breaking(
-    way: str = "new_per_host_decorator",
-    strategy: Any = None,
-    client: type[CircuitBreakerClient] = CircuitBreakerClient,
-    **settings: Any,
-) -> Callable[[Witness], Decorator]:
+    way="new_per_host_decorator", strategy=None, client=CircuitBreakerClient, **settings
+):
     """Break circuits, one for each key."""
 
-    def part(witness: Witness) -> Decorator:
+    def part(witness):
         factory = partial(new_breaker, witness, **settings)
-        decorator: Decorator = getattr(client, way)(factory, strategy)
-        return decorator
+        return getattr(client, way)(factory, strategy)
 
     return part
 
 
-def one_breaker(
-    state: CircuitState | None = None, **settings: Any
-) -> Callable[[Witness], Decorator]:
+def one_breaker(state=None, **settings):
     """Break one circuit, which may be in a state from the beginning."""
 
-    def part(witness: Witness) -> Decorator:
+    def part(witness):
         breaker = new_breaker(witness, "shop")
         if state is not None:
             breaker.enter_state(state)
@@ -159,24 +145,24 @@ def one_breaker(
     return part
 
 
-def budget(witness: Witness, **settings: Any) -> RetryLimiter:
+def budget(witness, **settings):
     """Make a retry budget whose tokens the witness looks at in the end."""
     made = RetryBudget(
         name="shop", listeners=[BudgetWitness(witness)], capacity=5.0, **settings
     )
-    made.acquire(None, None)  # type: ignore[arg-type]
+    made.acquire(None, None)
     witness.states.append(lambda: (made.tokens, made.failures_in_a_row))
     return made
 
 
-def with_failing_listener(witness: Witness) -> Decorator:
+def with_failing_listener(witness):
     """Break circuits with a listener that raises."""
     return CircuitBreakerClient.new_per_host_decorator(
         lambda name: CircuitBreaker(name, listeners=[FailingListener(witness)])
     )
 
 
-def judged_breaking(witness: Witness) -> Decorator:
+def judged_breaking(witness):
     """Break circuits by a strategy of the user's."""
     factory = partial(new_breaker, witness)
     return CircuitBreakerClient.new_per_host_decorator(
@@ -185,7 +171,7 @@ def judged_breaking(witness: Witness) -> Decorator:
     )
 
 
-def smithy_retrying(witness: Witness) -> Decorator:
+def smithy_retrying(witness):
     """Retry by tokens, and look at the quota in the end."""
     quota = StandardRetryQuota(500)
     strategy = StandardRetryStrategy(
@@ -195,32 +181,30 @@ def smithy_retrying(witness: Witness) -> Decorator:
     return RetryingClient.new_decorator(strategy)
 
 
-def logging_with(**settings: Any) -> Callable[[Witness], Decorator]:
+def logging_with(**settings):
     """Log each call."""
     return plain(LoggingClient.new_decorator(**settings))
 
 
-def own_retrying(client: type[RetryingClient]) -> Callable[[Witness], Decorator]:
+def own_retrying(client):
     """Retry by a subclass."""
     return plain(client.new_decorator(FAILSAFE, max_total_attempts=3))
 
 
-def mapped(witness: Witness) -> Decorator:
+def mapped(witness):
     """Retry by the method."""
 
-    def config(key: str) -> RetryConfig:
+    def config(key):
         witness.note("config for", key)
         return RetryConfig(Strategy(witness), 3 if key == "GET" else 2)
 
     return RetryingClient.new_mapped_decorator(RetryConfigMapping.per_method(config))
 
 
-def standard(
-    *outside: Callable[[Witness], Decorator], level: int = logging.WARNING
-) -> Chain:
+def standard(*outside, level=logging.WARNING):
     """Describe the standard chain, without delays."""
 
-    def new_session(witness: Witness, **settings: Any) -> aiohttp.ClientSession:
+    def new_session(witness, **settings):
         factory = partial(new_breaker, witness, failure_rate_threshold=1.0)
         builder = SessionBuilder.standard(
             strategy=FAILSAFE,
@@ -236,12 +220,12 @@ def standard(
     return Chain(new_session, level)
 
 
-def untouched(witness: Witness, **settings: Any) -> aiohttp.ClientSession:
+def untouched(witness, **settings):
     """Make a session with the standard chain as it is."""
     return SessionBuilder.standard(**settings).build()
 
 
-def decorated(witness: Witness, **settings: Any) -> aiohttp.ClientSession:
+def decorated(witness, **settings):
     """Put the full chain on a session that is there."""
     parts = (breaking(), retrying(), logging_with())
     return decorate(
@@ -249,18 +233,17 @@ def decorated(witness: Witness, **settings: Any) -> aiohttp.ClientSession:
     )
 
 
-def patched(client: type[DecoratingClient], witness: Witness, **settings: Any) -> Any:
+def patched(client, witness, **settings):
     """Put another function over one client of a session that is built."""
     session = FULL.open(witness, **settings)
     link = unwrap(session, client)
-    assert link is not None
     execute = link.execute
 
-    async def patched_execute(ctx: Any, request: Any) -> Any:
+    async def patched_execute(ctx, request):
         witness.note("patched", told_context(ctx))
         return await execute(ctx, request)
 
-    link.execute = patched_execute  # type: ignore[method-assign]
+    link.execute = patched_execute
     return session
 
 
@@ -424,10 +407,10 @@ CHAINS = {
 """By name."""
 
 
-def traced(*inside: Callable[[Witness], Decorator]) -> Chain:
+def traced(*inside):
     """Describe a chain with tracing inside and outside, or inside only."""
 
-    def new_session(witness: Witness, **settings: Any) -> aiohttp.ClientSession:
+    def new_session(witness, **settings):
         heard = Heard()
         witness.states.append(
             lambda: [
@@ -442,7 +425,7 @@ def traced(*inside: Callable[[Witness], Decorator]) -> Chain:
     return Chain(new_session)
 
 
-def counted(witness: Witness, **settings: Any) -> aiohttp.ClientSession:
+def counted(witness, **settings):
     """Make a session with metrics for Prometheus inside and outside."""
     registry = CollectorRegistry()
     witness.states.append(

@@ -1,7 +1,5 @@
 """Stories as they were recorded, packed, with variants by the version of aiohttp."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import lzma

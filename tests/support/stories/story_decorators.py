@@ -1,18 +1,12 @@
 """Decorators, strategies and listeners of the user's, which tell a witness."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 from story_calls import NOW
-from story_text import BreakerWitness, LimiterWitness, Witness, told_context, told_error
+from story_text import BreakerWitness, LimiterWitness, told_context, told_error
 
 from aioretry_smithy import (
     CircuitBreakerClient,
     CircuitBreakerStrategy,
     DecoratingClient,
-    Decorator,
     LoggingClient,
     RetryingClient,
     RetryStrategy,
@@ -25,7 +19,7 @@ from aioretry_smithy import (
 class FailingLimiter(LimiterWitness):
     """Raises on a success."""
 
-    def on_success(self, ctx: Any) -> None:
+    def on_success(self, ctx):
         super().on_success(ctx)
         raise LookupError("limiter")
 
@@ -33,7 +27,7 @@ class FailingLimiter(LimiterWitness):
 class FailingListener(BreakerWitness):
     """Raises on an event."""
 
-    def on_event_count_updated(self, circuit_breaker: Any, event_count: Any) -> None:
+    def on_event_count_updated(self, circuit_breaker, event_count):
         super().on_event_count_updated(circuit_breaker, event_count)
         raise LookupError("listener")
 
@@ -41,10 +35,10 @@ class FailingListener(BreakerWitness):
 class Strategy(RetryStrategy):
     """Retries what the server failed at, and notes what it was asked."""
 
-    def __init__(self, witness: Witness) -> None:
+    def __init__(self, witness):
         self._note = witness.note
 
-    def should_retry(self, ctx: Any, cause: Any) -> Any:
+    def should_retry(self, ctx, cause):
         self._note("asked", told_context(ctx), told_error(cause))
         return NOW if (ctx.log.response_status or 500) >= 500 else None
 
@@ -52,14 +46,14 @@ class Strategy(RetryStrategy):
 class AsyncStrategy(Strategy):
     """Decides in a coroutine."""
 
-    async def should_retry(self, ctx: Any, cause: Any) -> Any:
+    async def should_retry(self, ctx, cause):
         return super().should_retry(ctx, cause)
 
 
 class FailingStrategy(Strategy):
     """Raises, also where the attempt succeeded."""
 
-    def should_retry(self, ctx: Any, cause: Any) -> Any:
+    def should_retry(self, ctx, cause):
         super().should_retry(ctx, cause)
         raise LookupError("strategy")
 
@@ -67,10 +61,10 @@ class FailingStrategy(Strategy):
 class ContentStrategy(RetryStrategyWithContent):
     """Looks at the body."""
 
-    def __init__(self, witness: Witness) -> None:
+    def __init__(self, witness):
         self._note = witness.note
 
-    async def should_retry(self, ctx: Any, cause: Any, content: bytes) -> Any:
+    async def should_retry(self, ctx, cause, content):
         self._note("asked", told_context(ctx), told_error(cause), content)
         return NOW if cause is not None or ctx.log.response_status == 503 else None
 
@@ -78,20 +72,20 @@ class ContentStrategy(RetryStrategyWithContent):
 class BreakerStrategy(CircuitBreakerStrategy):
     """Notes what a circuit breaker asks."""
 
-    def __init__(self, witness: Witness) -> None:
+    def __init__(self, witness):
         self._note = witness.note
 
-    def should_report_as_success(self, ctx: Any, cause: Any) -> bool:
+    def should_report_as_success(self, ctx, cause):
         self._note("counted", told_context(ctx), told_error(cause))
         return cause is None
 
 
-def watching(name: str) -> Callable[[Witness], Decorator]:
+def watching(name):
     """Note what a decorator function of the user's sees, before and after."""
 
-    def part(witness: Witness) -> Decorator:
+    def part(witness):
         @client_decorator
-        async def watch(delegate: Any, ctx: Any, request: Any) -> Any:
+        async def watch(delegate, ctx, request):
             witness.note(name, "before", told_context(ctx), str(request))
             try:
                 response = await delegate.execute(ctx, request)
@@ -111,10 +105,10 @@ def watching(name: str) -> Callable[[Witness], Decorator]:
 class Protocol:
     """Follows the protocol of clients, and is no class of ours."""
 
-    def __init__(self, delegate: Any) -> None:
+    def __init__(self, delegate):
         self.delegate = delegate
 
-    async def execute(self, ctx: Any, request: Any) -> Any:
+    async def execute(self, ctx, request):
         ctx.attributes["protocol"] = True
         return await self.delegate.execute(ctx, request)
 
@@ -122,14 +116,14 @@ class Protocol:
 class Signing(DecoratingClient):
     """Sends another request than it was given."""
 
-    async def execute(self, ctx: Any, request: Any) -> Any:
+    async def execute(self, ctx, request):
         return await self.delegate.execute(ctx, request.with_header("X-Sign", "1"))
 
 
 class Answering(DecoratingClient):
     """Answers some requests itself."""
 
-    async def execute(self, ctx: Any, request: Any) -> Any:
+    async def execute(self, ctx, request):
         response = await self.delegate.execute(ctx, request)
         if response.status != 404:
             return response
@@ -140,7 +134,7 @@ class Answering(DecoratingClient):
 class Refreshing(DecoratingClient):
     """Asks twice after a 401."""
 
-    async def execute(self, ctx: Any, request: Any) -> Any:
+    async def execute(self, ctx, request):
         response = await self.delegate.execute(ctx, request)
         if response.status == 401:
             response.release()
@@ -151,7 +145,7 @@ class Refreshing(DecoratingClient):
 class Extending(DecoratingClient):
     """Gives a call more time than its session does."""
 
-    async def execute(self, ctx: Any, request: Any) -> Any:
+    async def execute(self, ctx, request):
         ctx.root.set_response_timeout(300.0)
         return await self.delegate.execute(ctx, request)
 
@@ -159,7 +153,7 @@ class Extending(DecoratingClient):
 class OwnRetryingClient(RetryingClient):
     """Does something around each call."""
 
-    async def execute(self, ctx: Any, request: Any) -> Any:
+    async def execute(self, ctx, request):
         ctx.attributes["own"] = "retrying"
         return await super().execute(ctx, request.with_header("X-Own", "retrying"))
 
@@ -167,19 +161,19 @@ class OwnRetryingClient(RetryingClient):
 class OwnBreakerClient(CircuitBreakerClient):
     """Does something around each attempt."""
 
-    async def execute(self, ctx: Any, request: Any) -> Any:
+    async def execute(self, ctx, request):
         return await super().execute(ctx, request.with_header("X-Own", "breaker"))
 
 
 class OwnLoggingClient(LoggingClient):
     """Does something around each call."""
 
-    async def execute(self, ctx: Any, request: Any) -> Any:
+    async def execute(self, ctx, request):
         return await super().execute(ctx, request.with_header("X-Own", "logging"))
 
 
 class NamedRetryingClient(RetryingClient):
     """Changes only the words about it."""
 
-    def describe(self) -> str:
+    def describe(self):
         return "named"

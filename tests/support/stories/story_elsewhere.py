@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
 
 import aiohttp
 from addressed import PoolAt
@@ -84,7 +83,7 @@ class Part:
     """
 
     stop: int | None = None
-    end: Any = None
+    end: object = None
     status: int | None = None
     changes: dict[str, str | None] = field(default_factory=dict)
     also: tuple[tuple[str, str], ...] = ()
@@ -260,7 +259,7 @@ class Stale:
     """What happens to the connections between two calls, and what is asked then."""
 
     method: str = "GET"
-    make: Callable[[], Any] | None = None
+    make: Callable | None = None
     """Makes the body."""
     how: Fault = RESET
     """How the first server breaks a connection that is used again."""

@@ -1,7 +1,5 @@
 """Calls to groups of endpoints that fail, are left alone, and come back."""
 
-from __future__ import annotations
-
 import aiohttp
 from story_calls import generated
 from story_chains import breaking, logging_with, one_breaker, plain, retrying

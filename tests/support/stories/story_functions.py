@@ -1,7 +1,5 @@
 """Calls of functions that make no others, in virtual time."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

@@ -1,7 +1,5 @@
 """Groups of endpoints of all kinds, which tell a witness what becomes of them."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Calls that are hedged: which request wins is decided by events, not by seconds."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 

@@ -1,7 +1,5 @@
 """Calls that carry a key, by which a server recognises what is sent again."""
 
-from __future__ import annotations
-
 import uuid
 
 import aiohttp

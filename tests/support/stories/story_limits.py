@@ -1,7 +1,5 @@
 """Calls that wait for a place or a turn, are refused, or are given up meanwhile."""
 
-from __future__ import annotations
-
 import aiohttp
 from story_chains import breaking, logging_with, one_breaker, retrying
 from story_decorators import watching

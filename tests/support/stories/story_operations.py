@@ -1,7 +1,5 @@
 """Functions that make requests, or call functions, in virtual time."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

@@ -1,7 +1,5 @@
 """Downloads that break, stall and lie, and are continued where that is safe."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

@@ -10,7 +10,6 @@ import logging
 import random
 import warnings
 from dataclasses import dataclass, field
-from typing import Any
 
 from chains import drawing
 from story import errors_of_loop, told_of
@@ -31,7 +30,7 @@ class Arrival:
     cancelled: float | None = None
     cancels: int | None = None
     """The call that is given up in the very moment in which this one ends."""
-    options: dict[str, Any] = field(default_factory=dict)
+    options: dict = field(default_factory=dict)
     method: str = "GET"
 
 
@@ -155,7 +154,7 @@ class Ask(Arrival):
     """A call of one path, in a block of code; ``make`` in options makes its body."""
 
     path: str = "/orders"
-    block: dict[str, Any] = field(default_factory=dict)
+    block: dict = field(default_factory=dict)
     """The options of the block."""
 
 

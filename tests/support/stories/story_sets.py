@@ -1,7 +1,5 @@
 """All stories, in sets that are recorded in a file each, and how one is told."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import importlib

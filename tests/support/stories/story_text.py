@@ -1,22 +1,18 @@
 """What stories tell: values without what differs each time, logs, and witnesses."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import zip_longest
-from typing import Any
 
 from yarl import URL
 
 from aioretry_smithy import (
     CircuitBreakerListener,
-    RequestLog,
     RetryBudgetListener,
     RetryLimiter,
     RpcRequest,
@@ -67,7 +63,7 @@ CHANGES_EACH_TIME = (
 )
 
 
-def settled(value: Any) -> Any:
+def settled(value):
     """Return a value without times, ports and addresses in memory.
 
     Times stay where they are virtual.
@@ -87,7 +83,7 @@ def settled(value: Any) -> Any:
 
 
 @lru_cache(maxsize=4096)
-def _settled_text(text: str, keeps_times: bool) -> str:
+def _settled_text(text, keeps_times):
     # Nearly all texts of a call are names and words, the same in every story.
     changing = CHANGES_EACH_TIME if keeps_times else TIMES_IN_TEXT + CHANGES_EACH_TIME
     for pattern, replacement in changing:
@@ -95,13 +91,13 @@ def _settled_text(text: str, keeps_times: bool) -> str:
     return "\n".join(line.rstrip() for line in text.splitlines())
 
 
-def _blank(value: object) -> object:
+def _blank(value):
     if value is None or (isinstance(value, float) and is_time_virtual()):
         return rounded(value)
     return "some"
 
 
-def is_time_virtual() -> bool:
+def is_time_virtual():
     """Say whether the times of a story are the same each time it is told."""
     try:
         return isinstance(asyncio.get_running_loop(), VirtualTimeLoop)
@@ -109,12 +105,12 @@ def is_time_virtual() -> bool:
         return False
 
 
-def rounded(seconds: Any) -> Any:
+def rounded(seconds):
     """Return seconds, or None, without the last digits of a sum."""
     return None if seconds is None else round(seconds, 6)
 
 
-def differences(one: Any, other: Any, where: str = "") -> list[str]:
+def differences(one, other, where=""):
     """Return where two stories differ; a diff of all they tell would take minutes."""
     if one == other:
         return []
@@ -128,14 +124,14 @@ def differences(one: Any, other: Any, where: str = "") -> list[str]:
     return [line for lines in found for line in lines]
 
 
-def limit(seconds: float | None) -> float | None:
+def limit(seconds):
     """Return the limit that these seconds are left of."""
     if seconds is None or is_time_virtual():
         return rounded(seconds)
     return min((each for each in LIMITS if seconds < 1.01 * each), default=seconds)
 
 
-def told_log(log: RequestLog) -> dict[str, Any]:
+def told_log(log):
     """Tell what a log shows, in each of its views."""
     children = [*log.children]
     logs = [log, *children]
@@ -159,7 +155,7 @@ def told_log(log: RequestLog) -> dict[str, Any]:
     }
 
 
-def _view(view: Callable[[], Any]) -> Any:
+def _view(view):
     try:
         return settled(view())
     except Exception as error:
@@ -167,7 +163,7 @@ def _view(view: Callable[[], Any]) -> Any:
         return repr(error)
 
 
-def _told_request(request: Any) -> Any:
+def _told_request(request):
     if isinstance(request, RpcRequest):
         return request.name
     return request.method, sorted(request.arguments)
@@ -177,7 +173,7 @@ KEYS_NOT_RECORDED = {"id", "is_success", "response_cause_type"}
 """Keys of a log that are not in stories."""
 
 
-def _settled_values(values: dict[str, Any]) -> dict[str, Any]:
+def _settled_values(values):
     values["response_timeout"] = limit(values["response_timeout"])
     for name in KEYS_NOT_RECORDED:
         del values[name]
@@ -186,7 +182,7 @@ def _settled_values(values: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _are_in_order(logs: list[RequestLog]) -> bool | None:
+def _are_in_order(logs):
     root, *children = logs
     if any(each.is_hedge for each in children):
         return None  # one that lost may take a while to end
@@ -202,7 +198,7 @@ def _are_in_order(logs: list[RequestLog]) -> bool | None:
     )
 
 
-def told_error(error: BaseException | None) -> Any:
+def told_error(error):
     """Tell what an exception says, with its notes and what it came from."""
     told = []
     while error is not None:
@@ -220,7 +216,7 @@ def told_error(error: BaseException | None) -> Any:
     return told
 
 
-def told_context(ctx: Any) -> dict[str, Any]:
+def told_context(ctx):
     """Tell what one of the user's own parts can see of a call."""
     request, is_function = ctx.request, isinstance(ctx.request, RpcRequest)
     return {
@@ -247,22 +243,22 @@ LOGGER = logging.getLogger("aioretry_smithy")
 class Witness(logging.Handler):
     """Notes what the parts of a chain were told, all of them in one order."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(logging.NOTSET)
-        self.seen: list[Any] = []
-        self.logs: list[RequestLog] = []
-        self.states: list[Any] = []
+        self.seen = []
+        self.logs = []
+        self.states = []
         """Functions that tell the state of a part of the chain."""
 
-    def note(self, *things: Any) -> None:
+    def note(self, *things):
         """Note what happened now."""
         self.seen.append(settled(things))
 
-    def look(self, moment: str) -> None:
+    def look(self, moment):
         """Look at all logs, as one may at any moment."""
         self.seen.append((moment, [told_log(log) for log in self.logs]))
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def emit(self, record):
         log = getattr(record, "request_log", None)
         self.note(
             "record",
@@ -273,7 +269,7 @@ class Witness(logging.Handler):
         )
 
     @contextlib.contextmanager
-    def listening(self, level: int) -> Iterator[None]:
+    def listening(self, level):
         """Hear what is logged in the block, from a level on."""
         before = LOGGER.level, LOGGER.propagate
         LOGGER.addHandler(self)
@@ -290,60 +286,60 @@ class Witness(logging.Handler):
 class BreakerWitness(CircuitBreakerListener):
     """Notes what circuit breakers tell."""
 
-    def __init__(self, witness: Witness) -> None:
+    def __init__(self, witness):
         self._note = witness.note
 
-    def on_state_changed(self, circuit_breaker: Any, state: Any) -> None:
+    def on_state_changed(self, circuit_breaker, state):
         self._note("breaker", circuit_breaker.name, str(state))
 
-    def on_event_count_updated(self, circuit_breaker: Any, event_count: Any) -> None:
+    def on_event_count_updated(self, circuit_breaker, event_count):
         self._note("breaker", circuit_breaker.name, repr(event_count))
 
-    def on_request_rejected(self, circuit_breaker: Any) -> None:
+    def on_request_rejected(self, circuit_breaker):
         self._note("breaker", circuit_breaker.name, "rejected")
 
 
 class BudgetWitness(RetryBudgetListener):
     """Notes what retry budgets tell."""
 
-    def __init__(self, witness: Witness) -> None:
+    def __init__(self, witness):
         self._note = witness.note
 
-    def on_retry_refused(self, budget: Any, ctx: Any) -> None:
+    def on_retry_refused(self, budget, ctx):
         self._note("budget", budget.name, "refused", told_context(ctx))
 
-    def on_tokens_changed(self, budget: Any) -> None:
+    def on_tokens_changed(self, budget):
         self._note("budget", budget.name, budget.tokens, budget.failures_in_a_row)
 
 
 class LimiterWitness(RetryLimiter):
     """Notes what a limiter is asked and told."""
 
-    def __init__(self, witness: Witness) -> None:
+    def __init__(self, witness):
         self._note = witness.note
 
-    def acquire(self, ctx: Any, cause: Any) -> bool:
+    def acquire(self, ctx, cause):
         self._note("acquire", told_context(ctx), told_error(cause))
         return True
 
-    def release(self, ctx: Any) -> None:
+    def release(self, ctx):
         self._note("release", told_context(ctx))
 
-    def on_retry_end(self, ctx: Any) -> None:
+    def on_retry_end(self, ctx):
         self._note("retry ended", told_context(ctx))
 
-    def on_success(self, ctx: Any) -> None:
+    def on_success(self, ctx):
         self._note("success", told_context(ctx))
 
-    def on_failure(self, ctx: Any, cause: Any) -> None:
+    def on_failure(self, ctx, cause):
         self._note("failure", told_context(ctx), told_error(cause))
 
 
 class AsyncLimiterWitness(LimiterWitness):
     """Does so in coroutines."""
 
-    async def acquire(self, ctx: Any, cause: Any) -> bool:  # type: ignore[override]
+    async def acquire(self, ctx, cause):
         return super().acquire(ctx, cause)
 
-    async def on_success(self, ctx: Any) -> None:  # type: ignore[override]
+    async def on_success(self, ctx):
         super().on_success(ctx)

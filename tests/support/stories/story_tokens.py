@@ -1,7 +1,5 @@
 """Calls that carry tokens, which are fetched, refused and fetched anew."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

@@ -3,8 +3,6 @@
 Each part waits for a minute, once; calls are given up after a second.
 """
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

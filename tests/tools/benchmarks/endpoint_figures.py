@@ -5,13 +5,9 @@
 In virtual time, so the figures are the same on every machine.
 """
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 sys.path.append(str(Path(__file__).parents[2] / "support"))
 
@@ -19,7 +15,6 @@ from replica_model import (
     BEGIN,
     LENGTH,
     SEEDS,
-    Replica,
     Run,
     mean,
     refuses,
@@ -32,14 +27,14 @@ from replica_model import (
 
 from aioretry_smithy import EndpointSelectionStrategy
 
-TROUBLES: Mapping[str, Replica] = {
+TROUBLES = {
     "nothing": well,
     "refuses connections": refuses,
     "answers 503 at once": unavailable,
     "swallows requests": swallows,
     "is 10 times slower": slower(10),
 }
-SETTINGS: Mapping[str, Mapping[str, Any]] = {
+SETTINGS = {
     "a group": {},
     "round robin": {
         "selection": EndpointSelectionStrategy.round_robin(),
@@ -58,7 +53,7 @@ HEAD = """.. list-table::
 """
 
 
-def row(trouble: str, name: str, replica: Replica, settings: Mapping[str, Any]) -> str:
+def row(trouble, name, replica, settings):
     """Measure a chain in a trouble; return the row of the table."""
     runs = [run(seed, {0: replica}, **settings) for seed in SEEDS]
     success = mean(runs, partial(Run.success, end=BEGIN + LENGTH))
@@ -70,7 +65,7 @@ def row(trouble: str, name: str, replica: Replica, settings: Mapping[str, Any]) 
     )
 
 
-def table() -> str:
+def table():
     """Return the table as reST."""
     rows = [
         row(trouble, name, replica, settings)

@@ -4,18 +4,14 @@ Each is a function of the seconds that an attempt waits for an answer. What is n
 written in Python is built of our parts, by the rules that its documents give.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, TypeAlias
 
 import aiohttp
-from one_server import URL_OF_IT, Caller, Client, Wire, calling, client_of
+from one_server import URL_OF_IT, calling, client_of
 
 from aioretry_smithy import (
     RetryConfig,
@@ -27,19 +23,18 @@ from aioretry_smithy import (
 from aioretry_smithy.smithy import StandardRetryStrategy
 
 RETRIED = (aiohttp.ClientError, TimeoutError)
-Made: TypeAlias = Callable[[float], Client]
 
 NONE, OURS = "no retries", "SessionBuilder.standard()"
 
 
-def bare(patience: float) -> SessionBuilder:
+def bare(patience):
     return SessionBuilder(URL_OF_IT).response_timeout(patience)
 
 
-def retrying(patience: float, **settings: Any) -> Client:
+def retrying(patience, **settings):
     """Retry in a chain that has nothing else."""
 
-    def chain() -> SessionBuilder:
+    def chain():
         limiter = settings.get("limiter", lambda: None)()
         strategy = settings.get("strategy", RetryStrategy.failsafe)()
         config = RetryConfig(
@@ -59,11 +54,11 @@ class FinagleBudget(RetryLimiter):
 
     TTL, SHARE, LEAST = 10.0, 0.2, 10.0
 
-    def __init__(self) -> None:
-        self._deposits: deque[tuple[float, float]] = deque()
-        self._spent: deque[float] = deque()
+    def __init__(self):
+        self._deposits = deque()
+        self._spent = deque()
 
-    def acquire(self, ctx: Any, cause: Any) -> bool:
+    def acquire(self, ctx, cause):
         now = asyncio.get_running_loop().time()
         while self._deposits and self._deposits[0][0] <= now - self.TTL:
             self._deposits.popleft()
@@ -75,23 +70,23 @@ class FinagleBudget(RetryLimiter):
         self._spent.append(now)
         return True
 
-    def _deposit(self) -> None:
+    def _deposit(self):
         self._deposits.append((asyncio.get_running_loop().time(), self.SHARE))
 
-    def on_success(self, ctx: Any) -> None:
+    def on_success(self, ctx):
         if ctx.attempt == 1:
             self._deposit()
 
-    def on_failure(self, ctx: Any, cause: Any) -> None:
+    def on_failure(self, ctx, cause):
         if ctx.attempt == 1:
             self._deposit()
 
 
-def with_aiohttp_retry(patience: float) -> Client:
+def with_aiohttp_retry(patience):
     from aiohttp_retry import ExponentialRetry, RetryClient  # noqa: PLC0415
 
     @asynccontextmanager
-    async def opened(wire: Wire) -> AsyncIterator[Caller]:
+    async def opened(wire):
         async with bare(patience).build() as session:
             wire.end(session)
             # Unless it is told, it retries statuses alone.
@@ -101,17 +96,17 @@ def with_aiohttp_retry(patience: float) -> Client:
     return opened
 
 
-def with_stamina(patience: float) -> Client:
+def with_stamina(patience):
     import stamina  # noqa: PLC0415
 
     @asynccontextmanager
-    async def opened(wire: Wire) -> AsyncIterator[Caller]:
+    async def opened(wire):
         stamina.instrumentation.set_on_retry_hooks([])
         async with bare(patience).build() as session:
             wire.end(session)
 
             @stamina.retry(on=RETRIED)
-            async def call(method: str, path: str) -> bool:
+            async def call(method, path):
                 async with session.request(method, path) as response:
                     response.raise_for_status()
                     return True
@@ -121,13 +116,13 @@ def with_stamina(patience: float) -> Client:
     return opened
 
 
-def with_aio_request(patience: float) -> Client:
+def with_aio_request(patience):
     import aio_request  # noqa: PLC0415
 
     deadlines = import_module("aio_request.deadline")
 
     @asynccontextmanager
-    async def opened(wire: Wire) -> AsyncIterator[Caller]:
+    async def opened(wire):
         # Its deadline is one for all attempts; here, too, the time is virtual.
         now = asyncio.get_running_loop().time
         deadlines.perf_counter = now
@@ -139,7 +134,7 @@ def with_aio_request(patience: float) -> Client:
                 transport=transport, endpoint=URL_OF_IT, timeout=patience
             )
 
-            async def call(method: str, path: str) -> bool:
+            async def call(method, path):
                 request = aio_request.request(method, path)
                 async with client.request(request) as response:
                     return response.status < 400
@@ -149,7 +144,7 @@ def with_aio_request(patience: float) -> Client:
     return opened
 
 
-def ours(patience: float) -> Client:
+def ours(patience):
     return client_of(
         lambda: SessionBuilder.standard(
             URL_OF_IT, attempt_timeout=patience, logging=None
@@ -157,16 +152,16 @@ def ours(patience: float) -> Client:
     )
 
 
-_PEERS: Mapping[str, tuple[Made, str]] = {
+_PEERS = {
     "aiohttp-retry": (with_aiohttp_retry, "aiohttp_retry"),
     "stamina": (with_stamina, "stamina"),
     "aio-request": (with_aio_request, "aio_request"),
 }
 
 
-def clients() -> tuple[dict[str, Made], list[str]]:
+def clients():
     """Return all that can be had here, and the names of those that cannot."""
-    found: dict[str, Made] = {
+    found = {
         NONE: lambda patience: client_of(lambda: bare(patience)),
         "three retries": lambda patience: retrying(patience, attempts=4),
     }

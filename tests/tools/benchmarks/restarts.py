@@ -14,19 +14,16 @@ that for ten seconds, where each attempt waits 1 s: the requests that it then ge
 each call, and the seconds until all is well again.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
 
 sys.path.append(str(Path(__file__).parents[2] / "support"))
 
-from one_server import PATIENCE, SEEDS, Away, Busy, Client, Run, run
-from restart_clients import Made, clients
+from one_server import PATIENCE, SEEDS, Away, Busy, run
+from restart_clients import clients
 from rich.console import Console
 from rich.table import Table
 
@@ -42,7 +39,7 @@ HEAD = (
 )
 
 
-def lost(client: Client, length: float, seeds: Sequence[int]) -> float:
+def lost(client, length, seeds):
     """Return the calls that a restart costs, of those that can be sent again."""
     away = BEGIN, BEGIN + length
     return fmean(
@@ -52,7 +49,7 @@ def lost(client: Client, length: float, seeds: Sequence[int]) -> float:
     )
 
 
-def overload(client: Client, seed: int) -> Run:
+def overload(client, seed):
     return run(
         seed,
         client,
@@ -63,7 +60,7 @@ def overload(client: Client, seed: int) -> Run:
     )
 
 
-def recovery(done: Run) -> float | None:
+def recovery(done):
     """Return the seconds after the dip until 99 of 100 calls are good, for good."""
     seconds = [(n, done.between(n, n + 1)) for n in range(int(END))]
     bad = [n for n, calls in seconds if calls.calls and calls.success < 0.99]
@@ -71,7 +68,7 @@ def recovery(done: Run) -> float | None:
     return None if last == END - 1 else max(0.0, last + 1 - DIP[1])
 
 
-def row(name: str, made: Made, seeds: Sequence[int]) -> tuple[str, ...]:
+def row(name, made, seeds):
     """Measure what a client loses in restarts, and does to a busy server."""
     figures = [lost(made(PATIENCE), length, seeds) for length in LENGTHS]
     done = overload(made(1.0), seeds[0])
@@ -81,7 +78,7 @@ def row(name: str, made: Made, seeds: Sequence[int]) -> tuple[str, ...]:
     return (name, *(f"{each:.0f}" for each in figures), f"{load:.2f}", back)
 
 
-def table(seeds: Sequence[int] = SEEDS) -> Iterator[tuple[str, ...]]:
+def table(seeds=SEEDS):
     """Yield the head of the table, and a row for each client that can be had."""
     yield HEAD
     found, missing = clients()
@@ -91,7 +88,7 @@ def table(seeds: Sequence[int] = SEEDS) -> Iterator[tuple[str, ...]]:
         yield row(name, made, seeds)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments=None):
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
