@@ -13,150 +13,102 @@ if TYPE_CHECKING:
 _PACKAGE: Final = __name__.partition(".")[0]
 _NOTHING: Final = ModuleType("nothing")
 
-PUBLIC: Final = {
+_DEFINED: Final = {
     "aioretry_smithy": {
-        "IDEMPOTENT_METHODS": "._retry.strategy",
-        "AttemptTimeoutError": "._errors",
-        "Backoff": "._policies.backoff",
-        "CircuitBreaker": "._breaker.breaker",
-        "CircuitBreakerClient": "._breaker.client",
-        "CircuitBreakerListener": "._breaker.breaker",
-        "CircuitBreakerRpcClient": "._session.functions",
-        "CircuitBreakerRule": "._breaker.strategy",
-        "CircuitBreakerRuleWithContent": "._breaker.strategy",
-        "CircuitBreakerStrategy": "._breaker.strategy",
-        "CircuitPermit": "._breaker.state",
-        "CircuitState": "._breaker.state",
-        "ClientRequestContext": "._context.context",
-        "ConcurrencyLimit": "._limits.concurrency_limit",
-        "ConcurrencyLimitError": "._limits.client",
-        "ConcurrencyLimitListener": "._limits.concurrency_limit",
-        "ConcurrencyLimitingClient": "._limits.client",
-        "ConnectionTimings": "._call.record",
-        "ContentPreviewingClient": "._logging.previews",
-        "DecoratingClient": "._context.client",
-        "Decorator": "._context.client",
-        "DynamicEndpointGroup": "._endpoints.group",
-        "EmptyEndpointGroupError": "._endpoints.choice",
-        "Endpoint": "._request.endpoint",
-        "EndpointGroup": "._endpoints.group",
-        "EndpointGroupError": "._endpoints.choice",
-        "EndpointGroupListener": "._endpoints.state",
-        "EndpointSelectionStrategy": "._endpoints.selection",
-        "EndpointSelectionTimeoutError": "._endpoints.choice",
-        "EndpointState": "._endpoints.state",
-        "EventCount": "._breaker.state",
-        "FailFastError": "._breaker.breaker",
-        "HealthCheckedEndpointGroup": "._endpoints.health",
-        "HedgingClient": "._hedging.client",
-        "HedgingDelay": "._hedging.delay",
-        "HttpClient": "._context.client",
-        "HttpRequest": "._request.request",
-        "IdempotencyKeyClient": "._tokens.key_client",
-        "LoadBalancingClient": "._endpoints.client",
-        "LogFormatter": "._logging.formatter",
-        "LoggingClient": "._logging.client",
-        "LoggingRpcClient": "._session.functions",
-        "OutlierDetection": "._endpoints.state",
-        "PerHostRetryBudget": "._retry.budget",
-        "RateLimit": "._limits.rate_limit",
-        "RateLimitError": "._limits.rate_limit",
-        "RateLimitingClient": "._limits.rate_client",
-        "RefreshingClient": "._tokens.refreshing_client",
-        "Report": "._report.report",
-        "RequestLog": "._log.request_log",
-        "ResponseTimeoutError": "._errors",
-        "ResponseTimeoutMode": "._context.context",
-        "ResumingClient": "._resuming.client",
-        "RetryBudget": "._retry.budget",
-        "RetryBudgetListener": "._retry.budget",
-        "RetryConfig": "._retry.config",
-        "RetryConfigMapping": "._retry.config",
-        "RetryDecision": "._retry.strategy",
-        "RetryLimiter": "._retry.limiter",
-        "RetryListener": "._retry.config",
-        "RetryRule": "._retry.strategy",
-        "RetryRuleWithContent": "._retry.strategy",
-        "RetrySafety": "._failures.failure",
-        "RetryStopReason": "._call.outcome",
-        "RetryStrategy": "._retry.strategy",
-        "RetryStrategyWithContent": "._retry.strategy",
-        "RetryingClient": "._retry.client",
-        "RetryingRpcClient": "._session.functions",
-        "RpcClient": "._context.client",
-        "RpcRequest": "._request.request",
-        "SessionBuilder": "._session.builder",
-        "UnprocessedRequestError": "._errors",
-        "capture_logs": "._log.request_log",
-        "client_decorator": "._context.client",
-        "decorate": "._session.builder",
-        "decorate_standard": "._session.builder",
-        "is_timeout": "._failures.failure",
-        "is_unprocessed": "._failures.failure",
-        "new_response": "._bodies.response_content",
-        "peel": "._failures.failure",
-        "request_options": "._session.builder",
-        "retry_safety": "._failures.failure",
-        "rpc": "._session.functions",
-        "undecorate": "._session.builder",
-        "unwrap": "._session.builder",
+        "._bodies.response_content": "new_response",
+        "._breaker.breaker": "CircuitBreaker CircuitBreakerListener FailFastError",
+        "._breaker.client": "CircuitBreakerClient",
+        "._breaker.state": "CircuitPermit CircuitState EventCount",
+        "._breaker.strategy": (
+            "CircuitBreakerRule CircuitBreakerRuleWithContent CircuitBreakerStrategy"
+        ),
+        "._call.outcome": "RetryStopReason",
+        "._call.record": "ConnectionTimings",
+        "._context.client": (
+            "DecoratingClient Decorator HttpClient RpcClient client_decorator"
+        ),
+        "._context.context": "ClientRequestContext ResponseTimeoutMode",
+        "._endpoints.choice": (
+            "EmptyEndpointGroupError EndpointGroupError EndpointSelectionTimeoutError"
+        ),
+        "._endpoints.client": "LoadBalancingClient",
+        "._endpoints.group": "DynamicEndpointGroup EndpointGroup",
+        "._endpoints.health": "HealthCheckedEndpointGroup",
+        "._endpoints.selection": "EndpointSelectionStrategy",
+        "._endpoints.state": "EndpointGroupListener EndpointState OutlierDetection",
+        "._errors": "AttemptTimeoutError ResponseTimeoutError UnprocessedRequestError",
+        "._failures.failure": "RetrySafety is_timeout is_unprocessed peel retry_safety",
+        "._hedging.client": "HedgingClient",
+        "._hedging.delay": "HedgingDelay",
+        "._limits.client": "ConcurrencyLimitError ConcurrencyLimitingClient",
+        "._limits.concurrency_limit": "ConcurrencyLimit ConcurrencyLimitListener",
+        "._limits.rate_client": "RateLimitingClient",
+        "._limits.rate_limit": "RateLimit RateLimitError",
+        "._log.request_log": "RequestLog capture_logs",
+        "._logging.client": "LoggingClient",
+        "._logging.formatter": "LogFormatter",
+        "._logging.previews": "ContentPreviewingClient",
+        "._policies.backoff": "Backoff",
+        "._report.report": "Report",
+        "._request.endpoint": "Endpoint",
+        "._request.request": "HttpRequest RpcRequest",
+        "._resuming.client": "ResumingClient",
+        "._retry.budget": "PerHostRetryBudget RetryBudget RetryBudgetListener",
+        "._retry.client": "RetryingClient",
+        "._retry.config": "RetryConfig RetryConfigMapping RetryListener",
+        "._retry.limiter": "RetryLimiter",
+        "._retry.strategy": (
+            "IDEMPOTENT_METHODS RetryDecision RetryRule RetryRuleWithContent"
+            " RetryStrategy RetryStrategyWithContent"
+        ),
+        "._session.builder": (
+            "SessionBuilder decorate decorate_standard request_options undecorate"
+            " unwrap"
+        ),
+        "._session.functions": (
+            "CircuitBreakerRpcClient LoggingRpcClient RetryingRpcClient rpc"
+        ),
+        "._tokens.key_client": "IdempotencyKeyClient",
+        "._tokens.refreshing_client": "RefreshingClient",
     },
     "aioretry_smithy.smithy": {
-        "DEFAULT_CLASSIFIERS": "._retry.classify",
-        "AdaptiveRetryStrategy": ".smithy.strategies",
-        "BackoffExhaustedError": ".smithy.interfaces",
-        "CallError": ".smithy.interfaces",
-        "CapacityNotAvailableError": ".smithy.interfaces",
-        "Classifier": "._retry.classify",
-        "ClientRateLimiter": ".smithy.limiters",
-        "ClientTimeoutError": ".smithy.interfaces",
-        "ErrorKind": "._retry.classify",
-        "ErrorRetryInfo": ".smithy.interfaces",
-        "ExponentialBackoffJitterType": ".smithy.interfaces",
-        "ExponentialRetryBackoffStrategy": ".smithy.interfaces",
-        "Failure": "._retry.classify",
-        "Fault": "._failures.hints",
-        "HasFault": ".smithy.interfaces",
-        "ModeledError": ".smithy.interfaces",
-        "RetryAction": "._retry.classify",
-        "RetryBackoffStrategy": ".smithy.interfaces",
-        "RetryError": ".smithy.interfaces",
-        "RetryInfo": "._failures.hints",
-        "RetryMode": ".smithy.mode",
-        "RetryProfile": ".smithy.limiters",
-        "RetryStrategy": ".smithy.interfaces",
-        "RetryStrategyOptions": ".smithy.mode",
-        "RetryStrategyResolver": ".smithy.mode",
-        "RetryStrategyType": ".smithy.mode",
-        "RetryToken": ".smithy.interfaces",
-        "SimpleRetryStrategy": ".smithy.strategies",
-        "SimpleRetryToken": ".smithy.interfaces",
-        "StandardRetryQuota": ".smithy.limiters",
-        "StandardRetryStrategy": ".smithy.strategies",
-        "StandardRetryToken": ".smithy.interfaces",
-        "by_code": "._retry.classify",
-        "by_exception": "._retry.classify",
-        "by_status": "._retry.classify",
-        "from_backoff": "._retry.smithy_strategies",
-        "new_strategy": ".smithy.mode",
-        "only_idempotent": "._retry.classify",
-        "sdk_headers": "._retry.client",
-        "strategy_from_env": ".smithy.mode",
-        "to_backoff": "._retry.smithy_strategies",
+        "._failures.hints": "Fault RetryInfo",
+        "._retry.classify": (
+            "DEFAULT_CLASSIFIERS Classifier ErrorKind Failure RetryAction by_code"
+            " by_exception by_status only_idempotent"
+        ),
+        "._retry.client": "sdk_headers",
+        "._retry.smithy_strategies": "from_backoff to_backoff",
+        ".smithy.interfaces": (
+            "BackoffExhaustedError CallError CapacityNotAvailableError"
+            " ClientTimeoutError ErrorRetryInfo ExponentialBackoffJitterType"
+            " ExponentialRetryBackoffStrategy HasFault ModeledError"
+            " RetryBackoffStrategy RetryError RetryStrategy RetryToken"
+            " SimpleRetryToken StandardRetryToken"
+        ),
+        ".smithy.limiters": "ClientRateLimiter RetryProfile StandardRetryQuota",
+        ".smithy.mode": (
+            "RetryMode RetryStrategyOptions RetryStrategyResolver RetryStrategyType"
+            " new_strategy strategy_from_env"
+        ),
+        ".smithy.strategies": (
+            "AdaptiveRetryStrategy SimpleRetryStrategy StandardRetryStrategy"
+        ),
     },
     "aioretry_smithy.testing": {
-        "FaultInjectingClient": ".testing._faults",
-        "InjectedFault": ".testing._faults",
-        "ScriptedAnswer": ".testing._transport",
-        "ScriptedTransport": ".testing._transport",
-        "SimulatedRun": ".testing._simulation",
-        "SimulationResult": ".testing._simulation",
-        "SimulationSettings": ".testing._simulation",
-        "VirtualTimeLoop": ".testing._virtual_time",
-        "ask": ".testing._transport",
-        "patch_aioresponses": ".testing._transport",
-        "simulate": ".testing._virtual_time",
+        ".testing._faults": "FaultInjectingClient InjectedFault",
+        ".testing._simulation": "SimulatedRun SimulationResult SimulationSettings",
+        ".testing._transport": (
+            "ScriptedAnswer ScriptedTransport ask patch_aioresponses"
+        ),
+        ".testing._virtual_time": "VirtualTimeLoop simulate",
     },
+}
+"""The names of each facade, by the module, seen from the package, that defines them."""
+
+PUBLIC: Final = {
+    package: {name: where for where, names in modules.items() for name in names.split()}
+    for package, modules in _DEFINED.items()
 }
 """The module, seen from the package, that each name of a facade is defined in."""
 

@@ -109,7 +109,7 @@ def test_table_and_types_and_all_have_the_same_names(package):
     }
 
     assert _facade.PUBLIC[package] == read
-    assert [*_facade.PUBLIC[package]] == importlib.import_module(package).__all__
+    assert {*_facade.PUBLIC[package]} == {*importlib.import_module(package).__all__}
 
 
 def test_dir_has_names_that_are_not_loaded():
