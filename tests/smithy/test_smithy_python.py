@@ -1,15 +1,21 @@
-"""smithy-python's strategies in our client, and ours where it expects its own."""
+"""smithy-python and this library: each in the other, and side by side."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
-import pickle
+import dataclasses
+import inspect
+import random
+from collections.abc import Callable
 from typing import Any
 
 import aiohttp
 import pytest
+from both_sides import NAMES, SIDES, THEIRS, known
 from chains import retrying_session, status_and_log
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aioretry_smithy import Backoff, RequestLog, RetryStopReason, smithy
 
@@ -124,14 +130,6 @@ async def test_our_refusal_is_theirs_too(kind):
     assert caught.value.retry_after is None
 
 
-def test_refusal_that_is_both_can_be_pickled():
-    """It crosses processes like any exception."""
-    refusal = pickle.loads(pickle.dumps(smithy.RetryError("no", retry_after=1.5)))
-
-    assert isinstance(refusal, exceptions.RetryError)
-    assert ("no", 1.5) == (str(refusal), refusal.retry_after)
-
-
 @pytest.mark.parametrize("kind", OURS)
 async def test_ours_work_in_a_loop_as_their_pipeline_has_it(kind):
     """Token, delay, attempt, refresh, success, with their errors."""
@@ -160,3 +158,326 @@ async def test_our_backoff_works_in_their_strategies():
     assert [1.5, None] == [child.delay for child in log.children]
     assert RetryStopReason.BACKOFF_EXHAUSTED == log.stop_reason
     assert isinstance(log.retry_error, exceptions.RetryError)
+
+
+pytest.importorskip("smithy_core")  # which needs Python 3.12
+
+SCOPE = "orders"
+
+
+def parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    return dict(inspect.signature(function).parameters)
+
+
+def methods_of(kind: type) -> dict[str, Callable[..., Any]]:
+    """Return what can be called on an object, and how it is made."""
+    found = {
+        name: method
+        for name, method in vars(kind).items()
+        if inspect.isfunction(method) and not name.startswith("_")
+    }
+    return {"__init__": kind.__init__, **found}
+
+
+CLASSES = [
+    name
+    for name, value in NAMES.items()
+    if inspect.isclass(value) and value.__init__ is not object.__init__
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_their_names_are_ours(name):
+    """Imports can be redirected."""
+    assert name in smithy.__all__
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_their_calls_can_be_made_here(name):
+    """Every argument of theirs has its name and its place; ours are optional."""
+    for method, theirs in methods_of(NAMES[name]).items():
+        wanted = parameters_of(theirs)
+        wanted.pop("response_metadata", None)
+        here = parameters_of(getattr(getattr(smithy, name), method))
+        added = [here[extra] for extra in here.keys() - wanted.keys()]
+
+        assert {each: wanted[each].kind for each in wanted} == {
+            each: here[each].kind for each in wanted if each in here
+        }
+        assert all(extra.default is not extra.empty for extra in added)
+
+
+def test_constants_of_the_quota_are_theirs():
+    """All that the class has in capital letters."""
+    constants = {
+        name: value
+        for name, value in vars(THEIRS.StandardRetryQuota).items()
+        if name.isupper()
+    }
+
+    assert constants == {
+        name: getattr(smithy.StandardRetryQuota, name) for name in constants
+    }
+
+
+def test_kinds_of_jitter_are_theirs():
+    """By name, by value and in number."""
+    theirs, ours = (
+        [(kind.name, kind.value) for kind in side.ExponentialBackoffJitterType]
+        for side in SIDES
+    )
+
+    assert theirs == ours
+
+
+@given(
+    kind=st.sampled_from(["DEFAULT", "NONE", "FULL", "DECORRELATED"]),
+    scale=st.floats(0, 100),
+    longest=st.floats(0, 100),
+    chance=st.floats(0, 1, exclude_max=True),
+)
+def test_delays_are_the_same(kind, scale, longest, chance):
+    """With the same random, for the retries of one call."""
+    theirs, ours = (
+        side.ExponentialRetryBackoffStrategy(
+            backoff_scale_value=scale,
+            max_backoff=longest,
+            jitter_type=side.ExponentialBackoffJitterType[kind],
+            random=lambda: chance,
+        )
+        for side in SIDES
+    )
+    retries = range(20)
+
+    assert [theirs.compute_next_backoff_delay(n) for n in retries] == [
+        ours.compute_next_backoff_delay(n) for n in retries
+    ]
+
+
+def test_delays_are_the_same_by_default():
+    """The settings are the same, and so is the random that is asked."""
+    told = []
+    for side in SIDES:
+        random.seed(7)
+        backoff = side.ExponentialRetryBackoffStrategy()
+        told.append([backoff.compute_next_backoff_delay(n) for n in range(30)])
+
+    assert told[0] == told[1]
+
+
+@given(
+    capacity=st.integers(0, 60),
+    events=st.lists(
+        st.sampled_from(["retry", "throttled", "timeout"]) | st.integers(0, 30)
+    ),
+)
+def test_quotas_are_the_same(capacity, events):
+    """Charges, refusals and remainders are the same, in any order of events."""
+    told = []
+    for side in SIDES:
+        quota = side.StandardRetryQuota(initial_capacity=capacity)
+        errors = {
+            "retry": ConnectionResetError(),
+            "throttled": side.CallError(is_throttling_error=True),
+            "timeout": side.ClientTimeoutError(),
+        }
+        for event in events:
+            try:
+                told.append(
+                    quota.acquire(error=errors[event])
+                    if isinstance(event, str)
+                    else quota.release(release_amount=event)
+                )
+            except side.RetryError as refusal:
+                told.append((refusal.retry_after, str(refusal)[:20]))
+            told.append(quota.available_capacity)
+    half = len(told) // 2
+
+    assert told[:half] == told[half:]
+
+
+# Where nobody can tell whether a retry is safe, both refuse what is nobody's fault.
+unknown = st.fixed_dictionaries(
+    {"is_retry_safe": st.none(), "fault": st.sampled_from(["client", None])}
+)
+failures = known | unknown | st.none()
+"""Descriptions of failures; None is an exception that says nothing."""
+
+
+async def tell(
+    side: Any, strategy: Any, quota: Any, calls: list[list[dict[str, Any] | None]]
+) -> list[object]:
+    """Make some calls and tell all that a caller sees of them."""
+    told: list[object] = []
+    for failed in calls:
+        token = await strategy.acquire_initial_retry_token(token_scope=SCOPE)
+        told.append((token.retry_count, token.retry_delay))
+        for said in failed:
+            error = ValueError() if said is None else side.CallError("busy", **said)
+            try:
+                token = await strategy.refresh_retry_token_for_retry(
+                    token_to_renew=token, error=error
+                )
+            except side.RetryError as refusal:
+                told.append((refusal.retry_after, refusal.__cause__ is error))
+                break
+            paid = getattr(token, "quota_acquired", None)
+            told.append((token.retry_count, token.retry_delay, paid))
+        else:
+            told.append(await strategy.record_success(token=token))
+        told.append(quota.available_capacity)
+    return told
+
+
+@given(
+    calls=st.lists(st.lists(failures, max_size=5), max_size=6),
+    capacity=st.sampled_from([0, 14, 30, 500]),
+    max_attempts=st.integers(1, 5),
+    seed=st.integers(0, 9),
+)
+async def test_standard_strategies_do_the_same(calls, capacity, max_attempts, seed):
+    """The same tokens, delays, refusals and quota, with the same random."""
+    told = []
+    for side in SIDES:
+        random.seed(seed)
+        quota = side.StandardRetryQuota(initial_capacity=capacity)
+        strategy = side.StandardRetryStrategy(
+            max_attempts=max_attempts, retry_quota=quota
+        )
+        told.append(await tell(side, strategy, quota, calls))
+
+    assert told[0] == told[1]
+
+
+@given(
+    calls=st.lists(
+        st.lists(
+            failures.map(lambda said: said and {**said, "retry_after": None}),
+            max_size=7,
+        ),
+        max_size=4,
+    ),
+    max_attempts=st.none() | st.integers(1, 5),
+    seed=st.integers(0, 9),
+)
+async def test_simple_strategies_do_the_same(calls, max_attempts, seed):
+    """The same tokens, delays and refusals; five attempts where nobody says."""
+    told = []
+    for side in SIDES:
+        random.seed(seed)
+        settings = {} if max_attempts is None else {"max_attempts": max_attempts}
+        strategy = side.SimpleRetryStrategy(**settings)
+        quota = side.StandardRetryQuota()
+        told.append(await tell(side, strategy, quota, calls))
+
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("side", SIDES, ids=["theirs", "ours"])
+async def test_standard_strategies_refuse_tokens_of_another_kind(side):
+    """By the same class of errors, to renew one or to take it back."""
+    strategy = side.StandardRetryStrategy()
+    token = await side.SimpleRetryStrategy().acquire_initial_retry_token()
+
+    with pytest.raises(TypeError):
+        await strategy.record_success(token=token)
+    with pytest.raises(TypeError):
+        await strategy.refresh_retry_token_for_retry(
+            token_to_renew=token, error=side.ClientTimeoutError()
+        )
+
+
+@pytest.mark.parametrize("name", ["CallError", "ModeledError", "ClientTimeoutError"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        {},
+        {"message": "busy"},
+        {"fault": "server", "is_retry_safe": False, "retry_after": 1.5},
+        {"is_throttling_error": True, "is_timeout_error": True},
+    ],
+)
+def test_errors_say_the_same(name, said):
+    """Given or not, in each attribute that both have, and in print."""
+    told = []
+    for side in SIDES:
+        error = getattr(side, name)(**said)
+        known = {field.name for field in dataclasses.fields(THEIRS.CallError)}
+        known.discard("response_metadata")
+        told.append(({each: getattr(error, each) for each in known}, str(error)))
+        told[-1] += (error.args, isinstance(error, side.CallError))
+
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("said", [((), {}), (("no",), {"retry_after": 1.5})])
+def test_refusals_say_the_same(said):
+    """Why, and when there may be a token."""
+    positional, by_name = said
+    theirs, ours = (side.RetryError(*positional, **by_name) for side in SIDES)
+
+    assert (str(theirs), theirs.args, theirs.retry_after) == (
+        str(ours),
+        ours.args,
+        ours.retry_after,
+    )
+
+
+def test_options_are_the_same():
+    """Their defaults, and that they stay as they are."""
+    told = []
+    for side in SIDES:
+        options = side.RetryStrategyOptions()
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            options.max_attempts = 5
+        told.append((options.retry_mode, options.max_attempts, repr(options)))
+        told.append(options == side.RetryStrategyOptions(retry_mode="standard"))
+    half = len(told) // 2
+
+    assert told[:half] == told[half:]
+
+
+def asked_with(side: Any, kind: str, **settings: Any) -> Any:
+    """Make what a resolver may be asked with."""
+    if kind == "options":
+        return side.RetryStrategyOptions(**settings)
+    return side.SimpleRetryStrategy() if kind == "strategy" else None
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["options", "none", "strategy"]),
+            st.sampled_from(["simple", "standard"]),
+            st.sampled_from([None, 1, 3, 5]),
+        ),
+        max_size=8,
+    )
+)
+async def test_resolvers_do_the_same(questions):
+    """Which strategy comes of which settings, and which are one and the same."""
+    told = []
+    for side in SIDES:
+        resolver, found = side.RetryStrategyResolver(), []
+        for kind, mode, most in questions:
+            settings = {"retry_mode": mode, "max_attempts": most}
+            given = asked_with(side, kind, **settings)
+            found.append(
+                await resolver.resolve_retry_strategy(retry_strategy=given, **settings)
+            )
+        first = [[other is each for other in found].index(True) for each in found]
+        kinds = [(type(each).__name__, each.max_attempts) for each in found]
+        told.append((first, kinds))
+
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("given", ["standard", 5, object()])
+async def test_resolvers_refuse_the_same(given):
+    """In the words that their own tests look for."""
+    words = "retry_strategy must be RetryStrategy, RetryStrategyOptions, or None"
+    for side in SIDES:
+        with pytest.raises(TypeError, match=words):
+            await side.RetryStrategyResolver().resolve_retry_strategy(
+                retry_strategy=given
+            )
