@@ -1,17 +1,22 @@
-"""Retry modes by name, and the strategies that they stand for."""
+"""Retry modes by name, and the strategies that they and options stand for."""
 
+from __future__ import annotations
+
+import asyncio
+import copy
 import math
-import warnings
 
 import pytest
-from chains import bad_argument, raises_exactly
+from chains import bad_argument, in_threads, raises_exactly
 
-from aioretry_smithy.smithy.limiters import RetryProfile
-from aioretry_smithy.smithy.mode import RetryMode, new_strategy
-from aioretry_smithy.smithy.strategies import (
+from aioretry_smithy.smithy import (
     AdaptiveRetryStrategy,
+    RetryMode,
+    RetryStrategyOptions,
+    RetryStrategyResolver,
     SimpleRetryStrategy,
     StandardRetryStrategy,
+    new_strategy,
 )
 
 NAMES = "simple, standard or adaptive"
@@ -61,14 +66,6 @@ def test_mode_makes_its_strategy(mode, kind, usual):
     assert (usual, 7) == (strategy.max_attempts, other.max_attempts)
 
 
-@pytest.mark.parametrize("mode", RetryMode)
-@pytest.mark.parametrize("max_attempts", [0, -1, True, "3", math.nan])
-def test_bad_max_attempts_are_refused(mode, max_attempts):
-    """Each strategy checks its argument."""
-    with bad_argument("max_attempts", max_attempts, "an int >= 1"):
-        mode.new_strategy(max_attempts=max_attempts)
-
-
 @pytest.mark.parametrize("mode", ["legacy", " Legacy ", "LEGACY"])
 @pytest.mark.parametrize(
     ("name", "read"), [("text", RetryMode.of), ("mode", new_strategy)]
@@ -82,32 +79,6 @@ def test_legacy_means_standard_and_is_warned_about(name, read, mode):
     assert [expected] == [str(warning.message) for warning in caught]
     assert __file__ == caught[0].filename
     assert made is RetryMode.STANDARD or type(made) is StandardRetryStrategy
-
-
-def test_legacy_is_warned_about_once_per_place():
-    """A line that is run again says it once, another line says it again."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("default")
-        for _ in range(3):
-            RetryMode.of("legacy")
-        RetryMode.of("legacy")
-
-    assert 2 == len(caught)
-
-
-@pytest.mark.parametrize(
-    ("mode", "kind"),
-    [
-        ("simple", SimpleRetryStrategy),
-        (" Standard ", StandardRetryStrategy),
-        (RetryMode.ADAPTIVE, AdaptiveRetryStrategy),
-    ],
-)
-def test_strategy_is_made_from_the_name_of_its_mode(mode, kind):
-    """Or from the mode itself, with the attempts that are wanted."""
-    strategy = new_strategy(mode, max_attempts=7)
-
-    assert (kind, 7) == (type(strategy), strategy.max_attempts)
 
 
 @pytest.mark.parametrize(
@@ -143,11 +114,6 @@ def test_backoff_can_be_configured(mode, settings, scale, throttling, longest):
         assert (throttling, longest) == (slow.backoff_scale_value, slow.max_backoff)
 
 
-def test_strategy_without_settings_has_the_usual_profile():
-    """So it describes itself shortly."""
-    assert RetryProfile.V2_1 == new_strategy("standard").profile
-
-
 @pytest.mark.parametrize("mode", RetryMode)
 @pytest.mark.parametrize("name", ["initial_backoff", "max_backoff"])
 @pytest.mark.parametrize("seconds", [-1, math.inf, math.nan, True, "1", 10**400])
@@ -167,3 +133,131 @@ def test_initial_backoff_fits_the_limit(mode, initial, longest, shown):
         f"initial_backoff: {initial} (expected: <= max_backoff, {shown})"
     ):
         new_strategy(mode, initial_backoff=initial, max_backoff=longest)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "max_attempts"),
+    [
+        (None, StandardRetryStrategy, 3),
+        (RetryStrategyOptions(), StandardRetryStrategy, 3),
+        (RetryStrategyOptions(max_attempts=5), StandardRetryStrategy, 5),
+        (RetryStrategyOptions(retry_mode="simple"), SimpleRetryStrategy, 5),
+        (
+            RetryStrategyOptions(retry_mode="adaptive", max_attempts=2),
+            AdaptiveRetryStrategy,
+            2,
+        ),
+    ],
+)
+async def test_strategy_is_made_of_options(options, kind, max_attempts):
+    """None leaves everything to what is usual."""
+    resolver = RetryStrategyResolver()
+    strategy = await resolver.resolve_retry_strategy(retry_strategy=options)
+
+    assert (kind, max_attempts) == (type(strategy), strategy.max_attempts)
+
+
+async def test_same_settings_share_a_strategy():
+    """And with it a quota; other settings, or another resolver, do not."""
+    resolver = RetryStrategyResolver()
+    settings = [
+        None,
+        RetryStrategyOptions(),
+        RetryStrategyOptions(retry_mode=RetryMode.STANDARD),
+        RetryStrategyOptions(retry_mode=" Standard "),
+        RetryStrategyOptions(max_attempts=3),
+        RetryStrategyOptions(retry_mode="adaptive"),
+    ]
+    first, *others = [
+        await resolver.resolve_retry_strategy(retry_strategy=each) for each in settings
+    ]
+    elsewhere = await RetryStrategyResolver().resolve_retry_strategy(
+        retry_strategy=None
+    )
+
+    assert [True, True, True, False, False] == [each is first for each in others]
+    assert elsewhere is not first
+
+
+async def test_separate_settings_hold_where_there_is_no_strategy():
+    """They are what the environment says; what a program says stands above it."""
+    resolver = RetryStrategyResolver()
+    resolve = resolver.resolve_retry_strategy
+    fallen_back = await resolve(
+        retry_strategy=None, retry_mode="simple", max_attempts=2
+    )
+    explicit = await resolve(
+        retry_strategy=RetryStrategyOptions(), retry_mode="simple", max_attempts=2
+    )
+
+    assert (SimpleRetryStrategy, 2) == (type(fallen_back), fallen_back.max_attempts)
+    assert (StandardRetryStrategy, 3) == (type(explicit), explicit.max_attempts)
+
+
+@pytest.mark.parametrize("given", ["standard", 5, SimpleRetryStrategy, object()])
+async def test_what_is_neither_strategy_nor_options_is_refused(given):
+    """The name of a mode belongs into the options."""
+    expected = "RetryStrategy, RetryStrategyOptions, or None"
+    with raises_exactly(f"retry_strategy must be {expected}, not {given!r}", TypeError):
+        await RetryStrategyResolver().resolve_retry_strategy(retry_strategy=given)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"retry_mode": "off"}, f"retry_mode: 'off' (expected: {NAMES})"),
+        ({"retry_mode": 5}, f"retry_mode: 5 (expected: {NAMES})"),
+        ({"max_attempts": 0}, "max_attempts: 0 (expected: an int >= 1, or None)"),
+        ({"max_attempts": True}, "max_attempts: True (expected: an int >= 1, or None)"),
+        ({"max_attempts": "3"}, "max_attempts: '3' (expected: an int >= 1, or None)"),
+    ],
+)
+async def test_bad_options_are_refused(settings, expected):
+    """Where they are made, or where they are given one by one."""
+    with pytest.raises(ValueError) as made:
+        RetryStrategyOptions(**settings)
+    with pytest.raises(ValueError) as resolved:
+        await RetryStrategyResolver().resolve_retry_strategy(
+            retry_strategy=None, **settings
+        )
+
+    assert [expected] * 2 == [str(made.value), str(resolved.value)]
+
+
+async def test_legacy_is_warned_about_once():
+    """Where it is written, not where a strategy is made of it."""
+    resolver = RetryStrategyResolver()
+    with pytest.warns(RuntimeWarning, match="^retry_mode: .*legacy") as made:
+        options = RetryStrategyOptions(retry_mode="legacy")
+    with pytest.warns(RuntimeWarning, match="^retry_mode: .*legacy") as resolved:
+        strategy = await resolver.resolve_retry_strategy(
+            retry_strategy=None, retry_mode="legacy"
+        )
+
+    assert strategy is await resolver.resolve_retry_strategy(retry_strategy=options)
+    assert [__file__] == [warning.filename for warning in made]
+    assert [__file__] == [warning.filename for warning in resolved]
+
+
+@pytest.mark.usefixtures("eager_threads")
+def test_threads_that_ask_at_once_get_the_same_strategy():
+    """Two strategies in place of one would have two quotas."""
+    resolver = RetryStrategyResolver()
+    found = []
+
+    def ask():
+        for attempts in range(1, 20):
+            options = RetryStrategyOptions(max_attempts=attempts)
+            asked = resolver.resolve_retry_strategy(retry_strategy=options)
+            found.append(asyncio.run(asked))
+
+    in_threads(ask, 4)
+
+    assert 19 == len({id(strategy) for strategy in found})
+
+
+def test_copy_is_the_resolver_itself():
+    """Settings are copied, and go on sharing its strategies."""
+    resolver = RetryStrategyResolver()
+
+    assert resolver is copy.deepcopy({"resolver": resolver})["resolver"]

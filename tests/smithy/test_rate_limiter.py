@@ -1,4 +1,4 @@
-"""The rate limiter of the adaptive mode."""
+"""The rate limiter of the adaptive mode, its formulas and its tokens."""
 
 import copy
 import json
@@ -9,8 +9,14 @@ import pytest
 from chains import Clock, bad_argument
 from limiters import throttled_limiter
 
-from aioretry_smithy.smithy import ClientRateLimiter
-from aioretry_smithy.smithy.limiters import rate_after_throttling
+from aioretry_smithy.smithy import ClientRateLimiter, limiters
+from aioretry_smithy.smithy.limiters import (
+    RateMeter,
+    TokenBucket,
+    rate_after_success,
+    rate_after_throttling,
+    zero_point,
+)
 
 VECTORS = json.loads(
     (Path(__file__).parents[1] / "vectors" / "rate_limiter.json").read_text()
@@ -84,15 +90,6 @@ class TestUpdate:
 
         assert not limiter.enabled
         assert {0.0} == {limiter.try_acquire() for _ in range(1000)}
-
-    def test_it_stays_enabled(self, clock):
-        """A server that has throttled once may do so again."""
-        limiter = throttled_limiter(clock, rate=5.0)
-        for _ in range(1000):
-            clock.now += 1.0
-            limiter.update(throttled=False)
-
-        assert limiter.enabled
 
     def test_throttling_again_starts_from_the_lower_rate(self, clock):
         """Answers to what was sent earlier do not raise the rate."""
@@ -205,20 +202,6 @@ class TestClock:
         assert pytest.approx(100.0, rel=0.05) == limiter.measured_rate
         assert limiter.fill_rate > 20.0
 
-    def test_going_back_it_begins_with_any_use(self, clock):
-        """Also with an answer; what the old loop has counted is forgotten."""
-        clock.now = 1000.0
-        limiter = throttled_limiter(clock, rate=11.2)
-        for _ in range(100):
-            limiter.update(throttled=False)
-        clock.now = 3.0
-        limiter.update(throttled=True)
-        before = limiter.measured_rate
-        clock.now = 3.5
-        limiter.update(throttled=False)
-
-        assert pytest.approx(0.8 * 2 / 0.5 + 0.2 * before) == limiter.measured_rate
-
     def test_lagging_a_little_it_stands_still(self, clock):
         """Two loops whose times differ a little neither stop nor hasten each other."""
         limiter = throttled_limiter(clock, rate=11.2)
@@ -247,18 +230,6 @@ class TestClock:
         with bad_argument("clock", reading, "returns a finite number"):
             limiter.update(throttled=True)
 
-    @pytest.mark.parametrize("now", [math.nan, math.inf, -math.inf])
-    def test_a_reading_that_is_none_changes_nothing(self, clock, now):
-        """When the clock is right again, all goes on."""
-        limiter = throttled_limiter(clock, rate=11.2)
-        before = limiter.capacity
-        at, clock.now = clock.now, now
-        with pytest.raises(ValueError, match="clock"):
-            limiter.try_acquire()
-        clock.now = at + 0.5
-
-        assert pytest.approx(before + 5.6) == limiter.capacity
-
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy])
 def test_a_copy_is_the_rate_limiter_itself(limiter, duplicate):
@@ -278,3 +249,172 @@ def test_repr_shows_the_state(clock):
     limiter = throttled_limiter(clock, rate=5.6)
 
     assert "<ClientRateLimiter: fill_rate=5.6>" == repr(limiter)
+
+
+@pytest.mark.parametrize("row", VECTORS["cubic_success"]["rates"])
+def test_rate_rises_after_the_published_table(row):
+    """Quickly, then slowly around the rate that was too much, then quickly."""
+    table = VECTORS["cubic_success"]
+    actual = rate_after_success(row["at"] - table["throttled_at"], table["max_rate"])
+
+    assert pytest.approx(row["rate"], rel=1e-11) == actual
+
+
+def test_throttling_in_between_starts_from_the_reduced_rate():
+    """The rate that was too much is the one that was calculated last."""
+    table = VECTORS["cubic_with_throttling"]
+    max_rate, throttled_at, rate = table["max_rate"], table["throttled_at"], None
+    expected, actual = [], []
+    for step in table["steps"]:
+        if step["throttled"]:
+            max_rate, throttled_at = rate, step["at"]
+            rate = rate_after_throttling(rate)
+        else:
+            rate = rate_after_success(step["at"] - throttled_at, max_rate)
+        expected += [step["rate"], step["max_rate"], step["zero_point"]]
+        actual += [rate, max_rate, zero_point(max_rate)]
+
+    assert pytest.approx(expected, rel=1e-11) == actual
+
+
+@pytest.mark.parametrize("row", VECTORS["cubic_parameters"])
+def test_parameters_are_those_of_botocore(row, monkeypatch):
+    """The zero point and the reduced rate follow from the rate alone."""
+    rate = row["max_rate"]
+    if "beta" in row:
+        monkeypatch.setattr(limiters, "_BETA", row["beta"])
+    expected = row["zero_point"], row["reduced"], row["reduced"]
+
+    assert pytest.approx(expected) == (
+        zero_point(rate),
+        rate_after_throttling(rate),
+        rate_after_success(0.0, rate),
+    )
+
+
+@pytest.mark.parametrize("row", VECTORS["cubic_fractions_of_the_zero_point"]["rates"])
+def test_rate_is_back_at_the_zero_point(row):
+    """The zero point is the time at which the rate is what was too much."""
+    max_rate = VECTORS["cubic_fractions_of_the_zero_point"]["max_rate"]
+    elapsed = row["fraction"] * zero_point(max_rate)
+
+    assert pytest.approx(row["rate"], rel=1e-5) == rate_after_success(elapsed, max_rate)
+
+
+def by_remark(vector):
+    return vector["remark"]
+
+
+@pytest.mark.parametrize("vector", VECTORS["measured_rate"], ids=by_remark)
+def test_rate_is_that_of_the_published_histories(vector):
+    """Half seconds are counted, and the newest one weighs most."""
+    meter = RateMeter(now=0.0)
+    rates = []
+    for step in vector["steps"]:
+        meter.record(step["at"])
+        rates.append(meter.rate)
+
+    assert pytest.approx([step["rate"] for step in vector["steps"]]) == rates
+
+
+def test_buckets_are_those_of_the_clock():
+    """Measuring that begins within a second begins with that second."""
+    meter = RateMeter(now=100.75)
+    meter.record(101.0)
+
+    assert 0.8 == meter.rate
+
+
+def test_measuring_begins_anew():
+    """Earlier requests are forgotten; the rate stays until there is a new one."""
+    meter = RateMeter(now=1000.0)
+    meter.record(1001.0)
+    meter.record(1001.0)
+    meter.begin(5.25)
+    meter.record(5.3)
+    assert 0.8 == meter.rate
+
+    meter.record(6.0)
+
+    assert pytest.approx(0.8 * 2 + 0.2 * 0.8) == meter.rate
+
+
+@pytest.mark.parametrize("vector", VECTORS["token_bucket"], ids=by_remark)
+def test_published_histories(vector, monkeypatch):
+    """Each step sets the rate, takes tokens, or looks at what there is."""
+    if "min_fill_rate" in vector:
+        monkeypatch.setattr(limiters, "_MIN_FILL_RATE", vector["min_fill_rate"])
+    bucket = TokenBucket()
+    expected, actual = [], []
+    for step in vector["steps"]:
+        now = step["at"]
+        match step:
+            case {"set_rate": rate}:
+                bucket.change_rate(rate, now)
+            case {"take": amount, "wait": wait}:
+                expected.append(wait)
+                actual.append(bucket.try_take(amount, now))
+            case {"level": level}:
+                expected.append(level)
+                actual.append(bucket.level(now))
+            case {"fill_rate": fill_rate}:
+                expected.append(fill_rate)
+                actual.append(bucket.fill_rate)
+
+    assert pytest.approx(expected, abs=1e-9) == actual
+
+
+def test_rate_never_falls_below_one_in_two_seconds():
+    """However slow the server is, there is an end to the wait."""
+    bucket = TokenBucket()
+    bucket.change_rate(0.01, now=0.0)
+
+    assert 0.5 == bucket.fill_rate
+    assert 2.0 == bucket.try_take(1.0, now=0.0)
+
+
+def test_a_new_rate_counts_from_now_on():
+    """Tokens of the time before came in at the old rate."""
+    bucket = TokenBucket()
+    bucket.change_rate(2.0, now=0.0)
+    bucket.change_rate(100.0, now=0.5)
+
+    assert 1.0 == bucket.level(now=0.5)
+    assert pytest.approx(2.0) == bucket.level(now=0.51)
+
+
+def test_savings_are_not_lost_when_less_is_wanted():
+    """Tokens beyond the room for them stay, less what is taken."""
+    bucket = TokenBucket()
+    bucket.change_rate(1.0, now=0.0)
+    bucket.try_take(5.0, now=0.0)
+    assert 2.0 == bucket.try_take(5.0, now=3.0)
+
+    assert 0.0 == bucket.try_take(1.0, now=3.0)
+    assert 2.0 == bucket.level(now=3.0)
+    assert 3.0 == bucket.try_take(5.0, now=3.0)
+
+
+def test_a_clock_that_goes_back_takes_nothing():
+    """A bucket that moves to another loop's clock goes on from there."""
+    bucket = TokenBucket()
+    bucket.change_rate(1.0, now=1000.0)
+    assert 1.0 == bucket.try_take(1.0, now=1000.0)
+
+    assert 1.0 == bucket.try_take(1.0, now=5.0)
+    assert 0.5 == bucket.try_take(1.0, now=5.5)
+
+
+def test_a_wait_too_short_for_the_clock_is_granted():
+    """Where adding the wait does not change the time, waiting would not end."""
+    bucket = TokenBucket()
+    bucket.change_rate(1.0, now=2.0**30 - 1.0)
+    now = 2.0**30 - 2.0**-23
+
+    assert 2.0**-23 > 1e-9
+    assert 2.0**-23 == bucket.try_take(1.0, now=now)
+
+    bucket.change_rate(4.0, now=now)
+
+    assert 0.0 == bucket.try_take(1.0, now=now)
+    assert 0.0 == bucket.level(now)

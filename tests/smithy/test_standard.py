@@ -1,23 +1,27 @@
-"""The standard mode."""
+"""The standard mode, and the vectors of all SDKs."""
 
+import asyncio
 import math
 from dataclasses import replace
 
 import pytest
 from chains import bad_argument, now, raises_exactly
+from smithy_vectors import load, read
 from token_strategies import UNAVAILABLE as ERROR
-from token_strategies import Slow, acquire, refresh
+from token_strategies import Slow, acquire, refresh, settled
 
 from aioretry_smithy import Backoff
-from aioretry_smithy.smithy import from_backoff
-from aioretry_smithy.smithy.interfaces import (
+from aioretry_smithy.smithy import (
     CallError,
     ExponentialBackoffJitterType,
     ExponentialRetryBackoffStrategy,
     RetryError,
+    RetryProfile,
+    StandardRetryQuota,
+    StandardRetryStrategy,
+    from_backoff,
+    sync,
 )
-from aioretry_smithy.smithy.limiters import RetryProfile, StandardRetryQuota
-from aioretry_smithy.smithy.strategies import StandardRetryStrategy
 
 THROTTLED = CallError("429", is_throttling_error=True, status=429)
 EMPTY = StandardRetryQuota(0)
@@ -143,30 +147,6 @@ async def test_success_at_once_brings_one(strategy, quota):
     assert 42 - 14 + 1 == quota.available_capacity
 
 
-async def test_fifty_calls_use_up_the_older_quota():
-    """V2_0: each has two retries, and the 51st has none."""
-    strategy = StandardRetryStrategy(profile=RetryProfile.V2_0)
-    for _ in range(50):
-        token = await refresh(strategy, await retry(strategy))
-        with pytest.raises(RetryError, match=r"^all attempts are made: 3$"):
-            await refresh(strategy, token)
-    with raises_exactly("Retry quota exceeded: needs 5 tokens, 0 left", RetryError):
-        await retry(strategy)
-
-
-async def test_rest_of_a_quota_pays_for_cheaper_retries():
-    """V2_1: after 35 retries there is enough for two that are throttled."""
-    strategy = StandardRetryStrategy()
-    for _ in range(35):
-        await retry(strategy)
-    with pytest.raises(RetryError, match=r"exceeded: needs 14 tokens, 10 left$"):
-        await retry(strategy)
-    for _ in range(2):
-        await retry(strategy, THROTTLED)
-    with pytest.raises(RetryError, match=r"exceeded: needs 5 tokens, 0 left$"):
-        await retry(strategy, THROTTLED)
-
-
 async def test_refusal_by_the_quota_carries_the_delay(strategy, quota):
     """Only this refusal says for how long there would have been a wait."""
     quota.acquire(error=ERROR)
@@ -253,17 +233,6 @@ async def test_long_polling_waits_before_a_refusal_by_the_quota(settings, waited
     assert (3.0 if "retry_quota" in settings else None) == caught.value.retry_after
 
 
-async def test_hooks_of_the_retrying_client_do_not_wait():
-    """It does the waiting itself, so that its deadline ends it."""
-    strategy = StandardRetryStrategy(retry_quota=EMPTY, long_polling=True)
-    token = strategy._acquire("orders")
-    with pytest.raises(RetryError) as caught:
-        strategy._refresh(token, ERROR)
-
-    assert "orders" == token.token_scope
-    assert 0.0 <= caught.value.retry_after < 0.05
-
-
 async def test_each_scope_has_its_own_quota():
     """A server that fails does not use up the retries of another one."""
     strategy = StandardRetryStrategy()
@@ -296,26 +265,6 @@ async def test_given_quota_pays_for_all_scopes(strategy, quota):
 
     assert quota is strategy.quota_for("a:443")
     assert 42 - 28 == quota.available_capacity
-
-
-async def test_empty_quota_is_kept():
-    """A quota that is given is used, also if it can pay for nothing."""
-    assert EMPTY is StandardRetryStrategy(retry_quota=EMPTY).quota_for()
-
-
-async def test_token_of_a_strategy_with_the_same_quota_is_refused(strategy):
-    """It would otherwise be refunded twice."""
-    other = StandardRetryStrategy(retry_quota=strategy.quota_for())
-    token = await acquire(other)
-    with bad_argument("token", token, "issued by this strategy"):
-        await strategy.record_success(token=token)
-
-
-@pytest.mark.parametrize("scope", [443, b"example.com", ("example.com", 443)])
-def test_scope_of_a_quota_is_text(strategy, scope):
-    """A scope that could not be told from another one is refused."""
-    with bad_argument("token_scope", scope, "a str, or None"):
-        strategy.quota_for(scope)
 
 
 @pytest.mark.parametrize(
@@ -404,3 +353,96 @@ async def test_retry_that_is_not_made_is_paid_back(profile, paid):
 
     assert 500 - 5 - paid == left
     assert 500 - 5 == quota.available_capacity
+
+
+VECTORS = load()
+JITTER = read("backoff_jitter.json")["vectors"]
+
+
+class AttemptError(Exception):
+    """An attempt that failed, and says what the vector says about it."""
+
+    def __init__(self, said):
+        super().__init__(said)
+        vars(self).update({"is_retry_safe": True, **said})
+
+
+def outcome_of(refusal, error, token, strategy):
+    """Say why there was no further token, judging by what the refusal says."""
+    if not error.is_retry_safe:
+        return "not_retryable"
+    if refusal.retry_after is not None:
+        return "quota_exceeded"
+    assert strategy.max_attempts == token.attempt_count
+    return "max_attempts_exceeded"
+
+
+async def replay(strategy, call, now):
+    """Make one call and return what happened after each attempt."""
+    happened = []
+    scope = "example.com:443"
+    token = await acquire(strategy, scope)
+    for step in call:
+        started_at = now()
+        delay = 0.0
+        error = AttemptError(step.error or {})
+        if step.outcome == "success":
+            await settled(strategy.record_success(token=token))
+            outcome = "success"
+        else:
+            try:
+                token = await refresh(strategy, token, error)
+                outcome, delay = "retry", token.retry_delay
+            except RetryError as refusal:
+                outcome = outcome_of(refusal, error, token, strategy)
+        quota = strategy.quota_for(scope).available_capacity
+        happened.append((outcome, quota, delay, now() - started_at))
+    return happened
+
+
+async def check(vector, strategy, now):
+    for call in vector.calls:
+        expected = [
+            (step.outcome, step.quota, step.delay, step.refused_delay) for step in call
+        ]
+        happened = await replay(strategy, call, now)
+
+        assert expected == [
+            (outcome, quota, pytest.approx(delay), pytest.approx(waited))
+            for outcome, quota, delay, waited in happened
+        ]
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector.id)
+async def test_standard_vector(vector):
+    """Outcome, quota, delay and wait are those of SDKs and guide, step by step."""
+    loop = asyncio.get_running_loop()
+
+    await check(vector, vector.new_strategy(), loop.time)
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector.id)
+async def test_standard_vector_without_await(vector):
+    """The same, by plain methods, and what is waited for the thread sleeps."""
+    slept = [0.0]
+    strategy = vector.new_strategy(sync.StandardRetryStrategy, sleep=slept.append)
+
+    await check(vector, strategy, lambda: sum(slept))
+
+
+@pytest.mark.parametrize(
+    "vector", JITTER, ids=lambda vector: "{jitter} {scale} {max}".format(**vector)
+)
+def test_jitter_vector(vector):
+    """The delays are those of smithy-python."""
+    backoff = ExponentialRetryBackoffStrategy(
+        backoff_scale_value=vector["scale"],
+        max_backoff=vector["max"],
+        jitter_type=ExponentialBackoffJitterType[vector["jitter"]],
+        random=lambda: 0.5,
+    )
+    delays = [
+        backoff.compute_next_backoff_delay(n) for n in range(len(vector["delays"]))
+    ]
+
+    assert vector["delays"] == pytest.approx(delays)

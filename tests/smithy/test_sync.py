@@ -13,12 +13,10 @@ from token_strategies import drain, settled
 from aioretry_smithy import smithy
 from aioretry_smithy.smithy import (
     CallError,
-    CapacityNotAvailableError,
     ClientRateLimiter,
     ExponentialBackoffJitterType,
     ExponentialRetryBackoffStrategy,
     RetryError,
-    StandardRetryQuota,
     sync,
 )
 
@@ -137,80 +135,6 @@ def test_strategy_is_of_the_protocols(name):
     assert not isinstance(strategy, getattr(smithy, name))
 
 
-def test_standard_strategy_does_not_sleep():
-    """The delay is in the token, for the loop to wait."""
-    clock = Clock()
-    strategy = sync.StandardRetryStrategy(
-        sleep=clock.sleep, backoff_strategy=ONE_SECOND
-    )
-    token = refresh(strategy, strategy.acquire_initial_retry_token())
-
-    assert (1.0, 0.0) == (token.retry_delay, clock.now())
-
-
-def test_long_polling_sleeps_before_it_is_refused():
-    """A caller who would ask again at once is slowed down."""
-    clock = Clock()
-    strategy = sync.StandardRetryStrategy(
-        sleep=clock.sleep,
-        backoff_strategy=ONE_SECOND,
-        retry_quota=StandardRetryQuota(0),
-        long_polling=True,
-    )
-    token = strategy.acquire_initial_retry_token()
-    with pytest.raises(RetryError) as caught:
-        refresh(strategy, token)
-
-    assert (1.0, 1.0) == (caught.value.retry_after, clock.now())
-    assert UNAVAILABLE is caught.value.__cause__
-
-
-def test_adaptive_strategy_sleeps_for_the_delay_and_the_rate():
-    """A wait is over when the token comes."""
-    clock = Clock()
-    strategy = new_adaptive(clock)
-    token = strategy.acquire_initial_retry_token()
-    assert 0.0 == clock.now()
-    token = refresh(strategy, token, THROTTLED)
-    assert (2.0, 0.0) == (clock.now(), token.retry_delay)
-    strategy.acquire_initial_retry_token()
-
-    assert 4.0 == clock.now()
-
-
-def test_adaptive_strategy_may_fail_fast():
-    """Nobody sleeps then."""
-    clock = Clock()
-    strategy = new_adaptive(clock, fail_fast=True)
-    token = strategy.acquire_initial_retry_token()
-    drain(strategy.limiter_for())
-    with pytest.raises(CapacityNotAvailableError):
-        strategy.acquire_initial_retry_token()
-    with pytest.raises(RetryError) as caught:
-        refresh(strategy, token)
-
-    assert (2.0, 0.0) == (caught.value.retry_after, clock.now())
-
-
-def test_interrupted_sleep_takes_no_leave():
-    """Nor does it keep its place before others."""
-    clock = Clock()
-    strategy = new_adaptive(clock)
-    limiter = strategy.limiter_for()
-    drain(limiter)
-
-    def interrupted(seconds):
-        raise KeyboardInterrupt
-
-    strategy._sleep = interrupted
-    for _ in range(5):
-        with pytest.raises(KeyboardInterrupt):
-            strategy.acquire_initial_retry_token()
-    clock.sleep(2.0)
-
-    assert 0.0 == limiter.try_acquire()
-
-
 def test_interrupted_retry_is_paid_back():
     """Ctrl-C while the thread sleeps before a retry that is then not made."""
 
@@ -224,21 +148,6 @@ def test_interrupted_retry_is_paid_back():
             refresh(strategy, token, error)
 
         assert 500 == strategy.quota_for(str(error)).available_capacity
-
-
-async def test_rate_limiter_is_shared_with_coroutines():
-    """A token that one takes is missing for the other."""
-    limiter, loop = ClientRateLimiter(), asyncio.get_running_loop()
-    drain(limiter)
-    awaited = smithy.AdaptiveRetryStrategy(rate_limiter=limiter)
-    plain = sync.AdaptiveRetryStrategy(rate_limiter=limiter, sleep=pytest.fail)
-    await awaited.acquire_initial_retry_token()
-    assert 2.0 == loop.time()
-    await asyncio.sleep(2.0)
-    plain.acquire_initial_retry_token()
-    await awaited.acquire_initial_retry_token()
-
-    assert 6.0 == loop.time()
 
 
 @pytest.mark.usefixtures("eager_threads")
@@ -268,15 +177,6 @@ def test_thread_sleeps_by_default():
         default = inspect.signature(getattr(sync, name)).parameters["sleep"].default
 
         assert time.sleep is default is getattr(sync, name)()._sleep
-
-
-def test_clock_of_the_rate_limiters_is_the_thread_s_by_default():
-    """Outside of an event loop that is the monotonic one."""
-    strategy = sync.AdaptiveRetryStrategy(sleep=list)
-    before = time.monotonic()
-    strategy.limiter_for().update(throttled=True)
-
-    assert before <= strategy.limiter_for()._seen <= time.monotonic()
 
 
 @pytest.mark.parametrize(
