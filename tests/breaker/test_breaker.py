@@ -1,12 +1,14 @@
-"""The circuit breaker and its states."""
+"""The circuit breaker, its states entered by hand, and the window that it counts in."""
 
 import asyncio
+import dataclasses
 import logging
 import math
 import time
 
 import pytest
 from circuits import fail
+from until import lines_run
 
 from aioretry_smithy import (
     Backoff,
@@ -14,7 +16,7 @@ from aioretry_smithy import (
     CircuitBreakerListener,
     CircuitState,
 )
-from aioretry_smithy._breaker.state import EventCount
+from aioretry_smithy._breaker.state import EventCount, SlidingWindow
 
 CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
 
@@ -35,13 +37,6 @@ def succeed(breaker, times):
 
 class TestClosed:
     """While the circuit is closed."""
-
-    def test_every_request_is_permitted(self, breaker):
-        """A closed circuit gives permits that are no trials."""
-        permits = [breaker.try_request() for _ in range(100)]
-
-        assert not any(permit is None or permit.is_trial for permit in permits)
-        assert 0.0 == breaker.retry_in
 
     def test_it_opens_on_the_failure_that_fills_the_minimum(self, breaker):
         """Judged on every failure, the burst within one update interval too."""
@@ -330,16 +325,6 @@ class TestListeners:
 
         assert [(CLOSED, CLOSED)] == diary.entries
 
-    def test_methods_that_are_not_overridden_do_nothing(self):
-        """A listener overrides only what it needs."""
-        breaker = CircuitBreaker(
-            minimum_request_threshold=1, listeners=[CircuitBreakerListener()]
-        )
-
-        fail(breaker, 1)
-
-        assert None is breaker.try_request()
-
 
 class TestClock:
     """The clock of a circuit breaker."""
@@ -365,18 +350,16 @@ class TestClock:
 
         assert HALF_OPEN is breaker.state
 
-    async def test_a_clock_goes_before_the_loop(self, clock):
-        """The clock given is the only one asked."""
-        breaker = CircuitBreaker(minimum_request_threshold=1, clock=clock)
-        fail(breaker, 1)
-        clock.now += 10.0
-
-        assert breaker.try_request().is_trial
-
 
 CALL_IT = "; call it: Backoff.of_default()"
+
+
 NO_TIMES = [0, -1.0, math.nan, math.inf, 10**400, True, "3", None]
+
+
 NO_SHARES = [0, -0.1, 1.1, math.nan, math.inf, True, "0.5", None]
+
+
 REFUSED = {
     ("name", "a str that is not empty"): ["", 7, b"orders"],
     ("failure_rate_threshold", "> 0 and <= 1"): NO_SHARES,
@@ -435,3 +418,77 @@ class TestArguments:
             CircuitBreaker(**{argument: value})
 
         assert f"{argument}: {value!r} (expected: {expected})" == str(caught.value)
+
+
+@pytest.fixture
+def window():
+    """A window of 20 seconds in buckets of one."""
+    return SlidingWindow(window=20.0, interval=1.0)
+
+
+def test_event_count_adds_up():
+    """The total and the rate follow from the two numbers."""
+    count = EventCount(success=6, failure=2)
+
+    assert 8 == count.total
+    assert 0.25 == count.failure_rate
+    assert (0, None) == (EventCount(0, 0).total, EventCount(0, 0).failure_rate)
+
+
+def test_event_count_is_a_value():
+    """Equal numbers are equal counts, and a count that was handed out stays."""
+    count = EventCount(success=1, failure=2)
+
+    assert EventCount(1, 2) == count
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        count.success = 3
+
+
+def test_an_event_counts_until_it_is_older_than_the_window(window):
+    """At exactly the length of the window an event still counts."""
+    window.add_success(now=100.0)
+
+    assert EventCount(1, 0) == window.count(now=120.0)
+    assert EventCount(0, 0) == window.count(now=120.001)
+
+
+def test_a_bucket_takes_events_for_its_interval_only(window):
+    """At exactly the interval a new bucket begins."""
+    window.add_success(now=100.0)
+    window.add_failure(now=101.0)
+
+    assert EventCount(0, 1) == window.count(now=121.0)
+
+
+def test_an_event_from_a_clock_that_went_back_counts(window):
+    """A late event is put in the newest bucket, and nothing is forgotten."""
+    window.add_success(now=100.0)
+    window.add_failure(now=90.0)
+
+    assert EventCount(1, 1) == window.count(now=90.0)
+    assert EventCount(1, 1) == window.count(now=120.0)
+
+
+@pytest.mark.parametrize("step", [0.0, 0.0001, 0.01, 1.0, 19.0, 100.0])
+def test_an_event_costs_the_same_however_many_are_counted(step):
+    """Counting and judging an event never scans the window."""
+    window = SlidingWindow(window=20.0, interval=0.01)
+    events = 5000
+
+    def count_all():
+        for number in range(events):
+            window.add_failure(now=number * step)
+            window.count(now=number * step)
+
+    assert lines_run(count_all) <= 40 * events
+
+
+def test_the_window_keeps_no_more_buckets_than_fit(window):
+    """Memory is bounded by the ratio of window and interval, not by traffic."""
+    most = 0
+
+    for number in range(10_000):
+        window.add_success(now=number * 0.3)
+        most = max(most, len(window._buckets))
+
+    assert most <= 21

@@ -5,28 +5,25 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
+from contextlib import suppress
 
 import aiohttp
 import pytest
-from chains import (
-    URL,
-    Scripted,
-    bad_argument,
-    now,
-    pass_on,
-    response_of,
-    retrying,
-    session,
-)
+from chains import URL, Scripted, bad_argument, now, response_of, retrying, session
 from circuits import busy, guarded, is_busy, noting, silent
 from fake_responses import unending
+from pairs import each_pair
+from raised import raised, raising
 
 from aioretry_smithy import (
     AttemptTimeoutError,
     Backoff,
     CircuitBreaker,
+    CircuitBreakerClient,
+    CircuitBreakerRpcClient,
     CircuitBreakerRule,
     CircuitBreakerRuleWithContent,
+    CircuitBreakerStrategy,
     CircuitState,
     EventCount,
     HedgingClient,
@@ -35,9 +32,12 @@ from aioretry_smithy import (
     RetryRuleWithContent,
     client_decorator,
     new_response,
+    rpc,
 )
 
 CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
+
+
 BUSY, FINE = (200, {}, b"busy and more"), (200, {}, b"fine and more")
 
 
@@ -54,20 +54,13 @@ def breaking(ctx, request):
     return response
 
 
-chains = pytest.mark.parametrize(
-    ("inside", "outside"), [((), ()), ((pass_on,), ()), ((), (pass_on,))]
-)
-"""What stands further in and further out than the circuit breaker."""
-
-
 class TestErrorInside:
     """Bodies that are looked at while they are whole."""
 
-    @chains
-    async def test_an_error_inside_a_200_is_a_failure(self, breaker, inside, outside):
+    async def test_an_error_inside_a_200_is_a_failure(self, breaker):
         """The caller gets the whole body, as if nobody had looked."""
-        decorators = (*inside, guarded(breaker, busy(max_content_length=4)), *outside)
-        async with session([BUSY, FINE], *decorators) as client:
+        decorator = guarded(breaker, busy(max_content_length=4))
+        async with session([BUSY, FINE], decorator) as client:
             async with client.get(URL) as response:
                 assert b"busy and more" == await response.read()
             async with client.get(URL) as response:
@@ -76,14 +69,6 @@ class TestErrorInside:
                 )
 
         assert EventCount(success=1, failure=1) == breaker.event_count
-
-    async def test_it_opens_the_circuit(self):
-        """As an error by status does."""
-        breaker = CircuitBreaker(minimum_request_threshold=1)
-        async with Scripted([BUSY], guarded(breaker, busy())) as scripted:
-            await scripted.get()
-
-        assert OPEN is breaker.state
 
     async def test_trials_are_judged_by_it_too(self):
         """A server that answers 200 with an error inside has not recovered."""
@@ -124,27 +109,6 @@ class TestErrorInside:
         assert b"fine and more" == await response.read()
         assert [BUSY[2], FINE[2]] == seen
         assert EventCount(success=1, failure=1) == breaker.event_count
-
-    @pytest.mark.parametrize("refused", [(), (FORCED_OPEN,)])
-    async def test_a_fallback_answers_as_ever(self, breaker, refused):
-        """Only in place of what is refused."""
-        for state in refused:
-            breaker.enter_state(state)
-        decorator = guarded(
-            breaker, busy(), fallback=lambda ctx, request: new_response(request, 418)
-        )
-        async with Scripted([BUSY], decorator) as scripted:
-            assert (418 if refused else 200) == await scripted.get()
-
-    async def test_it_may_only_watch(self, breaker):
-        """What would have been refused is not even looked at."""
-        seen = []
-        breaker.enter_state(FORCED_OPEN)
-        decorator = guarded(breaker, noting(seen), enforce=False)
-        async with Scripted([BUSY], decorator) as scripted:
-            assert 200 == await scripted.get()
-
-        assert [] == seen
 
     @pytest.mark.parametrize("strategy", [busy, CircuitBreakerRuleWithContent, b"", 7])
     def test_anything_else_is_refused(self, breaker, strategy):
@@ -192,10 +156,9 @@ class TestErrorInside:
 class TestBodyThatFails:
     """A body that breaks or stalls while a rule reads it is a failed attempt."""
 
-    @chains
-    async def test_it_is_counted_and_raised(self, breaker, inside, outside):
+    async def test_it_is_counted_and_raised(self, breaker):
         """The log has it as the cause."""
-        decorators = (*inside, guarded(breaker, busy()), *outside)
+        decorators = (guarded(breaker, busy()),)
         with pytest.raises(aiohttp.ClientPayloadError, match="broke off") as caught:
             await response_of(session([breaking], *decorators))
 
@@ -204,10 +167,9 @@ class TestBodyThatFails:
         assert not log.is_success
         assert EventCount(success=0, failure=1) == breaker.event_count
 
-    @chains
-    async def test_it_is_retried(self, breaker, inside, outside):
+    async def test_it_is_retried(self, breaker):
         """As any failure of an attempt."""
-        decorators = (*inside, guarded(breaker, busy()), *outside, retrying(0.5))
+        decorators = (guarded(breaker, busy()), retrying(0.5))
         response = await response_of(session([breaking, FINE], *decorators))
 
         first, last = RequestLog.of(response).children
@@ -216,13 +178,10 @@ class TestBodyThatFails:
         assert None is last.response_cause
         assert EventCount(success=1, failure=1) == breaker.event_count
 
-    @chains
-    async def test_one_that_stalls_is_cut_at_the_limit_of_its_attempt(
-        self, breaker, inside, outside
-    ):
+    async def test_one_that_stalls_is_cut_at_the_limit_of_its_attempt(self, breaker):
         """Its error says so, and the next attempt begins."""
         limited = retrying(0.5, attempt_timeout=2.0)
-        decorators = (*inside, guarded(breaker, busy()), *outside, limited)
+        decorators = (guarded(breaker, busy()), limited)
         response = await response_of(session([silent, FINE], *decorators))
 
         first, _ = RequestLog.of(response).children
@@ -302,10 +261,7 @@ class TestBodyThatFails:
         assert (203, None) == (log.response_status, log.response_cause)
         assert log.is_success
 
-    @chains
-    async def test_cancelled_meanwhile_it_gives_its_trial_back(
-        self, breaker, inside, outside
-    ):
+    async def test_cancelled_meanwhile_it_gives_its_trial_back(self, breaker):
         """Nothing is counted, and the response is closed."""
         made = []
 
@@ -314,7 +270,7 @@ class TestBodyThatFails:
             return made[-1]
 
         breaker.enter_state(HALF_OPEN)
-        decorators = (*inside, guarded(breaker, busy()), *outside)
+        decorators = (guarded(breaker, busy()),)
         async with session([keeping], *decorators) as client:
             task = asyncio.create_task(client.get(URL))
             await asyncio.sleep(1.0)
@@ -339,3 +295,85 @@ class TestBodyThatFails:
             assert None is kept()
         finally:
             gc.enable()
+
+
+STRATEGIES = {
+    "the default": None,
+    "without throttling": CircuitBreakerStrategy.on_server_error_status(
+        count_throttling=False
+    ),
+    "failures": CircuitBreakerRule.failure(statuses=[404]),
+    "successes": CircuitBreakerRule.success(status_classes=[5]),
+    "ignored": CircuitBreakerRule.ignore(statuses=[503]),
+    "content": CircuitBreakerRuleWithContent.failure(
+        statuses=[404], on_content=lambda content: False
+    ),
+}
+
+
+async def counted(answer, strategy, *inside):
+    """Return the successes and the failures that one answer counts for."""
+    breaker = CircuitBreaker("shop")
+    decorator = CircuitBreakerClient.new_decorator(breaker, strategy)
+    async with session([answer], *inside, decorator) as client:
+        with suppress(aiohttp.ClientResponseError):
+            await client.get(URL)
+    count = breaker.event_count
+    return count.success, count.failure
+
+
+@each_pair(
+    status=[400, 401, 404, 408, 429, 500, 503, 999],
+    headers=[{}, {"Retry-After": "1"}, {"Retry-After": "soon"}],
+    name=[*STRATEGIES],
+)
+async def test_raised_status_counts_as_its_answer_does(status, headers, name):
+    """Strategies and rules see the same."""
+    answer, strategy = (status, headers, b""), STRATEGIES[name]
+
+    assert await counted(answer, strategy) == await counted(answer, strategy, raising)
+
+
+async def test_in_figures():
+    """A 404 is a success, a 503 a failure, and one that throttles is not counted."""
+    throttled = raised(429, {"Retry-After": "3"})
+
+    assert (1, 0) == await counted(raised(404), None)
+    assert (0, 1) == await counted(raised(503), None)
+    assert (1, 0) == await counted(throttled, None)
+    assert (0, 0) == await counted(throttled, STRATEGIES["without throttling"])
+
+
+@pytest.mark.parametrize(("status", "expected"), [(404, (0, 0)), (503, (0, 1))])
+async def test_answer_of_a_proxy_is_none_of_the_server(status, expected):
+    """A tunnel that is refused closes no circuit; one that cannot be dug counts."""
+    cause = raised(status, kind=aiohttp.ClientHttpProxyError)
+
+    assert expected == await counted(cause, None)
+
+
+async def test_class_above_that_of_raised_answers_means_failures():
+    """A rule on all of them does not count a 404; one on its class does."""
+    broad = CircuitBreakerRule.failure(exceptions=aiohttp.ClientError)
+    exact = CircuitBreakerRule.failure(exceptions=aiohttp.ClientResponseError)
+
+    assert (1, 0) == await counted(raised(404), broad)
+    assert (0, 1) == await counted(raised(404), exact)
+
+
+async def test_function_that_raises_404_opens_no_circuit():
+    """Nothing was found six times, by a server that is well."""
+    breaker = CircuitBreaker("shop", minimum_request_threshold=3)
+    guard = CircuitBreakerRpcClient.new_decorator(breaker)
+    async with session([404] * 6, raise_for_status=True) as client:
+
+        @rpc(guard)
+        async def fetch():
+            await client.get(URL)
+
+        for _ in range(6):
+            with pytest.raises(aiohttp.ClientResponseError):
+                await fetch()
+
+    assert CircuitState.CLOSED == breaker.state
+    assert (6, 0) == (breaker.event_count.success, breaker.event_count.failure)

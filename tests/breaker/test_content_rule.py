@@ -85,10 +85,6 @@ class TestRule:
 
         assert [None] == seen
 
-    def test_it_is_no_plain_strategy(self):
-        """It is asked with one argument more."""
-        assert not isinstance(busy(), CircuitBreakerStrategy)
-
     @pytest.mark.parametrize("name", ["failure", "success", "ignore"])
     def test_it_is_shown_as_it_was_made(self, name):
         """With what is not as by default."""

@@ -5,7 +5,7 @@ import logging
 import math
 
 import pytest
-from chains import URL, Scripted, bad_argument, pass_on, retrying
+from chains import URL, Scripted, bad_argument, now
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -13,6 +13,7 @@ from aioretry_smithy import (
     CircuitBreakerListener,
     CircuitBreakerRpcClient,
     CircuitState,
+    FailFastError,
     RequestLog,
     client_decorator,
     new_response,
@@ -21,17 +22,13 @@ from aioretry_smithy import (
 
 CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
 
+
 MAKERS = [
     CircuitBreakerClient.new_per_host_decorator,
     CircuitBreakerClient.new_per_method_decorator,
     CircuitBreakerClient.new_per_host_and_method_decorator,
     CircuitBreakerClient.new_per_path_decorator,
 ]
-
-
-chains = pytest.mark.parametrize(
-    "others", [(), (pass_on,), (pass_on, retrying(0.0)), (retrying(0.0),)]
-)
 
 
 class Ears(CircuitBreakerListener):
@@ -55,24 +52,22 @@ def watching(breaker, **settings):
 class TestNobodyIsRefused:
     """What an open circuit would refuse goes out."""
 
-    @chains
-    async def test_what_an_open_circuit_would_refuse_is_sent(self, others):
+    async def test_what_an_open_circuit_would_refuse_is_sent(self):
         """The caller and the log see an answer of the server."""
         breaker = CircuitBreaker("orders")
         breaker.enter_state(OPEN)
-        async with Scripted([200], watching(breaker), *others) as scripted:
+        async with Scripted([200], watching(breaker)) as scripted:
             response = await scripted.session.get(URL)
 
         assert 200 == response.status
         assert RequestLog.of(response).sent
         assert OPEN is breaker.state
 
-    @chains
-    async def test_a_circuit_forced_open_does_not_act(self, others):
+    async def test_a_circuit_forced_open_does_not_act(self):
         """Nor does it count what it would have refused."""
         breaker = CircuitBreaker("orders")
         breaker.enter_state(FORCED_OPEN)
-        async with Scripted([200, 200], watching(breaker), *others) as scripted:
+        async with Scripted([200, 200], watching(breaker)) as scripted:
             assert [200, 200] == [await scripted.get(), await scripted.get()]
 
         assert FORCED_OPEN is breaker.state
@@ -161,9 +156,8 @@ class TestHalfOpen:
         await asyncio.sleep(5.0)
         return breaker
 
-    @chains
     @pytest.mark.parametrize("answer", [200, 500])
-    async def test_beside_a_trial_outcomes_do_not_count(self, breaker, others, answer):
+    async def test_beside_a_trial_outcomes_do_not_count(self, breaker, answer):
         """Neither a success closes it, nor a failure opens it."""
         answered = asyncio.Event()
 
@@ -171,7 +165,7 @@ class TestHalfOpen:
             await answered.wait()
             return 200
 
-        async with Scripted([slow, answer], watching(breaker), pass_on) as scripted:
+        async with Scripted([slow, answer], watching(breaker)) as scripted:
             trial = asyncio.create_task(scripted.get())
             await asyncio.sleep(1.0)
             assert HALF_OPEN is breaker.state
@@ -279,3 +273,124 @@ class TestWords:
         """Nothing else is taken for one."""
         with bad_argument("enforce", enforce, "True or False"):
             CircuitBreakerClient.new_per_host_decorator(enforce=enforce)
+
+
+def quick(key="orders", **settings):
+    return CircuitBreaker(
+        key, consecutive_failures=1, circuit_open_window=1.0, **settings
+    )
+
+
+@pytest.mark.parametrize("make", MAKERS)
+async def test_each_kind_of_decorator_has_it(make):
+    """And says so."""
+    decorator = make(quick, wait_for_ready=5.0)
+    async with Scripted([503, 200], decorator) as scripted:
+        await scripted.get()
+
+        assert (200, 1.0) == (await scripted.get(), now())
+        assert ", wait_for_ready=5.0)" in scripted.builder.describe()
+
+
+@pytest.mark.parametrize("make", MAKERS)
+async def test_without_it_a_request_fails_at_once(make):
+    """As it was."""
+    async with Scripted([503], make(quick)) as scripted:
+        await scripted.get()
+
+        assert (FailFastError, 0.0) == (await scripted.get(), now())
+        assert "wait_for_ready" not in scripted.builder.describe()
+
+
+@pytest.mark.parametrize("value", [0, 0.0, -1.0, math.inf, math.nan, True, "5"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        *MAKERS,
+        lambda **given: CircuitBreakerClient.new_decorator(quick(), **given),
+        lambda **given: CircuitBreakerRpcClient.new_decorator(quick(), **given),
+    ],
+)
+def test_bad_ones_are_refused(make, value):
+    """At once, by name."""
+    with bad_argument("wait_for_ready", value, "finite and > 0, or None"):
+        make(wait_for_ready=value)
+
+
+class Refusals(CircuitBreakerListener):
+    """A listener that notes what was refused."""
+
+    refused = 0
+
+    def on_request_rejected(self, circuit_breaker):
+        self.refused += 1
+
+
+class TestWaits:
+    """What is not enforced lets nobody wait."""
+
+    async def test_it_says_what_would_have_waited(self, caplog):
+        """And sends it at once; its outcome is not counted."""
+        caplog.set_level(logging.DEBUG, "aioretry_smithy")
+        ears = Refusals()
+        breaker = quick(listeners=[ears])
+        decorator = CircuitBreakerClient.new_decorator(
+            breaker, enforce=False, wait_for_ready=0.75
+        )
+        async with Scripted([503, 200, 200], decorator) as scripted:
+            await scripted.get()
+            assert 200 == await scripted.get()
+            await asyncio.sleep(0.5)
+            assert 200 == await scripted.get()
+
+            assert (0.5, CircuitState.OPEN, 0) == (now(), breaker.state, ears.refused)
+        waits = [
+            record.getMessage()
+            for record in caplog.records
+            if record.levelno == logging.DEBUG
+        ]
+        request = "<HttpRequest GET http://localhost/orders>"
+        assert [
+            f"would have waited 0.750 s for 'orders': {request}",
+            f"would have waited 0.500 s for 'orders': {request}",
+        ] == waits
+
+    async def test_it_says_what_would_have_been_refused(self, caplog):
+        """After a slow failure, or where it is held open."""
+        caplog.set_level(logging.DEBUG, "aioretry_smithy")
+        breaker = quick()
+        breaker.enter_state(CircuitState.FORCED_OPEN)
+        decorator = CircuitBreakerClient.new_decorator(
+            breaker, enforce=False, wait_for_ready=5.0
+        )
+        async with Scripted([200], decorator) as scripted:
+            assert 200 == await scripted.get()
+
+        assert "would have refused <" in caplog.text
+
+    async def test_a_trial_goes_as_ever(self):
+        """When its time has come."""
+        breaker = quick()
+        decorator = CircuitBreakerClient.new_decorator(
+            breaker, enforce=False, wait_for_ready=5.0
+        )
+        async with Scripted([503, 200], decorator) as scripted:
+            await scripted.get()
+            await asyncio.sleep(1.0)
+            await scripted.get()
+
+        assert CircuitState.CLOSED is breaker.state
+
+
+async def test_functions_have_one_too():
+    """In the same words."""
+    breaker = quick()
+    decorator = CircuitBreakerRpcClient.new_decorator(breaker, wait_for_ready=5.0)
+
+    @rpc(decorator)
+    async def fetch():
+        return now()
+
+    breaker.on_failure()
+
+    assert 1.0 == await fetch()

@@ -1,4 +1,4 @@
-"""Decorators with a circuit breaker for each host, method or path."""
+"""Circuit breakers per host, method or path."""
 
 from functools import partial
 
@@ -20,7 +20,10 @@ from aioretry_smithy import (
 
 guarded = CircuitBreakerClient.new_decorator
 
+
 CLOSED, OPEN, _, _ = CircuitState
+
+
 PER_KEY = [
     CircuitBreakerClient.new_per_host_decorator,
     CircuitBreakerClient.new_per_method_decorator,
@@ -93,18 +96,6 @@ class TestKeys:
 
         assert [200, 203] == statuses
 
-    async def test_a_broken_host_does_not_bother_the_others(self):
-        """By default every host has a circuit breaker named for it."""
-        decorator = CircuitBreakerClient.new_per_host_decorator()
-        async with Scripted([500] * 10 + [200], decorator) as scripted:
-            for _ in range(10):
-                await scripted.get("http://a/")
-
-            with pytest.raises(FailFastError) as caught:
-                await scripted.session.get("http://a/")
-            assert "a:80" == caught.value.circuit_breaker.name
-            assert 200 == await scripted.get("http://b/")
-
     async def test_a_broken_path_does_not_bother_the_others(self):
         """Whatever its query, a path has one circuit breaker, found by its key."""
         decorator = CircuitBreakerClient.new_per_path_decorator()
@@ -134,19 +125,6 @@ class TestKeys:
 
             assert FailFastError is await second.get()
 
-    async def test_two_decorators_share_nothing(self):
-        """Each decorator has circuit breakers of its own."""
-
-        def factory(key):
-            return CircuitBreaker(key, minimum_request_threshold=1)
-
-        first = CircuitBreakerClient.new_per_host_decorator(factory)
-        second = CircuitBreakerClient.new_per_host_decorator(factory)
-        async with Scripted([500], first) as one, Scripted([200], second) as other:
-            await one.get()
-
-            assert 200 == await other.get()
-
     @pytest.mark.parametrize(
         "url", ["/orders", "http://", "http://[::1", "mailto:somebody@example.com", 7]
     )
@@ -166,17 +144,6 @@ class TestKeys:
         assert expected.type is caught.type
         assert str(expected.value) == str(caught.value)
         assert [] == made
-
-    async def test_an_error_of_the_factory_goes_to_the_caller(self):
-        """A bug in the caller's code is not hidden."""
-
-        def factory(key):
-            raise LookupError(key)
-
-        decorator = CircuitBreakerClient.new_per_host_decorator(factory)
-        async with Scripted([], decorator) as scripted:
-            with pytest.raises(LookupError, match="localhost:80"):
-                await scripted.session.get(URL)
 
 
 class TestArguments:

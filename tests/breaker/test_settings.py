@@ -1,18 +1,22 @@
-"""The settings of a circuit breaker: windows that grow, changes while it works."""
+"""The settings of a circuit breaker: rows, growing windows, changes."""
 
 import logging
 import math
 
 import pytest
-from chains import bad_argument
+from chains import URL, bad_argument, session
+from circuits import fail
+from until import lines_run
 
 from aioretry_smithy import (
     Backoff,
     CircuitBreaker,
+    CircuitBreakerClient,
     CircuitBreakerListener,
     CircuitState,
 )
 from aioretry_smithy._breaker.state import EventCount
+from aioretry_smithy.testing import ScriptedTransport
 
 CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
 
@@ -58,23 +62,12 @@ def windows_of(breaker, clock, number):
 class TestOpenWindow:
     """The seconds for which a circuit stays open."""
 
-    def test_a_number_is_always_the_same(self, clock):
-        """However often trials fail."""
-        assert [5.0] * 4 == windows_of(opened(5.0, clock), clock, 4)
-
     def test_a_backoff_is_asked_once_for_each_opening(self, clock):
         """From 1, as for attempts; not by those who only look."""
         backoff = Saying(1.0, 2.0, 4.0)
 
         assert [1.0, 2.0, 4.0] == windows_of(opened(backoff, clock), clock, 3)
         assert [1, 2, 3] == backoff.asked
-
-    def test_jitter_is_drawn_for_each_window(self, clock):
-        """So processes that have opened together try apart."""
-        dice = iter([0.0, 0.5, 1.0])
-        backoff = Backoff.fixed(10.0).with_jitter(0.5, random=lambda: next(dice))
-
-        assert [5.0, 10.0, 15.0] == windows_of(opened(backoff, clock), clock, 3)
 
     def test_none_keeps_the_last_window(self, clock):
         """As of a backoff with an end."""
@@ -145,14 +138,6 @@ class TestOpenWindow:
         assert "success_threshold" not in repr(CircuitBreaker())
         assert ", success_threshold=2, " in repr(CircuitBreaker(success_threshold=2))
 
-    def test_it_is_shown_as_it_was_made(self):
-        """The growth can be read off."""
-        backoff = Backoff.exponential(10.0, 120.0).with_jitter(0.2)
-
-        assert f"circuit_open_window={backoff!r}, " in repr(
-            CircuitBreaker(circuit_open_window=backoff)
-        )
-
 
 class TestUpdate:
     """Settings that change while the circuit breaker works."""
@@ -211,18 +196,6 @@ class TestUpdate:
         assert CLOSED is breaker.state
         assert EventCount(success=0, failure=3) == breaker.event_count
         breaker.on_failure(breaker.try_request())
-        assert OPEN is breaker.state
-
-    def test_the_next_failure_is_judged_by_the_new_rate(self, clock):
-        """Half is tolerated before, and not after."""
-        breaker = CircuitBreaker(minimum_request_threshold=1, clock=clock)
-        for _ in range(3):
-            breaker.on_success(breaker.try_request())
-        breaker.on_failure(breaker.try_request())
-
-        breaker.update(failure_rate_threshold=0.3)
-        breaker.on_failure(breaker.try_request())
-
         assert OPEN is breaker.state
 
     def test_a_shorter_window_forgets_what_is_older(self, clock):
@@ -309,15 +282,6 @@ class TestUpdate:
 
         assert before == repr(breaker)
 
-    def test_nothing_is_allowed(self):
-        """As when all that is to be changed comes from a file."""
-        breaker = CircuitBreaker("orders")
-        before = repr(breaker)
-
-        breaker.update()
-
-        assert before == repr(breaker)
-
     def test_listeners_hear_nothing(self, clock):
         """No event has happened."""
         heard = []
@@ -331,3 +295,203 @@ class TestUpdate:
         breaker.update(counter_sliding_window=5.0, minimum_request_threshold=0)
 
         assert [] == heard
+
+
+CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
+
+
+@pytest.fixture
+def breaker(clock):
+    """A circuit breaker that three failures in a row open, and no share of them."""
+    return CircuitBreaker(
+        "orders", failure_rate_threshold=1.0, consecutive_failures=3, clock=clock
+    )
+
+
+def succeed(breaker, times):
+    for _ in range(times):
+        breaker.on_success(breaker.try_request())
+
+
+class TestRow:
+    """When the failures in a row open the circuit."""
+
+    def test_the_last_of_the_row_opens_it(self, breaker):
+        """However many successes came before."""
+        succeed(breaker, 1000)
+        fail(breaker, 2)
+        assert CLOSED is breaker.state
+
+        fail(breaker, 1)
+
+        assert OPEN is breaker.state
+
+    def test_a_success_begins_the_row_anew(self, breaker):
+        """Two of three failed, for ever."""
+        for _ in range(20):
+            fail(breaker, 2)
+            succeed(breaker, 1)
+
+        assert CLOSED is breaker.state
+
+    @pytest.mark.parametrize("seconds", [0.5, 19.0, 3600.0])
+    def test_the_window_may_have_forgotten_the_first(self, breaker, clock, seconds):
+        """A row has no age."""
+        for _ in range(3):
+            assert CLOSED is breaker.state
+            fail(breaker, 1)
+            clock.now += seconds
+
+        assert OPEN is breaker.state
+
+    @pytest.mark.parametrize("seconds", [0.5, 19.0, 3600.0])
+    def test_the_window_may_have_forgotten_the_success(self, breaker, clock, seconds):
+        """It ends the row for all that."""
+        fail(breaker, 2)
+        succeed(breaker, 1)
+        clock.now += seconds
+
+        fail(breaker, 2)
+
+        assert CLOSED is breaker.state
+        fail(breaker, 1)
+        assert OPEN is breaker.state
+
+    def test_what_is_ignored_does_not_end_the_row(self, breaker):
+        """A cancelled request says nothing."""
+        fail(breaker, 2)
+        breaker.on_ignored(breaker.try_request())
+        fail(breaker, 1)
+
+        assert OPEN is breaker.state
+
+    def test_it_begins_anew_where_the_circuit_has_closed(self, breaker, clock):
+        """Once each time."""
+        for _ in range(2):
+            fail(breaker, 2)
+            assert CLOSED is breaker.state
+            fail(breaker, 1)
+            assert OPEN is breaker.state
+            clock.now += 10.0
+            succeed(breaker, 1)
+            assert CLOSED is breaker.state
+
+    def test_a_success_from_before_it_opened_says_nothing(self, breaker, clock):
+        """Its permit is of an earlier state."""
+        before = breaker.try_request()
+        fail(breaker, 3)
+        clock.now += 10.0
+        succeed(breaker, 1)
+        fail(breaker, 2)
+        breaker.on_success(before)
+        fail(breaker, 1)
+
+        assert OPEN is breaker.state
+
+    def test_a_clock_that_goes_back_counts_too(self, breaker, clock):
+        """What is late is in order of its report."""
+        fail(breaker, 2)
+        clock.now -= 100.0
+        succeed(breaker, 1)
+        fail(breaker, 2)
+        assert CLOSED is breaker.state
+        fail(breaker, 1)
+
+        assert OPEN is breaker.state
+
+    @pytest.mark.parametrize("step", [0.0, 0.01, 1.0, 100.0])
+    def test_a_failure_costs_the_same_in_any_row(self, clock, step):
+        """Neither the window nor the row is gone through."""
+        breaker = CircuitBreaker(
+            consecutive_failures=10**9, failure_rate_threshold=1.0, clock=clock
+        )
+
+        def fail_often():
+            for _ in range(2000):
+                fail(breaker, 1)
+                clock.now += step
+
+        assert lines_run(fail_often) <= 60 * 2000
+
+
+class Own(CircuitBreaker):
+    """A user's own, which counts what it is told."""
+
+    told = 0
+
+    def on_failure(self, permit=None):
+        self.told += 1
+        super().on_failure(permit)
+
+
+class TestUpdateOfRow:
+    """The number changes while the circuit breaker works."""
+
+    def test_the_row_so_far_counts(self, breaker):
+        """From the next failure on."""
+        fail(breaker, 2)
+        breaker.update(consecutive_failures=2)
+        assert CLOSED is breaker.state
+        fail(breaker, 1)
+
+        assert OPEN is breaker.state
+
+    def test_a_row_begins_where_it_is_switched_on(self, clock):
+        """What has failed before was not counted as one."""
+        breaker = CircuitBreaker(failure_rate_threshold=1.0, clock=clock)
+        fail(breaker, 4)
+        breaker.update(consecutive_failures=3)
+        fail(breaker, 2)
+        assert CLOSED is breaker.state
+        fail(breaker, 1)
+
+        assert OPEN is breaker.state
+
+    def test_none_switches_it_off(self, breaker):
+        """For good."""
+        breaker.update(consecutive_failures=None)
+        fail(breaker, 100)
+
+        assert CLOSED is breaker.state
+
+    def test_it_is_shown_where_it_is_set(self, breaker):
+        """Whoever does not ask for it sees the text that there was before."""
+        assert ", consecutive_failures=3, " in repr(breaker)
+        breaker.update(consecutive_failures=None)
+        assert "consecutive_failures" not in repr(breaker)
+
+
+class TestClient:
+    """Outcomes of requests."""
+
+    async def calls(self, script, breaker, decorator):
+        """Make a call for each answer; return the state after each."""
+        states = []
+        chain = session(ScriptedTransport(script), decorator)
+        async with chain as client:
+            for _ in script:
+                async with client.get(URL):
+                    states.append(breaker.state)
+        return states
+
+    async def test_failures_of_requests_open_it(self):
+        """A subclass hears of each."""
+        breaker = Own(consecutive_failures=3)
+        decorator = CircuitBreakerClient.new_decorator(breaker)
+
+        states = await self.calls([500, 200, 500, 503, 502], breaker, decorator)
+
+        assert [CLOSED, CLOSED, CLOSED, CLOSED, OPEN] == states
+        assert 4 == breaker.told
+
+    async def test_a_listener_may_close_it_again(self):
+        """The row is over then."""
+
+        class Stubborn(CircuitBreakerListener):
+            def on_state_changed(self, circuit_breaker, state):
+                circuit_breaker.enter_state(CLOSED)
+
+        breaker = CircuitBreaker(consecutive_failures=2, listeners=[Stubborn()])
+        decorator = CircuitBreakerClient.new_decorator(breaker)
+
+        assert [CLOSED] * 6 == await self.calls([500] * 6, breaker, decorator)

@@ -11,14 +11,18 @@ from aioretry_smithy import (
     AttemptTimeoutError,
     Backoff,
     CircuitBreakerClient,
+    CircuitBreakerStrategy,
     CircuitState,
     FailFastError,
     RequestLog,
     ResponseTimeoutError,
     RetryStopReason,
+    SessionBuilder,
     new_response,
     request_options,
+    unwrap,
 )
+from aioretry_smithy.testing import ScriptedTransport
 
 CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
 
@@ -176,14 +180,6 @@ class TestWait:
             (0.4, FailFastError),
         ] == ends
 
-    async def test_posts_wait_too(self):
-        """Nothing was sent."""
-        server = RestartingServer(0.5)
-        async with session(server.transport(), waiting_at(breaker_of())) as client:
-            await end_of(client)
-            async with client.post(URL, json={"a": 1}) as response:
-                assert (200, 1.0) == (response.status, now())
-
 
 class TestNoWait:
     """What is answered at once."""
@@ -331,6 +327,7 @@ class TestLog:
         log = RequestLog.of(caught.value)
         first, second = log.children
         assert (4.0, "circuit_breaker") == (log.delay, log.delay_source)
+        assert "first waited 4.000 s for the circuit" in log.render()
         assert (4.0, 2.0) == (first.started - log.started, first.duration)
         assert AttemptTimeoutError is type(first.response_cause)
         # The trial was slow.
@@ -353,21 +350,6 @@ class TestLog:
         assert (1.0, 0.25) == (second.started - log.started, second.duration)
         assert (None, None) == (log.delay, log.delay_source)
         assert "then waited 1.000 s for the circuit" in log.render()
-
-    async def test_a_call_without_attempts_has_the_wait_in_its_duration(self):
-        """As one that waits for a rate."""
-        server = RestartingServer(0.5, answers_in=0.25)
-        async with session(server.transport(), waiting_at(breaker_of())) as client:
-            await end_of(client)
-            response = await client.get(URL)
-            log = RequestLog.of(response)
-
-        assert (1.0, "circuit_breaker", 1.25) == (
-            log.delay,
-            log.delay_source,
-            log.duration,
-        )
-        assert "first waited 1.000 s for the circuit" in log.render()
 
     async def test_who_was_refused_after_the_wait_shows_it(self):
         """The attempt itself took no time."""
@@ -403,3 +385,41 @@ class TestDeadline:
             end = await end_of(client, 0.5, timeout=aiohttp.ClientTimeout(2.0))
 
         assert (2.5, ResponseTimeoutError) == end
+
+
+async def test_a_session_that_is_closed_meanwhile_sends_nothing():
+    """The next one is the trial."""
+    breaker = breaker_of()
+    transport = ScriptedTransport([503, 200])
+    one = SessionBuilder().decorator(transport).decorator(waiting_at(breaker)).build()
+    other = SessionBuilder().decorator(transport).decorator(waiting_at(breaker)).build()
+    async with one, other:
+        await end_of(one)
+        lost = asyncio.ensure_future(one.get(URL))
+        await asyncio.sleep(0.1)
+        kept = asyncio.ensure_future(end_of(other))
+        await asyncio.sleep(0.1)
+        await one.close()
+        ends = await asyncio.gather(lost, kept, return_exceptions=True)
+
+    assert unwrap(other, CircuitBreakerClient) is not None
+    assert (RuntimeError, (1.0, 200)) == (type(ends[0]), ends[1])
+
+
+class Unsure(CircuitBreakerStrategy):
+    """A user's own, which takes its time and does not know."""
+
+    async def should_report_as_success(self, ctx, cause):
+        await asyncio.sleep(0.25)
+        return None if ctx.log.response_status == 204 else cause is None
+
+
+async def test_a_trial_that_a_strategy_does_not_count_hands_it_on():
+    """At once, after all its time."""
+    breaker = breaker_of()
+    decorator = waiting_at(breaker, strategy=Unsure())
+    async with session([204, 204, 200, 200, 200], decorator) as client:
+        breaker.on_failure()
+        ends = await asyncio.gather(*(end_of(client) for _ in range(5)))
+
+    assert [(1.25, 204), (1.5, 204), (1.75, 200), (2.0, 200), (2.0, 200)] == ends
