@@ -9,7 +9,7 @@ from contextlib import suppress
 import aiohttp
 import pytest
 from aiohttp import payload
-from chains import URL, after, connected, retrying, session
+from chains import URL, after, retrying, session
 from races import hedging, race
 
 from aioretry_smithy import (
@@ -124,15 +124,6 @@ class TestWhatIsHedged:
         """They may be sent again, but not twice at once."""
         assert 1 == await requests_of("PUT", data=make())
 
-    async def test_both_requests_have_the_whole_body(self):
-        """And the same headers."""
-        transport = ScriptedTransport(LATE)
-        await race(transport, hedging(0.5), method="PUT", json=[1], headers={"A": "b"})
-        first, hedge = (each.arguments for each in transport.requests)
-
-        assert [[1], [1]] == [first["json"], hedge["json"]]
-        assert ("b", "b") == (first["headers"]["A"], hedge["headers"]["A"])
-
 
 class TestPlace:
     """Where it may stand in a chain."""
@@ -157,13 +148,6 @@ class TestPlace:
             @rpc(hedging(0.5))
             async def fetch():
                 pass
-
-    async def test_aiohttp_sends_nothing_again_by_itself(self):
-        """Each request has a log, so nothing is sent without one."""
-        async with connected(None, hedging(0.5)) as client:
-            resends = client._retry_connection
-
-        assert resends is False
 
     async def test_each_request_has_a_log_without_any_retrying(self):
         """Also where nothing is hedged; the call ends as its request did."""

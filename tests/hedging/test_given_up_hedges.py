@@ -129,22 +129,6 @@ class TestGivenUp:
         assert ([(0.25, False)], 0) == (samples, limit.in_flight)
         assert ["success 2"] == heard.heard
 
-    async def test_they_are_marked_before_they_hear_of_it(self):
-        """A decorator that is cancelled can tell why."""
-        seen = []
-
-        @client_decorator
-        async def inside(delegate, ctx, request):
-            try:
-                return await delegate.execute(ctx, request)
-            except asyncio.CancelledError:
-                seen.append((ctx.attempt, ctx.log.superseded))
-                raise
-
-        await race([after(9.0, 200), 201], inside, hedging(0.5))
-
-        assert [(1, True)] == seen
-
     async def test_bad_answers_are_closed_when_another_one_counts(self):
         """Good or bad."""
         closed = []
@@ -268,9 +252,3 @@ class TestCancellation:
             await asyncio.sleep(0)
 
         assert ["end", "end"] == limiter.heard
-
-    async def test_the_task_of_the_caller_is_left_alone(self):
-        """Nothing that the race does looks to it like a cancellation."""
-        await race([after(9.0, 200), after(0.25, 201)], hedging(0.5))
-
-        assert 0 == asyncio.current_task().cancelling()

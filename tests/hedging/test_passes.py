@@ -1,14 +1,29 @@
-"""A decorator around the hedging client that passes it twice in one attempt."""
+"""Attempts that are hedged: passes in one attempt, and deadlines."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
 
-from chains import after, retrying
+import aiohttp
+import pytest
+from chains import URL, after, refused, retrying, session, silence
+from limiters import Recording
 from races import hedging, race, sent
+from until import nothing_to_collect
 
-from aioretry_smithy import RefreshingClient, client_decorator
+from aioretry_smithy import (
+    AttemptTimeoutError,
+    ConcurrencyLimit,
+    ConcurrencyLimitingClient,
+    RefreshingClient,
+    RequestLog,
+    ResponseTimeoutError,
+    RetryStrategy,
+    client_decorator,
+    is_unprocessed,
+    smithy,
+)
 
 
 @client_decorator
@@ -120,3 +135,144 @@ async def test_a_refreshed_request_is_no_hedge():
     assert (202, 1.0) == (status, ended)
     assert [False, True, False, True] == [each.is_hedge for each in log.children]
     assert [True, False, True, False] == [each.superseded for each in log.children]
+
+
+class TestDeadlines:
+    """A hedge ends when the attempt ends that it belongs to."""
+
+    async def test_the_timeout_of_the_attempt_is_that_of_its_hedges(self):
+        """It begins with the first request."""
+        failure, ended, log = await race(
+            [after(9.0, 200), after(9.0, 201)],
+            hedging(0.5),
+            retrying(limiter=Recording(0), attempt_timeout=2.0),
+        )
+
+        assert isinstance(failure, AttemptTimeoutError)
+        assert ("attempt 1 had 2.000 s", 2.0) == (str(failure), ended)
+        assert [2.0, 1.5] == [each.response_timeout for each in log.children]
+
+
+class TestDeadlineOfTheCall:
+    """A race that it cuts says so, whatever happened before."""
+
+    @pytest.mark.parametrize(
+        "retries",
+        [
+            (),
+            (retrying(0.1),),
+            (retrying(RetryStrategy.never()),),
+            (retrying(smithy.StandardRetryStrategy()),),
+        ],
+        ids=["no retries", "retries", "never", "smithy"],
+    )
+    @pytest.mark.parametrize(
+        "first", [ConnectionResetError("first"), aiohttp.SocketTimeoutError("first")]
+    )
+    async def test_it_is_the_failure_and_the_first_one_its_cause(self, first, retries):
+        """The hedge had no answer in time."""
+        answers = [after(0.5, first), silence]
+        failure, ended, log = await race(answers, hedging(1.0), *retries, seconds=5.1)
+
+        assert (ResponseTimeoutError, 5.1) == (type(failure), ended)
+        assert first is failure.__cause__
+        assert 5.1 == log.duration
+        assert isinstance(log.response_cause, ResponseTimeoutError)
+        assert ("deadline" if retries else None) == log.stop_reason
+        assert [(0, type(first), 0.5), (0.5, ResponseTimeoutError, 4.6)] == sent(log)
+        assert failure is not RequestLog.of(failure).children[0].response_cause
+
+    async def test_failure_of_an_earlier_attempt_is_its_cause(self):
+        """The last one that was given up, as without hedges."""
+        earlier = OSError("earlier")
+        answers = [earlier, earlier, after(0.5, OSError("first")), silence]
+        chain = hedging(1.0), retrying(0.5)
+        failure, ended, _ = await race(answers, *chain, seconds=5.0)
+
+        assert (ResponseTimeoutError, 5.0) == (type(failure), ended)
+        assert earlier is failure.__cause__
+
+    @pytest.mark.parametrize("retries", [(), (retrying(0.1),)])
+    async def test_several_that_it_cuts_fail_once(self, retries):
+        """There is no error of the deadline from one of the deadline."""
+        failure, ended, _ = await race(
+            [silence, silence], hedging(1.0), *retries, seconds=5.0
+        )
+        whole = [failure]
+        while whole[-1].__cause__ is not None:
+            whole.append(whole[-1].__cause__)
+
+        assert 5.0 == ended
+        named = ["the deadline passed, attempts: 1"] * len(retries)
+        assert [*named, "the call had 5.000 s"] == [
+            str(each) for each in whole if type(each) is ResponseTimeoutError
+        ]
+
+    async def test_a_wait_for_a_place_that_it_cuts(self):
+        """The hedge was not sent, and the failure of the first one counts."""
+        first = ConnectionResetError("first")
+        limiting = ConcurrencyLimitingClient.new_decorator(
+            ConcurrencyLimit.fixed(1), timeout=None
+        )
+
+        @client_decorator
+        async def fail_first(delegate, ctx, request):
+            """Let the first request fail before it asks for a place."""
+            if not ctx.log.is_hedge:
+                await asyncio.sleep(0.5)
+                raise first
+            return await delegate.execute(ctx, request)
+
+        async with session([silence], limiting, timeout=9.0) as other:
+            busy = asyncio.create_task(other.get(URL))
+            chain = limiting, fail_first, hedging(1.0), retrying(0.1)
+            failure, ended, _ = await race([], *chain, seconds=5.0)
+            busy.cancel()
+
+        assert (ResponseTimeoutError, 5.0) == (type(failure), ended)
+        assert first is failure.__cause__
+
+    async def test_an_answer_is_handed_over_all_the_same(self):
+        """The last one, bad as it is."""
+        status, ended, log = await race(
+            [after(0.5, 503), silence], hedging(1.0), retrying(0.1), seconds=5.0
+        )
+
+        assert (503, 5.0, "deadline") == (status, ended, log.stop_reason)
+        assert 5.0 == log.duration
+
+    async def test_a_timeout_of_the_attempt_is_not_the_deadline(self):
+        """The first failure counts, and is retried."""
+        answers = [after(0.5, OSError()), silence, 200]
+        chain = hedging(1.0), retrying(0.5, attempt_timeout=2.0)
+        status, ended, _ = await race(answers, *chain, seconds=9.0)
+
+        assert (200, 2.5) == (status, ended)
+
+    async def test_a_failure_before_it_is_the_failure(self):
+        """Although there is no time left for another attempt."""
+        first = OSError("first")
+        answers = [after(0.5, first), after(4.0, OSError("second"))]
+        chain = hedging(1.0), retrying(1.0)
+        failure, ended, log = await race(answers, *chain, seconds=5.0)
+
+        assert (first, 4.5, "deadline") == (failure, ended, log.stop_reason)
+
+    async def test_it_says_whether_the_server_saw_anything(self):
+        """The hedge reached it, though the first request did not."""
+        for retries in ((), (retrying(0.1),)):
+            answers = [after(0.5, refused()), silence]
+            failure, _, _ = await race(answers, hedging(1.0), *retries, seconds=5.0)
+
+            assert not is_unprocessed(failure)
+
+    async def test_it_leaves_nothing_for_the_collector(self):
+        """Neither with retries nor without."""
+        for retries in ((), (retrying(0.1),)):
+            answers = [after(0.5, OSError()), silence]
+            chain = hedging(1.0), *retries
+            async with session(answers, *chain, timeout=5.0) as client:
+                with nothing_to_collect():
+                    with suppress(ResponseTimeoutError):
+                        await client.get(URL)
+                    await asyncio.sleep(0.1)
