@@ -6,17 +6,14 @@ import asyncio
 
 import pytest
 from chains import (
-    NOW,
     SAFELY,
     after,
     bad_argument,
     chain,
     decorated,
-    log_of,
     pass_on,
     retrying,
     session,
-    twice,
 )
 
 from aioretry_smithy import (
@@ -26,10 +23,7 @@ from aioretry_smithy import (
     HttpRequest,
     IdempotencyKeyClient,
     LoadBalancingClient,
-    LoggingClient,
-    RefreshingClient,
     RetryConfig,
-    RetryStrategy,
     SessionBuilder,
     client_decorator,
     decorate,
@@ -80,47 +74,6 @@ class TestKeys:
         assert first == second == third != other
         assert 36 == len(first)
 
-    async def test_retry_after_a_failure_asks_for_it_too(self):
-        """Not only after a status."""
-        first, second = await sent(answers=[TimeoutError(), 200])
-
-        assert first == second != None  # noqa: E711
-
-    @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"])
-    async def test_other_methods_get_none(self, method):
-        """They may be repeated anyway."""
-        assert {None} == {*await sent(method)}
-
-    async def test_methods_are_those_named(self):
-        """In any case."""
-        settings = {"client": keyed(methods=["put"])}
-
-        assert None not in await sent("PUT", settings=settings)
-        assert [None] == await sent("PATCH", settings=settings)
-
-    async def test_own_key_stays(self):
-        """A caller may repeat a call of an earlier day, in any case of letters."""
-        own = await sent(headers={"idempotency-key": "mine"})
-
-        assert ["mine"] * 3 == own
-
-    async def test_key_of_the_session_stays(self):
-        """Nothing is added beside it."""
-        settings = {"headers": {HEADER: "mine"}}
-
-        assert [None] == await sent(settings=settings, answers=[503, 200])
-
-    async def test_key_is_that_of_the_function(self):
-        """It sees the context and the request; None is no key, so no retry."""
-
-        def key(ctx, request):
-            return ctx.attributes.get("order")
-
-        settings = {"client": keyed(key=key)}
-        with request_options(attributes={"order": "7"}):
-            assert ["7", "7", "7"] == await sent(settings=settings)
-        assert [None] == await sent(settings=settings)
-
     async def test_header_may_have_another_name(self):
         """A request with it may be retried, also where the caller brings the key."""
         client = keyed(header="X-Order-Key", key=lambda ctx, request: "k")
@@ -146,53 +99,9 @@ class TestKeys:
                 await opened.post("/orders")
             assert number == len(transport.requests)
 
-    async def test_block_without_idempotence_wins(self):
-        """Then the key is sent, and nothing is repeated."""
-        with request_options(idempotent=False):
-            assert 1 == len(await sent())
-
-    async def test_two_clients_with_one_header_make_one_key(self):
-        """The one further in leaves it at that."""
-        transport = ScriptedTransport([503, 200])
-        added = (retrying(SAFELY), keyed(key=lambda ctx, request: "inner"), keyed())
-        async with session(transport, *added, base_url=BASE) as opened:
-            await opened.post("/orders")
-        first, second = keys(transport)
-
-        assert first == second != "inner"
-
-    async def test_log_shows_the_key(self):
-        """It is no secret."""
-        transport = ScriptedTransport([200])
-        added = (retrying(SAFELY), keyed(key=lambda ctx, request: "k-1"))
-        log = await log_of(
-            session(transport, *added, base_url=BASE), "/", method="POST"
-        )
-
-        assert "k-1" == log.children[0].request_headers[HEADER]
-        assert "k-1" in str(log.to_dict())
-
-    async def test_works_alone(self):
-        """Where nothing retries, callers may do so."""
-        transport = ScriptedTransport([503])
-        async with session(transport, keyed(), base_url=BASE) as opened:
-            await opened.post("/orders", data=b"tea")
-
-        assert None not in keys(transport)
-
 
 class TestRepetitions:
     """A decorator outside that sends a call more than once."""
-
-    async def test_same_request_keeps_its_key(self):
-        """As after a refused token: it may have been carried out."""
-        transport = ScriptedTransport([200, 200])
-        added = (retrying(SAFELY), keyed(), twice)
-        async with session(transport, *added, base_url=BASE) as opened:
-            await opened.post("/orders", json={"tea": 1})
-        first, second = keys(transport)
-
-        assert first == second
 
     async def test_other_request_gets_another(self):
         """By method, URL and body."""
@@ -215,19 +124,6 @@ class TestRepetitions:
             await opened.post("/orders", json={"tea": 1})
 
         assert 6 == len({*keys(transport)})
-
-    async def test_token_that_expires_between_attempts_does_not_change_it(self):
-        """Or an order that was carried out would be so twice."""
-
-        async def fetch():
-            return "t"
-
-        transport = ScriptedTransport([TimeoutError(), 401, 200])
-        added = (retrying(SAFELY), keyed(), RefreshingClient.new_decorator(fetch))
-        async with session(transport, *added, base_url=BASE) as opened:
-            await opened.post("/orders")
-
-        assert 1 == len({*keys(transport)})
 
 
 class TestHedges:
@@ -271,11 +167,6 @@ class TestHedges:
 class TestStrangers:
     """Servers that are not the session's own get no key."""
 
-    async def test_other_origin_gets_none(self):
-        """So nothing is retried that may not be."""
-        assert [None] == await sent(url="http://other.example/orders")
-        assert [None] == await sent(url="http://api.example.com/orders")
-
     async def test_named_hosts_replace_the_own_origin(self):
         """Whatever the base URL is."""
         settings = {"client": keyed(hosts=["other.example"])}
@@ -284,15 +175,6 @@ class TestStrangers:
         assert None not in await sent(url="https://other.example/", settings=settings)
         settings["base_url"] = None
         assert None not in await sent(url="https://other.example/", settings=settings)
-
-    async def test_group_gets_keys(self):
-        """Each attempt the same one, at each endpoint."""
-        group = EndpointGroup.of("http://a.example", "http://b.example")
-        sent_keys = await sent(settings={"base_url": group})
-
-        assert 3 == len(sent_keys)
-        assert {None} != {*sent_keys}
-        assert 1 == len({*sent_keys})
 
     async def test_group_around_it_is_known_by_its_endpoint(self):
         """Where nothing retries, the balancing client stands outside."""
@@ -438,36 +320,6 @@ class TestMistakes:
         assert [] == transport.requests
         assert what in str(caught.value)
         assert "S3CRET" not in str(caught.value)
-
-    async def test_coroutine_of_a_lambda_is_closed(self):
-        """Nobody warns that it was never awaited."""
-        client = keyed(key=lambda ctx, request: later())
-        async with session([], client, base_url=BASE) as opened:
-            with pytest.raises(TypeError, match="returned a coroutine"):
-                await opened.post("/orders")
-
-    async def test_what_the_function_raises_is_raised(self, caplog):
-        """As it is; a logger further out has it in its line."""
-        client = keyed(key=lambda ctx, request: 1 / 0)
-        added = client, LoggingClient.new_decorator()
-        async with session([], *added, base_url=BASE) as opened:
-            with pytest.raises(ZeroDivisionError):
-                await opened.post("/orders")
-
-        assert "ZeroDivisionError" in caplog.messages[-1]
-
-
-async def test_cancelled_call_leaves_nothing_behind():
-    """The next call has a key of its own."""
-    transport = ScriptedTransport([after(9.0, 200), 200])
-    added = (retrying(RetryStrategy.failsafe(NOW)), keyed())
-    async with session(transport, *added, base_url=BASE) as opened:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(1.0):
-                await opened.post("/orders")
-        await opened.post("/orders")
-
-    assert 2 == len({*keys(transport)})
 
 
 async def test_one_decorator_serves_two_sessions():
