@@ -43,14 +43,6 @@ def document(capsys, *arguments):
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.fixture
-def plain(monkeypatch):
-    """Output as it is without rich."""
-    for module in ("report", "output"):
-        name = f"aioretry_smithy._cli.{module}"
-        monkeypatch.setattr(sys.modules[name], "new_output", PlainOutput)
-
-
 def test_report_as_text(calls, capsys):
     """It says how the calls went and why the slow ones were slow."""
     assert 0 == main(["report", calls])
@@ -60,15 +52,6 @@ def test_report_as_text(calls, capsys):
     assert "the slowest 5 % (1 call, from 1.20 s on)" in shown.out
     assert "├─ 1  429" in shown.out
     assert "" == shown.err
-
-
-def test_report_without_rich(calls, plain, capsys):
-    """The same in plain text, and the same numbers."""
-    assert 0 == main(["report", calls])
-    shown = capsys.readouterr().out
-
-    assert "/orders/*      3  66.67 %          1.333" in shown
-    assert "\nGET https://shop.example.com/orders/17  ->  200" in shown
 
 
 def test_a_pipe_has_no_edge(tmp_path, monkeypatch, capsys):
@@ -293,34 +276,6 @@ def test_calls_that_have_no_place_in_a_file(tmp_path, capsys):
     assert "--har: left out 1 calls without a time\n" == capsys.readouterr().err
 
 
-def test_a_file_stays_as_it_is_without_calls(tmp_path, capsys):
-    """Nothing is begun before there is something to write."""
-    har = tmp_path / "calls.har"
-    har.write_text("old")
-
-    assert 65 == main(["report", written(tmp_path / "calls.jsonl"), f"--har={har}"])
-    assert "old" == har.read_text()
-
-
-def test_a_file_that_cannot_be_written(calls, tmp_path, monkeypatch, capsys):
-    """It is told before anything is read, and the exit code is 73."""
-    monkeypatch.setattr(os, "access", lambda *about: False)
-
-    assert 73 == main(["report", calls, f"--har={tmp_path / 'har'}"])
-    shown = capsys.readouterr()
-    assert "" == shown.out
-    assert shown.err.startswith("aioretry-smithy: error: --har: ")
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk(calls, capsys):
-    """It costs the archive alone; the exit code is 73, the error names the option."""
-    assert 73 == main(["report", calls, "--har=/dev/full"])
-    shown = capsys.readouterr()
-    assert "3 calls" in shown.out
-    assert "error: --har: " in shown.err
-
-
 def test_progress_on_a_terminal(calls, monkeypatch, capsys):
     """Standard error shows how far it is; nothing of it is in the report."""
     shown = []
@@ -416,3 +371,47 @@ def test_rich_and_plain_say_the_same(calls, monkeypatch, capsys):
     words = coloured.replace("─", " ").split()
     assert words == capsys.readouterr().out.replace("─", " ").split()
     assert new_output is not None
+
+
+@pytest.mark.parametrize("option", [[], ["--json"]], ids=["text", "document"])
+def test_page_is_written_beside_the_text(calls, tmp_path, option, capsys):
+    """What is printed is the same with and without a page."""
+    page = tmp_path / "report.html"
+    main(["report", calls, *option])
+    without = capsys.readouterr()
+
+    assert 0 == main(["report", calls, *option, f"--html={page}"])
+    assert without == capsys.readouterr()
+    assert "<h2>Report on 3 calls</h2>" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("option", ["--html", "--har"])
+class TestFilesToWrite:
+    """The page and the archive."""
+
+    def test_stay_as_they_are_without_calls(self, tmp_path, option, capsys):
+        """Nothing is begun before there is something to write."""
+        file = tmp_path / "file"
+        file.write_text("old")
+
+        assert 65 == main(["report", written(tmp_path / "empty"), f"{option}={file}"])
+        assert "old" == file.read_text()
+
+    def test_that_cannot_be_written_are_told_before_any_is_read(
+        self, tmp_path, option, monkeypatch, capsys
+    ):
+        """Reading may take minutes; files that are missing are not looked for."""
+        monkeypatch.setattr(os, "access", lambda *about: False)
+
+        assert 73 == main(["report", "missing.jsonl", f"{option}={tmp_path / 'file'}"])
+        shown = capsys.readouterr()
+        assert "" == shown.out
+        assert shown.err.startswith(f"aioretry-smithy: error: {option}: ")
+
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+    def test_full_disk_costs_the_file_alone(self, calls, option, capsys):
+        """The exit code is 73, the error names the option."""
+        assert 73 == main(["report", calls, f"{option}=/dev/full"])
+        shown = capsys.readouterr()
+        assert "3 calls" in shown.out
+        assert f"error: {option}: [Errno 28] No space left on device" in shown.err

@@ -1,27 +1,18 @@
-"""The report of logs, and its text."""
+"""The report of logs, its text, and the words in it."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from chains import bad_argument, chain, log_of, retrying, session, silence
-from made_lines import answers_of, call, failed, function, sent
+from made_lines import call, failed, function, sent
 
-import aioretry_smithy
 from aioretry_smithy import Report, capture_logs, rpc
-from aioretry_smithy._report.answers import Answers
-from aioretry_smithy._report.document import (
-    blocks,
-    condensed,
-    plain_text,
-    shown,
-    sparkline,
-)
+from aioretry_smithy._report.answers import Answers, TimePart, part, shares_in_words
+from aioretry_smithy._report.document import blocks, plain_text, shown
 from aioretry_smithy._report.reading import Reading
 from aioretry_smithy._report.selection import Selection
 
@@ -114,20 +105,6 @@ async def test_one_log_is_no_list_of_logs():
     for given in (logs[0], None):
         with bad_argument("logs", given, "a list of RequestLog objects"):
             Report.of(given)
-
-
-@pytest.mark.slow
-def test_programs_that_do_not_report_import_nothing_of_it():
-    """The facade has the class when it is asked for."""
-    code = (
-        "import sys, aioretry_smithy as package;"
-        "room = [name for name in sys.modules if '._report' in name];"
-        "print(room, package.Report.__module__)"
-    )
-    said = subprocess.check_output([sys.executable, "-c", code], text=True)
-
-    assert "[] aioretry_smithy\n" == said
-    assert Report is aioretry_smithy.Report
 
 
 async def test_keys_of_the_document_are_published():
@@ -294,22 +271,6 @@ def test_long_texts_are_cut():
     assert 60 >= len(shown("\n" * 1000))
 
 
-def test_sparklines():
-    """Zeros are low, and what is missing is blank."""
-    assert "▁▁ ▁" == sparkline([0, 0, None, 0])
-    assert "▁▅█" == sparkline([0.0, 0.5, 1.0])
-    assert "" == sparkline([])
-
-
-def test_many_steps_are_put_together():
-    """As a sum, or as the largest."""
-    values = [1, 2, None, 4, None, None]
-
-    assert [3, 4, None] == condensed(values, 3, is_sum=True)
-    assert [2, 4, None] == condensed(values, 3, is_sum=False)
-    assert values == condensed(values, 60, is_sum=True)
-
-
 async def test_a_report_never_shows_what_logs_hide():
     """Credentials are hidden in all views."""
     log = await log_of(session([200]), "http://u:S3CR3T@localhost/?token=S3CR3T")
@@ -318,6 +279,20 @@ async def test_a_report_never_shows_what_logs_hide():
     assert "S3CR3T" not in report.render() + json.dumps(report.to_dict())
 
 
-def test_answers_about_lines_and_logs_are_the_same():
-    """There is one way to count."""
-    assert answers_of().keys() == Report.of([]).to_dict().keys()
+def part_of(kind, source=None, slowest_share=0.5):
+    return TimePart(kind, source, 1.0, 0.5, 1.0, slowest_share)
+
+
+def test_parts_of_the_time():
+    """Each kind has a name, each wait its reason."""
+    assert "answers" == part(part_of("answer"))
+    assert "waiting for Retry-After" == part(part_of("wait", "retry_after"))
+    assert "waiting (other)" == part(part_of("wait", "other"))
+
+
+def test_what_slow_calls_spent():
+    """The largest parts; what is next to nothing is left out."""
+    parts = [part_of("answer", None, 0.99), part_of("dns", None, 0.01)]
+
+    assert "99.00 % on answers" == shares_in_words(parts)
+    assert "no time" == shares_in_words([])
