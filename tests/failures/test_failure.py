@@ -29,6 +29,7 @@ from aioretry_smithy import (
     retry_safety,
 )
 from aioretry_smithy._failures.failure import Kind, failure_of, judge
+from aioretry_smithy._failures.frames import REQUEST, Trace
 from aioretry_smithy._failures.kept_cause import without_frames
 from aioretry_smithy.testing import ScriptedTransport
 
@@ -283,3 +284,11 @@ async def test_attributes_that_raise_end_no_call(like, mixed_in):
     assert (3, "max_total_attempts") == (logs[0].total_attempts, logs[0].stop_reason)
     assert kind.__name__ in logs[0].render()
     assert not is_timeout(error) or isinstance(error, TimeoutError)
+
+
+def test_failure_that_is_its_own_cause_came_from_nowhere():
+    """A chain without an end is not followed for ever."""
+    cause = TimeoutError()
+    cause.__cause__ = cause
+
+    assert False is Trace(cause).has(REQUEST)

@@ -11,8 +11,7 @@ import pytest
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.http import HttpProcessingError
 from chains import raised_from, telling
-from multidict import CIMultiDict, CIMultiDictProxy
-from yarl import URL
+from raised import INFO, raised
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -25,13 +24,17 @@ from aioretry_smithy import (
     peel,
     retry_safety,
 )
-from aioretry_smithy._failures.failure import judge
+from aioretry_smithy._failures.failure import (
+    copy_marks,
+    failure_of,
+    judge,
+    note_wait_in_pool,
+    was_in_pool,
+    where_passed,
+)
 
 YES, MAYBE, NO = RetrySafety.YES, RetrySafety.MAYBE, RetrySafety.NO
 KEY = ConnectionKey("example.com", 443, True, True, None, None, None)
-INFO = aiohttp.RequestInfo(
-    URL("http://example.com/"), "GET", CIMultiDictProxy(CIMultiDict()), URL("/")
-)
 
 
 def grouped(error):
@@ -177,12 +180,6 @@ def test_an_upload_that_the_caller_aborted_is_not_sent_again():
     assert NO is retry_safety(aiohttp.UploadAbortedError())
 
 
-def test_no_failure_is_neither_timeout_nor_unprocessed():
-    """A strategy may ask about its ``cause`` without looking whether there is one."""
-    assert not is_timeout(None)
-    assert not is_unprocessed(None)
-
-
 @pytest.mark.parametrize(
     "cause",
     [
@@ -248,3 +245,96 @@ def test_only_what_aiohttp_raises_is_looked_into():
     """Attributes of other failures are not asked for, since they may raise."""
     assert is_timeout(OddError(errno.ETIMEDOUT, "timed out"))
     assert not is_timeout(OddError(errno.ECONNRESET, "reset"))
+
+
+def test_text_of_aiohttp_is_replaced_once():
+    """It names the server, which had no part in it."""
+    cause = aiohttp.ConnectionTimeoutError("Connection timeout to host http://a/")
+    note_wait_in_pool(cause)
+    note_wait_in_pool(cause)
+
+    assert "no free connection in the pool in time, for http://a/" == str(cause)
+    assert "pool" == failure_of(cause).queue
+
+
+def test_words_that_somebody_chose_stay():
+    """Only aiohttp's own texts are replaced."""
+    cause = TimeoutError("mine")
+    other = aiohttp.ConnectionTimeoutError("other words")
+    note_wait_in_pool(cause)
+    note_wait_in_pool(other)
+
+    assert "mine" == str(cause)
+    assert "other words" == str(other)
+    assert "in the pool's queue" == where_passed(cause)
+
+
+def test_queue_of_a_limit_is_another_one():
+    """It has words of its own."""
+    cause = TimeoutError()
+    judge(cause).queue = "limit"
+
+    assert "limit" == failure_of(cause).queue
+    assert not was_in_pool(cause)
+    assert "" == where_passed(cause)
+    assert not was_in_pool(None)
+
+
+def test_error_that_stands_for_it_says_the_same():
+    """A deadline that is named in its place was in the same queue."""
+    cause, error = TimeoutError(), ResponseTimeoutError()
+    note_wait_in_pool(cause)
+    copy_marks(error, cause)
+
+    assert was_in_pool(error)
+
+
+PROXY = aiohttp.ClientHttpProxyError
+
+
+class Bare(aiohttp.ClientResponseError):
+    """A class of somebody else, whose objects have next to nothing."""
+
+    def __init__(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("cause", "expected"),
+    [
+        (raised(404), NO),
+        (raised(401), NO),
+        (raised(501), MAYBE),
+        (raised(503), MAYBE),
+        (raised(429), MAYBE),
+        (raised(408), MAYBE),
+        (raised(999), NO),
+        (raised(404, kind=aiohttp.ContentTypeError), NO),
+        (raised(200, kind=aiohttp.ContentTypeError), MAYBE),
+        (raised(403, kind=aiohttp.WSServerHandshakeError), NO),
+        (raised(302, kind=aiohttp.WSServerHandshakeError), MAYBE),
+        (raised(0), MAYBE),
+        (raised_from(raised(404), KeyError("code")), NO),
+        (raised_from(raised(400), HttpProcessingError(code=400)), MAYBE),
+        (ExceptionGroup("one", [raised(404)]), NO),
+        (ExceptionGroup("two", [raised(404), raised(404)]), MAYBE),
+        (Bare(), MAYBE),
+        (aiohttp.ClientResponseError(INFO, (), status="404"), MAYBE),
+        (raised(407, kind=PROXY), NO),
+        (raised(403, kind=PROXY), NO),
+        (raised(302, kind=PROXY), NO),
+        (raised(502, kind=PROXY), YES),
+        (raised(503, kind=PROXY), YES),
+        (raised(429, kind=PROXY), YES),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_safety_is_that_of_the_status(cause, expected):
+    """A final status would be the same again; a proxy has passed nothing on."""
+    assert expected == retry_safety(cause)
+
+
+@pytest.mark.parametrize("status", [403, 407, 503])
+def test_server_has_seen_nothing_of_what_a_proxy_refused(status):
+    """Which is no reason to ask again."""
+    assert True is is_unprocessed(raised(status, kind=PROXY))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from functools import partial
 
 import pytest
@@ -13,12 +15,15 @@ from aioretry_smithy import (
     ConcurrencyLimitListener,
     EndpointGroup,
     EndpointGroupListener,
+    HttpRequest,
     RetryBudget,
     RetryBudgetListener,
     RetryConfig,
     RetryListener,
     RetryStrategy,
 )
+from aioretry_smithy._policies.listeners import DryRun
+from aioretry_smithy.testing import VirtualTimeLoop
 
 
 async def later(*arguments):
@@ -62,3 +67,88 @@ def test_partial_of_a_plain_function_will_do():
     listener.on_state_changed = partial(print, end="")
 
     assert CircuitBreaker(listeners=[listener])
+
+
+REQUEST = HttpRequest("GET", "http://shop/orders?api_key=secret")
+FULL = ValueError("no place")
+
+
+@pytest.fixture
+def dry_run():
+    return DryRun("the limit 'orders'")
+
+
+def lines(caplog, level):
+    """Return the messages of a level."""
+    return [each.getMessage() for each in caplog.records if each.levelno == level]
+
+
+async def test_each_request_is_a_line_for_debugging(dry_run, caplog):
+    """It says which request, and what would have become of it; secrets are hidden."""
+    caplog.set_level(logging.DEBUG, "aioretry_smithy")
+
+    dry_run.refused(REQUEST, FULL)
+    dry_run.waited(REQUEST, 0.25, "orders")
+
+    request = f"{REQUEST!r}"
+    assert [
+        f"would have refused {request}: no place",
+        f"would have waited 0.250 s for 'orders': {request}",
+    ] == lines(caplog, logging.DEBUG)
+    assert "secret" not in request
+
+
+async def test_the_first_request_is_warned_of_at_once(dry_run, caplog):
+    """Who forgot that a limit does not act learns of it by the first request."""
+    dry_run.refused(REQUEST, FULL)
+
+    counts = "would have refused: 1, would have waited: 0"
+    assert [f"the limit 'orders' is not enforced: {counts}"] == caplog.messages
+
+
+async def test_later_requests_are_warned_of_together_once_a_minute(dry_run, caplog):
+    """The number is that since the last warning, this request included."""
+    dry_run.waited(REQUEST, 1.0, "orders")
+    for _ in range(3):
+        await asyncio.sleep(20.0)
+        dry_run.refused(REQUEST, FULL)
+        dry_run.waited(REQUEST, 1.0, "orders")
+
+    _, *later = lines(caplog, logging.WARNING)
+    counts = "would have refused: 3, would have waited: 2, in 60 s"
+    assert [f"the limit 'orders' is not enforced: {counts}"] == later
+
+
+async def test_nothing_is_said_while_nothing_happens(dry_run, caplog):
+    """There is no timer; what came last is in the warning of what comes next."""
+    dry_run.refused(REQUEST, FULL)
+    dry_run.refused(REQUEST, FULL)
+    await asyncio.sleep(600.0)
+    assert 1 == len(caplog.messages)
+
+    dry_run.refused(REQUEST, FULL)
+
+    assert caplog.messages[1].endswith("refused: 2, would have waited: 0, in 600 s")
+
+
+def test_a_loop_whose_clock_is_behind_is_warned_at_once(dry_run, caplog):
+    """The clocks of two event loops have nothing to do with each other."""
+
+    async def refuse(after):
+        await asyncio.sleep(after)
+        dry_run.refused(REQUEST, FULL)
+
+    for after in (1000.0, 5.0):
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            runner.run(refuse(after))
+
+    counts = "would have refused: 1, would have waited: 0"
+    assert [f"the limit 'orders' is not enforced: {counts}"] * 2 == caplog.messages
+
+
+def test_it_works_outside_of_an_event_loop(dry_run, caplog):
+    """A circuit breaker may be asked there too."""
+    dry_run.refused(REQUEST, FULL)
+    dry_run.refused(REQUEST, FULL)
+
+    assert 1 == len(caplog.messages)

@@ -1,5 +1,8 @@
-"""Retry budgets: the retries they allow, their listeners, the hosts that share one."""
+"""Retry budgets: tokens, brake, prices of retries, listeners, a budget a host."""
 
+from __future__ import annotations
+
+import asyncio
 import copy
 import logging
 import math
@@ -7,12 +10,178 @@ import pickle
 import re
 from itertools import pairwise
 
+import aiohttp
 import pytest
 from calls import ended
-from chains import URL, bad_argument, raises_exactly
+from chains import (
+    SAFELY,
+    URL,
+    after,
+    bad_argument,
+    raises_exactly,
+    refused,
+    retrying,
+    session,
+)
 
-from aioretry_smithy import HttpRequest
-from aioretry_smithy._retry.budget import RetryBudget, RetryBudgetListener
+from aioretry_smithy import (
+    HedgingClient,
+    HttpRequest,
+    RetryBudget,
+    RetryBudgetListener,
+    RetryingRpcClient,
+    rpc,
+)
+
+RESET = aiohttp.ClientOSError(104, "reset")
+REFUSED = ConnectionRefusedError(111, "refused")
+
+
+async def tokens_after(failure, **settings):
+    """Return what is left when a failure was retried, with success."""
+    budget = RetryBudget(deposit=0.0, **settings)
+    async with session([failure, 200], retrying(SAFELY, limiter=budget)) as client:
+        await client.get(URL)
+    return budget.tokens
+
+
+class TestPrice:
+    """A retry costs what the failure before it has cost the server."""
+
+    @pytest.mark.parametrize("failure", [502, 503, refused(), RESET], ids=repr)
+    async def test_after_an_unserved_failure(self, failure):
+        """It did not reach the server, or was turned away at once."""
+        assert 9.9 == await tokens_after(failure, unserved_cost=0.1)
+
+    @pytest.mark.parametrize(
+        "failure",
+        [
+            500,
+            504,
+            429,
+            (503, {"Retry-After": "0"}, b""),
+            TimeoutError(),
+            aiohttp.ClientPayloadError("cut"),
+        ],
+        ids=repr,
+    )
+    async def test_after_any_other(self, failure):
+        """The server was at work, or says when to come back."""
+        assert 9.0 == await tokens_after(failure, unserved_cost=0.1)
+
+    @pytest.mark.parametrize("failure", [503, RESET], ids=repr)
+    async def test_after_a_late_one(self, failure):
+        """A server that takes a second has worked."""
+        late = after(1.0, failure)
+
+        assert 9.0 == await tokens_after(late, unserved_cost=0.1)
+
+    async def test_a_part_of_a_token_pays_for_it(self):
+        """But for no other."""
+        budget = RetryBudget(deposit=0.0, capacity=1, unserved_cost=0.3)
+        cheap, dear = ended(503), ended(500)
+        paid = [budget.acquire(each, None) for each in (cheap, dear, cheap, cheap)]
+
+        assert [True, False, True, True] == paid
+        assert 0.1 == budget.tokens
+        assert not budget.acquire(cheap, None)
+
+    async def test_it_may_be_free(self):
+        """Also where no token is left."""
+        budget = RetryBudget(capacity=1, unserved_cost=0)
+        budget.acquire(ended(500), None)
+
+        assert all(budget.acquire(ended(503), None) for _ in range(100))
+        assert 0.0 == budget.tokens
+
+    async def test_one_that_is_not_made_gets_back_what_it_cost(self):
+        """Whatever was paid for others meanwhile, in this budget or another one."""
+        budget, other = RetryBudget(unserved_cost=0.1), RetryBudget(unserved_cost=0.5)
+        cheap, dear = ended(503), ended(500)
+        for each in (cheap, dear):
+            assert budget.acquire(each, None)
+            assert other.acquire(each, None)
+
+        assert (8.9, 8.5) == (budget.tokens, other.tokens)
+        budget.release(cheap)
+        other.release(cheap)
+        assert (9.0, 9.0) == (budget.tokens, other.tokens)
+        budget.release(dear)
+        assert 10.0 == budget.tokens
+
+    async def test_a_hedge_of_what_is_under_way_costs_a_token(self):
+        """The server may be at work; one that follows a failure at once does not."""
+        budget = RetryBudget(unserved_cost=0.1)
+        hedging = HedgingClient.new_decorator(0.5, limiter=budget)
+        async with session([after(0.7, 200), 200], hedging) as client:
+            await client.get(URL)
+        assert 9.0 == budget.tokens
+
+        async with session([503, 200], hedging) as client:
+            await client.get(URL)
+        assert 8.9 == budget.tokens
+
+    @pytest.mark.parametrize("unserved", [RESET, REFUSED], ids=repr)
+    async def test_functions_pay_by_what_they_raise(self, unserved):
+        """A broken or a refused connection, then a mistake of the server's own."""
+        budget = RetryBudget(unserved_cost=0.1, deposit=0.0)
+        raised = [unserved, TimeoutError()]
+
+        @rpc(RetryingRpcClient.new_decorator(SAFELY, limiter=budget), idempotent=True)
+        async def load():
+            if raised:
+                raise raised.pop(0)
+
+        await load()
+
+        assert 8.9 == budget.tokens
+
+
+class TestUnservedFailures:
+    """An unserved failure presses the brake by a part."""
+
+    async def test_ten_press_it_as_one(self):
+        """After thirty there is no retry."""
+        budget = RetryBudget(brake_after=3, unserved_cost=0.1)
+        seen = []
+        for _ in range(30):
+            budget.on_failure(ended(503), None)
+            seen.append(budget.failures_in_a_row)
+            is_permitted = budget.acquire(ended(503), None)
+            assert is_permitted == (len(seen) < 30)
+
+        assert [0.1, 0.2, 0.3, 1, 2.9, 3] == [*seen[:3], seen[9], *seen[-2:]]
+        assert [int, int] == [type(seen[9]), type(seen[-1])]
+
+    async def test_connections_that_break_together_are_one_failure(self):
+        """Of the same weight."""
+        budget = RetryBudget(unserved_cost=0.1, brake_after=None)
+        retry = retrying(SAFELY, max_total_attempts=1, limiter=budget)
+        async with session([after(0.5, RESET)] * 9, retry) as client:
+            calls = [client.get(URL) for _ in range(9)]
+            await asyncio.gather(*calls, return_exceptions=True)
+
+        assert 0.1 == budget.failures_in_a_row
+
+
+class TestPriceOfEachHost:
+    """Each host has such a budget."""
+
+    async def test_each_has_the_price(self):
+        """And shows it."""
+        limiter = RetryBudget.per_host(unserved_cost=0.25)
+        ctx = ended(503, url="http://orders/")
+        limiter.on_failure(ctx, None)
+        assert limiter.acquire(ctx, None)
+        budget = limiter.budget_for("orders:80")
+
+        assert (9.75, 0.25) == (budget.tokens, budget.failures_in_a_row)
+        settings = "deposit=0.1, capacity=10.0, brake_after=3, unserved_cost=0.25"
+        assert f"RetryBudget.per_host({settings})" == repr(limiter)
+        assert f"RetryBudget('orders:80', {settings})" == repr(budget)
+        limiter.release(ctx)
+        assert 10.0 == budget.tokens
+
 
 CAUSE = ConnectionResetError()
 
@@ -65,18 +234,6 @@ class TestTokens:
         assert budget.acquire(ctx, CAUSE)
         assert 0.0 == budget.tokens
 
-    @pytest.mark.parametrize("parts", [3, 7, 10, 49, 1000])
-    async def test_parts_of_a_token_add_up(self, ctx, parts):
-        """So many times one part of a token is a token, however it is written."""
-        budget = RetryBudget(deposit=1 / parts, capacity=1)
-        budget.acquire(ctx, CAUSE)
-        for _ in range(parts - 1):
-            budget.on_success(ctx)
-
-        assert not budget.acquire(ctx, CAUSE)
-        budget.on_success(ctx)
-        assert budget.acquire(ctx, CAUSE)
-
     @pytest.mark.parametrize("parts", [3, 7, 10, 49])
     async def test_parts_do_not_drift(self, ctx, parts):
         """After a thousand retries the next one still costs as many successes."""
@@ -101,43 +258,18 @@ class TestTokens:
             budget.on_success(ctx)
             assert tokens == budget.tokens
 
+    def test_what_is_no_context_is_refused(self):
+        """A request, for one, which does not say how its attempt ended."""
+        request = HttpRequest("GET", URL)
+        with bad_argument("ctx", request, "a ClientRequestContext, before the request"):
+            RetryBudget().on_failure(request, CAUSE)
+
     async def test_a_part_of_a_token_pays_for_nothing(self, ctx):
         """A part of a token that is left is kept."""
         budget = RetryBudget(capacity=1.5)
 
         assert 1 == acquired(budget, ctx, 3)
         assert 0.5 == budget.tokens
-
-    async def test_a_retry_that_is_not_made_gets_its_token_back(self, ctx):
-        """The next call can then pay with it."""
-        budget = RetryBudget(capacity=1)
-        budget.acquire(ctx, CAUSE)
-
-        budget.release(ctx)
-
-        assert 1.0 == budget.tokens
-        assert budget.acquire(ctx, CAUSE)
-
-    async def test_without_deposit_the_stock_is_all_there_is(self, ctx):
-        """A deposit of 0 makes a budget that only shrinks."""
-        budget = RetryBudget(deposit=0, capacity=2)
-        acquired(budget, ctx, 2)
-        budget.on_success(ctx)
-
-        assert 0.0 == budget.tokens
-
-    async def test_failures_cost_nothing(self, ctx):
-        """Only retries are paid for."""
-        budget = RetryBudget()
-        budget.on_failure(ctx, CAUSE)
-
-        assert 10.0 == budget.tokens
-
-    def test_what_is_no_context_is_refused(self):
-        """A request, for one, which does not say how its attempt ended."""
-        request = HttpRequest("GET", URL)
-        with bad_argument("ctx", request, "a ClientRequestContext, before the request"):
-            RetryBudget().on_failure(request, CAUSE)
 
 
 class TestBrake:
@@ -172,30 +304,12 @@ class TestBrake:
         budget.on_failure(ctx, CAUSE)
         assert not budget.acquire(ctx, CAUSE)
 
-    async def test_a_token_given_back_does_not_let_go(self, ctx):
-        """That a retry was dropped says nothing about the server."""
-        budget = RetryBudget(brake_after=1)
-        budget.on_failure(ctx, CAUSE)
-
-        budget.release(ctx)
-
-        assert 1 == budget.failures_in_a_row
-        assert not budget.acquire(ctx, CAUSE)
-
     async def test_a_number_beyond_all_floats_is_one(self, ctx):
         """It is never reached."""
         budget = RetryBudget(brake_after=10**400)
         budget.on_failure(ctx, CAUSE)
 
         assert budget.acquire(ctx, CAUSE)
-
-    async def test_without_brake_only_tokens_count(self, ctx):
-        """None takes the brake away."""
-        budget = RetryBudget(brake_after=None)
-        for _ in range(100):
-            budget.on_failure(ctx, CAUSE)
-
-        assert 10 == acquired(budget, ctx, 20)
 
 
 class TestListeners:
@@ -253,13 +367,6 @@ class TestListeners:
             assert ("aioretry_smithy", logging.WARNING) == (record.name, record.levelno)
         assert 2 == len(caplog.records)
 
-    async def test_methods_that_are_not_overridden_do_nothing(self, ctx, caplog):
-        """A listener overrides only what it needs."""
-        budget = RetryBudget(capacity=1, listeners=(RetryBudgetListener(),))
-
-        assert 1 == acquired(budget, ctx, 2)
-        assert [] == caplog.records
-
 
 class TestPerHost:
     """A budget for each server."""
@@ -305,13 +412,6 @@ class TestPerHost:
         assert "no-host" == limiter.budget_for(None).name
         assert 0.0 == limiter.budget_for(None).tokens
         assert 1.0 == limiter.budget_for("no-host").tokens
-
-    def test_a_host_keeps_its_budget(self):
-        """The same key gives the same object, another key another one."""
-        limiter = RetryBudget.per_host()
-
-        assert limiter.budget_for("a:80") is limiter.budget_for("a:80")
-        assert limiter.budget_for("a:80") is not limiter.budget_for("a:81")
 
     def test_the_number_of_budgets_is_bounded(self):
         """A crawler meets any number of hosts; the least recently used goes."""
@@ -371,18 +471,6 @@ def test_bad_names_are_rejected(name):
     """A name is a str that says something."""
     with pytest.raises(ValueError, match=re.escape(f"name: {name!r} (expected: a str")):
         RetryBudget(name)
-
-
-@pytest.mark.parametrize(
-    ("budget", "tokens"),
-    [
-        (RetryBudget(deposit=0, capacity=1, brake_after=1), 1.0),
-        (RetryBudget(deposit=7.5, capacity=1e300), 1e300),
-    ],
-)
-def test_bounds_are_allowed(budget, tokens):
-    """The smallest values are, and so are large ones."""
-    assert tokens == budget.tokens
 
 
 def test_names_count_up_unless_given():

@@ -13,7 +13,6 @@ from chains import (
     after,
     log_of_cancelled,
     now,
-    response_of,
     retrying_session,
     silence,
     status_and_log,
@@ -25,14 +24,11 @@ from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitState,
-    FailFastError,
     RequestLog,
-    RetryConfig,
     RetryLimiter,
     RetryStopReason,
     RetryStrategy,
     new_response,
-    request_options,
     smithy,
 )
 
@@ -152,47 +148,6 @@ def open_circuit(**settings):
     return CircuitBreakerClient.new_decorator(breaker, **settings)
 
 
-async def test_open_circuit_neither_pays_nor_counts():
-    """Nothing was sent."""
-    limiter = Recording()
-    with pytest.raises(FailFastError):
-        await response_of(session([], limiter, SOON, open_circuit()))
-
-    assert [] == limiter.heard
-
-
-@pytest.mark.parametrize(
-    ("answer", "heard"),
-    [
-        (404, ["success 1"]),
-        (501, ["failure 1 NoneType"]),
-        (aiohttp.InvalidURL("x"), []),
-        (aiohttp.ServerDisconnectedError(), ["failure 1 ServerDisconnectedError"]),
-    ],
-)
-async def test_what_is_not_retried_counts_by_what_it_says_of_the_server(answer, heard):
-    """A 404 is an answer like any other; a bad URL says nothing."""
-    limiter = Recording()
-    async with session([answer], limiter, RetryStrategy.never()) as client:
-        with suppress(aiohttp.ClientError):
-            await client.get(URL)
-
-    assert heard == limiter.heard
-
-
-async def test_limiter_that_fails_refuses_and_is_logged(caplog):
-    """Its failure must not become the caller's."""
-
-    class Broken(RetryLimiter):
-        def acquire(self, ctx, cause):
-            raise KeyError("oops")
-
-    status, log = await status_and_log(session([503], Broken()))
-
-    assert (503, RetryStopReason.LIMITER) == (status, log.stop_reason)
-    assert ["WARNING"] == [record.levelname for record in caplog.records]
-
-
 async def test_what_a_plain_method_returns_is_nobody_s_business(caplog):
     """A method of one line, as a lambda has it, returns what that line gives."""
 
@@ -207,29 +162,6 @@ async def test_what_a_plain_method_returns_is_nobody_s_business(caplog):
 
     assert 200 == status
     assert [] == caplog.records
-
-
-async def test_override_brings_its_own_limiter():
-    """The configuration of a block counts as a whole."""
-    inner, outer = Recording(permits=0), Recording()
-    with request_options(retry=RetryConfig(SOON, limiter=inner)):
-        await status_and_log(session([503], outer))
-
-    assert ([], 2) == (outer.heard, len(inner.heard))
-
-
-async def test_what_the_strategy_wants_to_retry_is_a_failure():
-    """It is a failure with any status, and the limiter gets its error."""
-    limiter = Recording()
-    now = Backoff.without_delay()
-    on_conflict = RetryStrategy.on_status(
-        lambda status, cause: None if status == 200 else now
-    )
-    error = aiohttp.ServerDisconnectedError()
-    await status_and_log(session([409, error, 200], limiter, on_conflict))
-
-    assert [None, error] == limiter.causes
-    assert "failure 1 NoneType" == limiter.heard[0]
 
 
 async def test_fallback_of_a_circuit_breaker_neither_pays_nor_counts():
@@ -443,16 +375,3 @@ async def test_place_is_free_again_while_a_body_is_read():
         second = await client.get(URL)
 
     assert [200, 200] == [first.status, second.status]
-
-
-async def test_limiter_that_fails_at_the_end_of_a_retry_is_logged(caplog):
-    """Its failure must not become the caller's."""
-
-    class Broken(Recording):
-        def on_retry_end(self, ctx):
-            raise KeyError("oops")
-
-    status, _ = await status_and_log(session([503, 200], Broken()))
-
-    assert 200 == status
-    assert ["WARNING"] == [record.levelname for record in caplog.records]

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 
+import aiohttp
 import pytest
-from chains import bad_argument
+from chains import URL, bad_argument, chain, raises_exactly, response_of
 
 from aioretry_smithy import (
     Backoff,
+    RequestLog,
     RetryBudget,
     RetryConfig,
+    RetryConfigMapping,
+    RetryingClient,
+    RetryStopReason,
     RetryStrategy,
     RetryStrategyWithContent,
+    SessionBuilder,
+    capture_logs,
     smithy,
+    unwrap,
 )
 
 NEVER = RetryStrategy.never()
@@ -68,14 +77,6 @@ def test_attempts_and_their_timeout_may_be_given_by_position():
         RetryConfig(NEVER, 5, 3.0, None)
 
 
-def test_config_is_frozen():
-    """Policy does not change under the calls that use it."""
-    config = RetryConfig(NEVER)
-
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        config.max_total_attempts = 3
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [("3", 3), ("1", 1), ("", 10), ("007", 7), ("999999999", 999999999)],
@@ -96,13 +97,6 @@ def test_environment_variable_must_be_a_positive_integer(monkeypatch, text):
 
     with bad_argument(VARIABLE, text, "a positive integer"):
         RetryConfig(NEVER)
-
-
-def test_limits_themselves_are_in_range():
-    """A short timeout is one, and a server may be allowed no wait at all."""
-    config = RetryConfig(NEVER, attempt_timeout=0.001, max_retry_after=0)
-
-    assert (0.001, 0) == (config.attempt_timeout, config.max_retry_after)
 
 
 def test_argument_wins_over_the_environment(monkeypatch):
@@ -187,19 +181,6 @@ def test_standard_settings_can_be_changed():
     assert expected == config
 
 
-def test_bad_change_of_the_standard_settings_is_told_at_once():
-    """As where the settings are made one by one."""
-    with pytest.raises(ValueError, match="max_total_attempts: 0 "):
-        RetryConfig.standard(max_total_attempts=0)
-
-
-def test_settings_that_never_retry():
-    """By one attempt, and by a strategy that says so."""
-    expected = RetryConfig(RetryStrategy.never(), max_total_attempts=1)
-
-    assert expected == RetryConfig.no_retry()
-
-
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
@@ -214,3 +195,182 @@ def test_part_that_is_none_is_told_at_once(name, value, expected):
     """A class instead of an object of it is the likely slip."""
     with bad_argument(name, value, expected):
         RetryConfig(smithy.SimpleRetryStrategy(), **{name: value})
+
+
+ALWAYS = RetryStrategy.on_server_error_status(Backoff.without_delay())
+
+
+def attempts(number):
+    return RetryConfig(ALWAYS, max_total_attempts=number)
+
+
+def mapped_session(answers, mapping):
+    """Build a session that gets *answers* and asks *mapping* how to retry."""
+    return chain(answers, RetryingClient.new_mapped_decorator(mapping)).build()
+
+
+async def attempts_of(client, url=URL, method="GET"):
+    async with client.request(method, url) as response:
+        return RequestLog.of(response).total_attempts
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("per_host", "localhost:80"),
+        ("per_method", "GET"),
+        ("per_host_and_method", "localhost:80#GET"),
+    ],
+)
+async def test_ready_made_keys(name, key):
+    """They are those of the circuit breakers; each is made once."""
+    asked = []
+
+    def factory(name):
+        asked.append(name)
+        return attempts(2)
+
+    mapping = getattr(RetryConfigMapping, name)(factory)
+    async with mapped_session([503] * 4, mapping) as client:
+        made = [await attempts_of(client), await attempts_of(client)]
+
+    assert ([2, 2], [key]) == (made, asked)
+    assert repr(mapping).startswith(f"RetryConfigMapping.{name}(")
+
+
+async def test_key_of_ones_own_is_asked_for_once_per_call():
+    """With the context and the request, however many attempts follow."""
+    asked = []
+
+    def key(ctx, request):
+        asked.append((ctx.parent, request.url.path))
+        return request.url.path
+
+    mapping = RetryConfigMapping.of(key, lambda path: attempts(3))
+    async with mapped_session([503] * 3, mapping) as client:
+        await attempts_of(client)
+
+    assert [(None, "/orders")] == asked
+
+
+async def test_settings_of_many_keys_are_forgotten():
+    """A crawler meets any number of hosts."""
+    made = []
+
+    def factory(host):
+        made.append(host)
+        return attempts(1)
+
+    mapping = RetryConfigMapping.per_host(factory)
+    async with mapped_session([200] * 1026, mapping) as client:
+        for number in range(1025):
+            await attempts_of(client, f"http://host{number}/")
+        await attempts_of(client, "http://host0/")
+
+    assert 1026 == len(made)
+
+
+async def test_request_without_a_host_is_for_aiohttp_to_refuse():
+    """Once, and without a key that was never meant."""
+    mapping = RetryConfigMapping.per_host(lambda host: attempts(3))
+    builder = SessionBuilder().decorator(RetryingClient.new_mapped_decorator(mapping))
+    async with builder.build() as client:
+        with pytest.raises(aiohttp.InvalidURL):
+            await client.get("/orders")
+
+
+@pytest.mark.parametrize("key", [None, 7])
+async def test_key_of_ones_own_must_be_text(key):
+    """It tells calls apart, and stands in a map."""
+    mapping = RetryConfigMapping.of(lambda ctx, request: key, lambda key: attempts(1))
+    with bad_argument("key_fn", key, "returns a str"):
+        await response_of(mapped_session([200], mapping))
+
+
+async def test_mapping_that_raises_ends_the_call_with_an_error():
+    """As a strategy does that raises."""
+
+    def factory(host):
+        raise KeyError(host)
+
+    with capture_logs() as logs, pytest.raises(KeyError):
+        await response_of(mapped_session([], RetryConfigMapping.per_host(factory)))
+
+    assert RetryStopReason.ERROR == logs[0].stop_reason
+
+
+async def test_factory_must_return_settings():
+    """A strategy alone is the likely slip."""
+    mapping = RetryConfigMapping.per_host(lambda host: ALWAYS)
+    with bad_argument("factory('localhost:80')", ALWAYS, "a RetryConfig"):
+        await response_of(mapped_session([200], mapping))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"), [((None, attempts), "key_fn"), ((attempts, None), "factory")]
+)
+def test_arguments_must_be_functions(arguments, name):
+    """Told when the mapping is made."""
+    expected = {
+        "key_fn": "a function of context and request",
+        "factory": "a callable that takes the key",
+    }
+    with raises_exactly(f"{name}: None (expected: {expected[name]})"):
+        RetryConfigMapping.of(*arguments)
+
+
+def test_decorator_needs_a_mapping():
+    """And no configuration, for which there is new_decorator()."""
+    config = attempts(1)
+    with bad_argument("mapping", config, "a RetryConfigMapping"):
+        RetryingClient.new_mapped_decorator(config)
+
+
+def test_description_names_the_factory():
+    """By its name, or as it describes itself."""
+    named = RetryConfigMapping.per_host(attempts)
+    nameless = functools.partial(attempts, 1)
+
+    assert "RetryConfigMapping.per_host(attempts)" == repr(named)
+    assert f"RetryConfigMapping.of({nameless!r})" == repr(
+        RetryConfigMapping.of(attempts, nameless)
+    )
+
+
+async def test_session_with_a_mapping_counts_as_one_that_retries():
+    """So aiohttp sends nothing again on its own."""
+    mapping = RetryConfigMapping.per_host(lambda host: attempts(2))
+    async with mapped_session([], mapping) as client:
+        retrying = unwrap(client, RetryingClient)
+
+        assert not client._retry_connection
+        assert f"RetryingClient(mapping={mapping!r})" == retrying.describe()
+
+
+def test_settings_beside_a_config_are_refused():
+    """One of the two would be ignored."""
+    config = RetryConfig(RetryStrategy.never())
+
+    with raises_exactly(
+        "settings: {'max_total_attempts': 3} (expected: none beside a RetryConfig)"
+    ):
+        RetryingClient.new_decorator(config, max_total_attempts=3)
+
+
+@pytest.mark.parametrize("further", [(5,), (5, 3.0), (5, None)])
+def test_settings_of_a_decorator_may_be_given_by_position(further):
+    """As on Armeria's page, ``new_decorator(strategy, 5, 3.0)``; others are named."""
+    names = ("max_total_attempts", "attempt_timeout")
+    named = dict(zip(names, further, strict=False))
+    strategy = RetryStrategy.never()
+    by_position, by_name = (
+        SessionBuilder().decorator(decorator).describe()
+        for decorator in (
+            RetryingClient.new_decorator(strategy, *further, use_retry_after=False),
+            RetryingClient.new_decorator(strategy, use_retry_after=False, **named),
+        )
+    )
+
+    assert by_name == by_position
+    with pytest.raises(ValueError, match="settings: .* none beside a RetryConfig"):
+        RetryingClient.new_decorator(RetryConfig(strategy), *further)

@@ -7,7 +7,7 @@ import asyncio
 import aiohttp
 import pytest
 from aiohttp.client_proto import ResponseHandler
-from chains import NOW, URL, Answering, bad_argument, notes_of, now, response_of
+from chains import NOW, URL, Answering, bad_argument, now, response_of
 from chains import retrying_session as session
 from fake_responses import unending
 
@@ -26,7 +26,6 @@ from aioretry_smithy import (
     new_response,
 )
 from aioretry_smithy._bodies.response_content import buffer, read_head
-from aioretry_smithy._policies.conditions import members_of
 from aioretry_smithy.testing import ScriptedTransport, ask
 
 
@@ -200,18 +199,6 @@ async def test_deadline_cuts_a_body_that_is_looked_at():
     assert (RetryStopReason.DEADLINE, 5.0) == (log.stop_reason, log.total_duration)
 
 
-async def test_last_failure_of_a_body_is_raised():
-    """The caller gets the error, not a response that cannot be read."""
-    limits = {"attempt_timeout": 3.0, "max_total_attempts": 2}
-    with pytest.raises(TimeoutError) as caught:
-        await response_of(session([stalling] * 2, WhileBusy(), **limits))
-
-    assert [
-        "attempt 1: AttemptTimeoutError, 3.000 s, then waited 0.000 s (backoff)",
-        "attempt 2: AttemptTimeoutError, 3.000 s",
-    ] == notes_of(caught.value)
-
-
 async def test_cancellation_while_looking_closes_the_response():
     """A cancellation while a body is awaited leaves nothing behind."""
     responses = []
@@ -260,16 +247,6 @@ async def test_answer_must_be_a_backoff():
         ValueError, match=r"should_retry: 0.5 \(expected: a Backoff, a RetryD"
     ):
         await response_of(session([body(b"busy")], strategy))
-
-
-async def test_retry_after_holds_with_content():
-    """The order of checks after the strategy's answer is that of plain ones."""
-    response = await response_of(
-        session([(503, {"Retry-After": "7"}, b"busy"), body(b"done")], WhileBusy())
-    )
-
-    log = RequestLog.of(response)
-    assert (7.0, "retry_after") == (log.children[0].delay, log.children[0].delay_source)
 
 
 def test_description_names_the_settings():
@@ -369,23 +346,6 @@ class AnsweringLater(Answering):
 
 
 PLAIN = [Answering, AnsweringLater]
-INSIDE = [WhileBusy, WhileBusyLater]
-
-
-@pytest.mark.parametrize("plain", PLAIN)
-@pytest.mark.parametrize("inside", INSIDE)
-@pytest.mark.parametrize("reverse", [False, True])
-async def test_kinds_mix(plain, inside, reverse):
-    """Whichever comes first: what it leaves goes to the other."""
-    first, last = plain(None), inside()
-    chain = last | first if reverse else first | last
-
-    assert isinstance(chain, RetryStrategyWithContent)
-    assert NOW is await ask(chain, status=503, content=b"busy")
-    assert None is await ask(chain, status=503, content=b"done")
-    assert NOW is await ask(chain, cause=TimeoutError())
-    assert (1 if reverse else 3) == first.asked
-    assert [b"busy", b"done", None] == [seen[2] for seen in last.seen]
 
 
 @pytest.mark.parametrize("plain", PLAIN)
@@ -397,66 +357,6 @@ async def test_content_is_for_those_who_are_reached(plain, answer):
 
     assert RetryDecision.of(answer).backoff is backoff
     assert [] == inside.seen
-
-
-@pytest.mark.parametrize("inside", INSIDE)
-async def test_members_see_as_much_as_they_want(inside):
-    """A chain looks at the longest beginning, a member at its own."""
-    short, long = inside(None, 2), inside(None, 4)
-    chain = Answering(None) | short | long | Answering(None)
-    await ask(chain, content=b"busy!")
-
-    assert 4 == chain.max_content_length
-    assert [(200, None, b"bu")] == short.seen
-    assert [(200, None, b"busy")] == long.seen
-
-
-def test_strategies_of_a_chain_are_flat():
-    """However it was put together, and in its order."""
-    one, two, three = Answering(None), WhileBusy(), Answering(None)
-    never = RetryStrategy.never()
-
-    assert (one, two, three) == members_of((one | two) | three)
-    assert (one, two, three) == members_of(one | (two | three))
-    assert (one, three, two) == members_of((one | three) | two)
-    assert (one, three) == members_of(never | one | (never | three))
-    assert (two, two) == members_of(two | two)
-    assert (two,) == members_of(two)
-    assert (never,) == members_of(never)
-
-
-def test_chains_are_values():
-    """Equal where the members are, in the same order."""
-    one, two = Answering(None), WhileBusy()
-
-    assert one | two == one | two
-    assert one | two != two | one
-    assert hash(one | two) == hash(one | two)
-
-
-def test_never_disappears():
-    """It has nothing to say to content either."""
-    strategy, never = WhileBusy(), RetryStrategy.never()
-
-    assert strategy is never | strategy
-    assert strategy is strategy | never
-    assert strategy is never | (never | strategy)
-
-
-def test_repr_of_a_chain_is_how_it_is_written():
-    """``describe()`` shows it."""
-    inside, failsafe = WhileBusy(), RetryStrategy.failsafe(NOW)
-
-    assert f"{failsafe!r} | {inside!r}" == repr(failsafe | inside)
-
-
-@pytest.mark.parametrize("other", [None, NOW, RetryStrategyWithContent, "x"])
-def test_only_strategies_make_a_chain(other):
-    """A backoff is no strategy."""
-    with pytest.raises(TypeError):
-        WhileBusy() | other
-    with pytest.raises(TypeError):
-        other | WhileBusy()
 
 
 @pytest.mark.parametrize("length", [0, -1, 1.5, "1", None, True])

@@ -10,7 +10,7 @@ import asyncio
 import aiohttp
 import pytest
 from balanced import ROUND_ROBIN, Fleet, call, group_of, name_of, out
-from chains import NOW, SAFELY, Always, after, now, refused, retrying
+from chains import SAFELY, after, now, refused, retrying
 from retrying_clients import delays, logged
 
 from aioretry_smithy import (
@@ -41,14 +41,6 @@ class TestOrder:
 
         assert ("ab", "b.example") == (asked, log.endpoint)
 
-    async def test_three_go_to_three(self):
-        """Case 60: not back to the first one."""
-        status, _, asked = await logged(
-            Fleet(a=503, b=503), group_of("abc"), retrying(0.5)
-        )
-
-        assert (200, "abc") == (status, asked)
-
     async def test_fourth_begins_the_round_anew(self):
         """Case 61: with those tried least."""
         fleet = Fleet(a=[503, 503, 200], b=503, c=503)
@@ -77,23 +69,6 @@ class TestOrder:
             status, log = await call(client)
 
         assert (200, "aa", 2) == (status, fleet.text, log.total_attempts)
-
-    async def test_round_robin_excludes_too(self):
-        """Case 60: for each start."""
-        for _ in range(10):
-            fleet = Fleet(**dict.fromkeys("abc", 503))
-            group = group_of("abc", selection=ROUND_ROBIN)
-            _, _, asked = await logged(
-                fleet, group, retrying(0.5, max_total_attempts=3)
-            )
-
-            assert "abc" == "".join(sorted(asked))
-
-    async def test_503_waits_for_the_backoff(self):
-        """Case 65: elsewhere, but not at once."""
-        _, log, asked = await logged(Fleet(a=503), group_of("ab"), retrying(0.5))
-
-        assert ("ab", [(0.5, "backoff")]) == (asked, delays(log))
 
 
 class TestAtOnce:
@@ -154,15 +129,6 @@ class TestAtOnce:
 
         assert [0.0, 0.0, 4.0] == [delay for delay, _ in delays(log)]
 
-    async def test_backoff_that_is_exhausted_ends_it(self):
-        """Likewise."""
-        strategy = RetryStrategy.failsafe(Backoff.fixed(1.0).with_max_attempts(2))
-        fleet = Fleet(a=refused(), b=refused())
-        error, log, asked = await logged(fleet, group_of("abc"), retrying(strategy))
-
-        assert ("ab", "backoff_exhausted") == (asked, log.stop_reason)
-        assert isinstance(error, aiohttp.ClientConnectorError)
-
     @pytest.mark.parametrize(
         "failure", [aiohttp.ServerDisconnectedError(), 503, TimeoutError()]
     )
@@ -171,15 +137,6 @@ class TestAtOnce:
         _, log, asked = await logged(Fleet(a=failure), group_of("ab"), retrying(LATER))
 
         assert ("ab", [(0.5, "backoff")]) == (asked, delays(log))
-
-    async def test_not_where_the_strategy_wants_no_retry(self):
-        """It is asked first."""
-        error, log, asked = await logged(
-            Fleet(a=refused()), group_of("ab"), retrying(RetryStrategy.never())
-        )
-
-        assert ("a", "no_retry") == (asked, log.stop_reason)
-        assert isinstance(error, aiohttp.ClientConnectorError)
 
     async def test_switch_counts_when_its_wait_begins(self):
         """A limiter lets a decision be planned twice."""
@@ -199,15 +156,6 @@ class TestAtOnce:
 class TestMethods:
     """What may be sent again is unchanged."""
 
-    async def test_post_after_a_reset_is_not(self):
-        """Case 68: another endpoint does not make it safe."""
-        fleet = Fleet(a=aiohttp.ServerDisconnectedError())
-        _, log, asked = await logged(
-            fleet, group_of("ab"), retrying(LATER), method="POST"
-        )
-
-        assert ("a", "no_retry") == (asked, log.stop_reason)
-
     async def test_post_after_a_refused_connection_is(self):
         """Case 69: nothing was sent."""
         status, _, asked = await logged(
@@ -215,23 +163,6 @@ class TestMethods:
         )
 
         assert (200, "ab") == (status, asked)
-
-    async def test_spent_body_stops(self):
-        """Case 74: elsewhere too."""
-
-        async def body():
-            yield b"body"
-
-        async def read(ctx, request):
-            async for _ in request.arguments["data"]:
-                pass
-            return 503
-
-        _, log, asked = await logged(
-            Fleet(a=read), group_of("ab"), retrying(0.5), method="PUT", data=body()
-        )
-
-        assert ("a", "body_not_replayable") == (asked, log.stop_reason)
 
 
 class TestHints:
@@ -275,15 +206,6 @@ class TestHints:
         assert (200, "ab", [(7.0, "retry_after")]) == (status, asked, delays(log))
         assert {} == out(group)
 
-    @pytest.mark.usefixtures("draw")
-    async def test_last_503_that_rests_is_waited_for(self):
-        """Case 66: none is untried, so the hint of the last one counts."""
-        fleet = Fleet(a=[RESTING, 200], b=[(503, {"Retry-After": "3"}, b""), 200])
-        _, log, asked = await logged(fleet, group_of("ab"), retrying(0.5))
-
-        assert [(0.5, "backoff"), (3.0, "retry_after")] == delays(log)
-        assert "ab" == asked[:2]
-
 
 class TestLimits:
     """What ends retries ends these too."""
@@ -303,15 +225,6 @@ class TestLimits:
 
         assert [full - 1, full - 2] == spent[:2]
 
-    async def test_total_attempts(self):
-        """Case 73: all count."""
-        fleet = Fleet(**dict.fromkeys("abcd", refused()))
-        _, log, asked = await logged(
-            fleet, group_of("abcd"), retrying(LATER, max_total_attempts=2)
-        )
-
-        assert ("ab", "max_total_attempts") == (asked, log.stop_reason)
-
     async def test_deadline_shorter_than_the_wait(self):
         """Case 72: it stops as ever; a switch takes no time."""
         slow = await logged(Fleet(a=503), group_of("ab"), retrying(5.0), timeout=2.0)
@@ -324,16 +237,6 @@ class TestLimits:
 
         assert (503, "deadline", 0.0) == (slow[0], slow[1].stop_reason, now())
         assert (200, "ab") == (quick[0], quick[2])
-
-    async def test_deadline_that_has_passed(self):
-        """Case 72: there is no switch any more."""
-        fleet = Fleet(a=after(2.0, refused()))
-        error, log, asked = await logged(
-            fleet, group_of("ab"), retrying(LATER), timeout=2.0
-        )
-
-        assert ("a", "deadline") == (asked, log.stop_reason)
-        assert isinstance(error, TimeoutError)
 
 
 class TestKeys:
@@ -400,15 +303,6 @@ class TestKeys:
         await logged(Fleet(), group, retrying(0.5), decorator)
 
         assert ["orders"] == keys
-
-
-async def test_always_is_no_reason_to_stay():
-    """A strategy that wants another attempt whatever happens goes elsewhere too."""
-    _, _log, asked = await logged(
-        Fleet(a=404), group_of("ab"), retrying(Always(NOW), max_total_attempts=2)
-    )
-
-    assert "ab" == asked
 
 
 async def test_verdicts_of_outlier_detection_do_not_matter():

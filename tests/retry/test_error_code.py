@@ -1,16 +1,22 @@
-"""Which error code a response carries."""
+"""Failures as classifiers see them: status, headers, error code; and their verdicts."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 
 import aiohttp
 import pytest
+from calls import begin_body, end, end_body, ended
+from chains import bad_argument, set_time_of_day
 from fake_responses import unending
+from multidict import CIMultiDict
+from yarl import URL
 
 from aioretry_smithy import HttpRequest, new_response
 from aioretry_smithy._bodies.response_content import read_head_within
 from aioretry_smithy._retry.classify import read_error_code
+from aioretry_smithy.smithy import ErrorKind, Failure, RetryAction
 
 REQUEST = HttpRequest("POST", "http://localhost/")
 JSON = "application/x-amz-json-1.0"
@@ -174,13 +180,6 @@ async def test_only_json_and_xml_are_looked_at(content_type, code):
     assert ({code} - {None}) == found
 
 
-async def test_response_without_a_content_type_has_no_code():
-    """Nobody knows what it is."""
-    response = new_response(REQUEST, 400, body=b'{"code": "A"}')
-
-    assert None is await read_error_code(response)
-
-
 @pytest.mark.parametrize("status", [101, 200, 204, 304, 399])
 async def test_status_below_400_has_no_code(status):
     """A download with a member of that name."""
@@ -191,12 +190,6 @@ async def test_status_below_400_has_no_code(status):
     assert None is await read_error_code(response)
 
 
-@pytest.mark.parametrize("status", [400, 403, 404, 408, 429, 500, 503, 509, 599])
-async def test_any_error_status_may_have_a_code(status):
-    """Some services say with 429 that the month's quota is spent."""
-    assert "A" == await code_in(b'{"code": "A"}', status=status)
-
-
 @pytest.mark.parametrize(
     "code",
     ["two words", "A\\u001b[31m", "\\u00e4", "A" * 129, "http://example.com/#A"],
@@ -204,11 +197,6 @@ async def test_any_error_status_may_have_a_code(status):
 async def test_what_is_no_word_is_no_code(code):
     """It goes into messages and logs."""
     assert None is await code_in(f'{{"code": "{code}"}}'.encode())
-
-
-async def test_code_may_have_128_characters():
-    """Longer than any service has."""
-    assert "A" * 128 == await code_in(b'{"code": "%b"}' % (b"A" * 128))
 
 
 @pytest.mark.parametrize(
@@ -367,3 +355,90 @@ class Unreadable(aiohttp.StreamReader):
 
     def at_eof(self) -> bool:
         raise AssertionError("read")
+
+
+INFO = aiohttp.RequestInfo(URL("http://localhost/"), "GET", CIMultiDict())
+
+
+@pytest.mark.parametrize("kind", ["throttling", 1, True, None])
+def test_kind_is_one_of_three(kind):
+    """A word in its place would be compared by identity, and never be equal."""
+    with bad_argument("kind", kind, "an ErrorKind"):
+        RetryAction.retry(kind)
+
+
+@pytest.mark.parametrize("hint", [-0.1, math.nan, math.inf, True, "1"])
+def test_hint_is_a_time_that_can_be_waited(hint):
+    """It would otherwise fail in the middle of a call, or be dropped in silence."""
+    with bad_argument("retry_after", hint, "finite and >= 0, or None"):
+        RetryAction.retry(retry_after=hint)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "RetryAction.forbid()",
+        "RetryAction.retry(ErrorKind.TRANSIENT)",
+        "RetryAction.retry(ErrorKind.TIMEOUT, retry_after=0.0)",
+    ],
+)
+def test_verdict_shows_how_it_is_made(text):
+    """A hint of 0 is a hint."""
+    names = {"ErrorKind": ErrorKind, "RetryAction": RetryAction}
+
+    assert text == repr(eval(text, names))
+
+
+async def test_status_and_headers_are_those_of_the_response():
+    """Names of headers in any case."""
+    failure = Failure(ended(503, headers={"X-Quota": "7"}))
+
+    assert 503 == failure.status
+    assert "7" == failure.headers["x-quota"]
+    assert None is failure.cause
+    assert None is failure.code
+
+
+async def test_exception_has_neither_status_nor_headers():
+    """So that a classifier may look at headers without asking first."""
+    cause = TimeoutError()
+    failure = Failure(ended(cause=cause), cause)
+
+    assert None is failure.status
+    assert {} == dict(failure.headers)
+    assert None is failure.retry_after
+
+
+@pytest.mark.parametrize("status", [400, 503])
+async def test_error_raised_for_a_status_stands_for_its_response(status):
+    """A decorator may have turned the response into an exception."""
+    headers = CIMultiDict({"Retry-After": "3"})
+    cause = aiohttp.ClientResponseError(INFO, (), status=status, headers=headers)
+    failure = Failure(ended(cause=cause), cause)
+
+    assert status == failure.status
+    assert 3.0 == failure.retry_after
+
+
+async def test_body_that_failed_leaves_the_status():
+    """The answer came, its body did not."""
+    cause = aiohttp.ClientPayloadError("cut")
+    ctx = ended(503, headers={"Retry-After": "2"})
+    end_body(ctx, 0, cause)
+    end(ctx, cause)
+    failure = Failure(ctx, cause)
+
+    assert 503 == failure.status
+    assert 2.0 == failure.retry_after
+
+
+async def test_hint_without_a_date_counts_from_when_the_response_came():
+    """Not from when the call began, nor from the year 1970."""
+    # Sun, 06 Nov 1994 08:49:37 GMT
+    set_time_of_day(784111777.0)
+    ctx = ended()
+    await asyncio.sleep(3.0)
+    hint = {"Retry-After": "Sun, 06 Nov 1994 08:49:47 GMT"}
+    begin_body(ctx, 503, headers=hint)
+
+    assert 7.0 == pytest.approx(Failure(ctx).retry_after)

@@ -220,26 +220,6 @@ async def test_group_with_a_member_that_nobody_has_retried_is_a_new_failure():
     assert 3 == log.total_attempts
 
 
-async def test_group_is_given_up_all_the_way_out():
-    """Through functions with a retrying client and without one."""
-    inmost = rpc()(get_two_at_once)
-    outer = rpc(THRICE)(rpc(THRICE)(inmost))
-    transport = ScriptedTransport([GoneError()] * 30)
-    await log_of_failure(outer, transport, [INNER], ExceptionGroup)
-
-    assert 4 == len(transport.requests)
-
-
-async def test_rule_that_names_the_group_retries_it():
-    """As one that names the very class of a failure does."""
-    rule = RetryRule(exceptions=[ExceptionGroup], backoff=NOW)
-    operation = rpc(RetryingRpcClient.new_decorator(rule, 3))(get_two_at_once)
-    answers = [GoneError()] * 30
-    log = await log_of_failure(operation, answers, [INNER], ExceptionGroup)
-
-    assert 3 == log.total_attempts
-
-
 async def test_error_of_a_response_is_that_of_its_call():
     """The session gave up on the 503 that the function raises for."""
 

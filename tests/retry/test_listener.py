@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import weakref
 
 import aiohttp
@@ -17,13 +16,11 @@ from chains import (
     log_of,
     log_of_cancelled,
     now,
-    pass_on,
     refused,
     retrying,
     retrying_session,
     session,
     status_and_log,
-    twice,
 )
 from functions import lookups
 from limiters import Recording
@@ -31,13 +28,9 @@ from token_strategies import SCOPE, THROTTLED, adaptive, standard
 
 from aioretry_smithy import (
     Backoff,
-    ConcurrencyLimit,
-    ConcurrencyLimitingClient,
     HedgingClient,
     ResponseTimeoutError,
     RetryConfig,
-    RetryConfigMapping,
-    RetryingClient,
     RetryingRpcClient,
     RetryListener,
     RetryRule,
@@ -46,13 +39,11 @@ from aioretry_smithy import (
     capture_logs,
     client_decorator,
     new_response,
-    request_options,
     rpc,
 )
 from aioretry_smithy.testing import ScriptedTransport
 
 SOON = RetryStrategy.on_server_error_status(Backoff.fixed(1.0))
-CHAINS = pytest.mark.parametrize("around", [(), (pass_on,)], ids=["own", "foreign"])
 
 
 class Diary(RetryListener):
@@ -93,14 +84,11 @@ class BrokenLater(Broken):
         raise ZeroDivisionError
 
 
-@CHAINS
 @pytest.mark.parametrize("kind", [Diary, Slow])
-async def test_hears_of_each_retry_right_after_its_attempt(kind, around):
+async def test_hears_of_each_retry_right_after_its_attempt(kind):
     """Of statuses and exceptions, with the wait that follows; not of the end."""
     diary = kind()
-    client = session(
-        [503, refused(), 200], *around, retrying(SOON, listeners=[diary]), *around
-    )
+    client = session([503, refused(), 200], retrying(SOON, listeners=[diary]))
     status, log = await status_and_log(client)
 
     assert [
@@ -149,15 +137,14 @@ async def test_hears_after_the_limiter_and_the_release_of_the_response():
     assert ["failure 1 NoneType", "acquire 1 NoneType", True] == heard
 
 
-@CHAINS
 @pytest.mark.parametrize(
     ("takes", "waited"),
     [([0.25], 1.0), ([0.5, 0.5], 1.0), ([3.0], 3.0), ([2.0, 1.5], 3.5)],
 )
-async def test_its_time_counts_into_the_wait(takes, waited, around):
+async def test_its_time_counts_into_the_wait(takes, waited):
     """The wait is as long as it would have been, unless listeners take longer."""
     listeners = [*map(Slow, takes)]
-    client = session([503, 200], *around, retrying(SOON, listeners=listeners), *around)
+    client = session([503, 200], retrying(SOON, listeners=listeners))
     status, log = await status_and_log(client)
 
     first = log.children[0]
@@ -174,15 +161,12 @@ async def test_listeners_hear_one_after_the_other():
     assert [(1, 503, 1.0, 0.25)] == other.heard
 
 
-@CHAINS
-async def test_deadline_is_looked_at_again(around):
+async def test_deadline_is_looked_at_again():
     """It is not cut at the deadline; but after that no attempt begins."""
     limiter, failure = Recording(), refused()
     client = session(
         [failure],
-        *around,
         retrying(SOON, listeners=[Slow(5.0)], limiter=limiter),
-        *around,
         timeout=3.0,
     )
     with capture_logs() as logs:
@@ -215,15 +199,12 @@ async def test_deadline_that_it_has_moved_counts():
     assert (200, 5.0) == (status, log.duration)
 
 
-@CHAINS
 @pytest.mark.parametrize("kind", [Broken, BrokenLater])
-async def test_errors_are_reported_and_break_nothing(kind, around, caplog):
+async def test_errors_are_reported_and_break_nothing(kind, caplog):
     """The other listeners hear, and the retry is made."""
     diary = Diary()
     listeners = [kind(), diary]
-    client = session(
-        [503, 503, 200], *around, retrying(SOON, listeners=listeners), *around
-    )
+    client = session([503, 503, 200], retrying(SOON, listeners=listeners))
     status, log = await status_and_log(client)
 
     assert (200, 2.0) == (status, log.duration)
@@ -234,15 +215,12 @@ async def test_errors_are_reported_and_break_nothing(kind, around, caplog):
     assert {ZeroDivisionError} == {record.exc_info[0] for record in caplog.records}
 
 
-@CHAINS
-async def test_cancellation_goes_through(around):
+async def test_cancellation_goes_through():
     """And leaves nothing behind: no permit, no response, no attempt under way."""
     limiter = Recording()
     client = session(
         [503],
-        *around,
         retrying(SOON, listeners=[Slow(5.0)], limiter=limiter),
-        *around,
     )
     log = await log_of_cancelled(client, 0.25)
 
@@ -252,19 +230,6 @@ async def test_cancellation_goes_through(around):
         log.children[0].delay,
     )
     assert ["acquire 1 NoneType", "release 1"] == limiter.heard[-2:]
-
-
-async def test_cancellation_gives_back_what_decorators_around_hold():
-    """A place in flight is free again, though the listener was under way."""
-    limit = ConcurrencyLimit.fixed(1)
-    client = session(
-        [503],
-        retrying(SOON, listeners=[Slow(5.0)]),
-        ConcurrencyLimitingClient.new_decorator(limit),
-    )
-    await log_of_cancelled(client, 0.25)
-
-    assert 0 == limit.in_flight
 
 
 async def test_frames_are_there_while_it_runs_and_nothing_is_kept():
@@ -325,15 +290,6 @@ async def test_hears_nothing_of_hedges():
     _, log = await status_and_log(client)
 
     assert ([], 2) == (diary.heard, log.total_attempts)
-
-
-async def test_hears_nothing_of_what_a_decorator_outside_sends_again():
-    """The second pass begins with a first attempt of its own."""
-    diary = Diary()
-    client = session([200, 503, 200], retrying(SOON, listeners=[diary]), twice)
-    await status_and_log(client)
-
-    assert [(2, 503, 1.0, 0.0)] == diary.heard
 
 
 async def test_hears_of_the_next_endpoint():
@@ -400,47 +356,6 @@ async def test_hears_of_the_retries_of_a_function(kind):
     assert [(1, LookupError, 1.0, 0.25)] == diary.heard
 
 
-async def test_cancelled_function_ends_while_a_listener_hears():
-    """The cancellation reaches who awaits it."""
-    rule = RetryRule(exceptions=[LookupError], backoff=Backoff.fixed(1.0))
-    retry = RetryingRpcClient.new_decorator(rule, listeners=[Slow(math.inf)])
-    fetch = rpc(retry)(lookups(LookupError(), 7))
-    with capture_logs() as logs, pytest.raises(TimeoutError):
-        async with asyncio.timeout(2.0):
-            await fetch()
-
-    assert "cancelled" == logs[0].stop_reason
-
-
-async def test_settings_of_a_block_and_of_a_mapping_have_their_own():
-    """They replace all settings of the client, the listeners too."""
-    own, of_key, of_block = Diary(), Diary(), Diary()
-    mapping = RetryConfigMapping.per_method(
-        lambda method: RetryConfig(SAFELY, listeners=[of_key])
-    )
-    await status_and_log(
-        session([503, 200], RetryingClient.new_mapped_decorator(mapping))
-    )
-    with request_options(retry=RetryConfig(SAFELY, listeners=[of_block])):
-        await status_and_log(retrying_session([503, 200], listeners=[own]))
-
-    assert (0, 1, 1) == tuple(len(each.heard) for each in (own, of_key, of_block))
-
-
-async def test_standard_chain_takes_listeners():
-    """As an argument of its own, and in its settings."""
-    diary = Diary()
-    for settings in (
-        {"listeners": [diary]},
-        {"retrying": RetryConfig.standard(listeners=(diary,))},
-    ):
-        transport = ScriptedTransport([503, 200])
-        builder = SessionBuilder.standard(inside=[transport], logging=None, **settings)
-        await status_and_log(builder.build())
-
-    assert [1, 1] == [attempt for attempt, *_ in diary.heard]
-
-
 def test_settings_say_that_there_are_listeners():
     """In the description of a chain; nothing where there are none."""
     described = SessionBuilder().decorator(retrying(listeners=[Broken()])).describe()
@@ -471,9 +386,3 @@ def test_anything_else_is_refused(given):
     """Also one that is not in a list, and a function."""
     with bad_argument("listeners", given, "RetryListener objects"):
         RetryConfig(SAFELY, listeners=given)
-
-
-def test_class_is_refused():
-    """It has to be called."""
-    with pytest.raises(ValueError, match=r"\(expected: RetryListener objects\)"):
-        RetryingClient.new_decorator(SAFELY, listeners=[Broken])

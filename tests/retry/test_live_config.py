@@ -3,22 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 
 import pytest
-from chains import (
-    NOW,
-    SAFELY,
-    URL,
-    bad_argument,
-    chain,
-    log_of_cancelled,
-    now,
-    pass_on,
-    retrying,
-    session,
-)
-from limiters import Recording
+from chains import SAFELY, URL, bad_argument, chain, retrying, session
 
 from aioretry_smithy import (
     Backoff,
@@ -31,7 +18,6 @@ from aioretry_smithy import (
     RetryingRpcClient,
     RetryStrategy,
     capture_logs,
-    request_options,
     smithy,
     unwrap,
 )
@@ -41,7 +27,6 @@ SLOWLY = RetryStrategy.failsafe(Backoff.fixed(1.0))
 THREE = RetryConfig(SLOWLY, 3)
 FIVE = RetryConfig(SLOWLY, 5)
 MAPPED = RetryConfigMapping.per_method(lambda method: FIVE)
-CHAINS = pytest.mark.parametrize("around", [(), (pass_on,)], ids=["own", "foreign"])
 
 
 async def attempts_of(client, url=URL):
@@ -62,7 +47,6 @@ def swap(client, config):
     found.config = config
 
 
-@CHAINS
 @pytest.mark.parametrize(
     ("config", "attempts"),
     [
@@ -74,9 +58,9 @@ def swap(client, config):
     ],
     ids=["config", "mapping", "no retry", "smithy", "buffered"],
 )
-async def test_it_holds_from_the_next_call_on(config, attempts, around):
+async def test_it_holds_from_the_next_call_on(config, attempts):
     """Whatever kind of settings came before it, or comes after."""
-    async with failing(*around) as client:
+    async with failing() as client:
         before = await attempts_of(client)
         swap(client, config)
         after = [await attempts_of(client), await attempts_of(client)]
@@ -86,11 +70,10 @@ async def test_it_holds_from_the_next_call_on(config, attempts, around):
     assert (3, [attempts, attempts], 3) == (before, after, back)
 
 
-@CHAINS
 @pytest.mark.parametrize(
     "config", [THREE, RetryConfigMapping.per_host(lambda host: THREE)]
 )
-async def test_calls_under_way_keep_theirs(config, around):
+async def test_calls_under_way_keep_theirs(config):
     """One that waits, and one whose first attempt is under way: all of them."""
     release = asyncio.Event()
 
@@ -98,9 +81,7 @@ async def test_calls_under_way_keep_theirs(config, around):
         await release.wait()
         return 503
 
-    async with session(
-        [503, late] + [503] * 99, *around, retrying(config), *around
-    ) as client:
+    async with session([503, late] + [503] * 99, retrying(config)) as client:
         waiting = asyncio.create_task(attempts_of(client))
         await asyncio.sleep(0.25)
         sending = asyncio.create_task(attempts_of(client))
@@ -123,8 +104,7 @@ async def test_call_in_the_queue_of_a_limit_outside_gets_the_new_settings():
         assert [3, 5] == [await call for call in calls]
 
 
-@CHAINS
-async def test_many_swaps_mix_no_settings(around):
+async def test_many_swaps_mix_no_settings():
     """Each call has those of one moment: so many attempts, so far apart."""
 
     def configured(number):
@@ -132,7 +112,7 @@ async def test_many_swaps_mix_no_settings(around):
         return RetryConfig(strategy, number, retry_count_header=f"x-{number}")
 
     transport = ScriptedTransport([503] * 999)
-    async with session(transport, *around, retrying(configured(2)), *around) as client:
+    async with session(transport, retrying(configured(2))) as client:
         with capture_logs() as logs:
             calls = []
             for number in range(2, 8):
@@ -157,39 +137,6 @@ async def test_it_is_for_one_session_of_a_builder():
         assert (5, 3) == (await attempts_of(one), await attempts_of(other))
 
 
-async def test_block_still_wins():
-    """Its settings replace those of the client, whichever these are."""
-    async with failing() as client:
-        with request_options(retry=RetryConfig.no_retry()):
-            swap(client, FIVE)
-
-            assert 1 == await attempts_of(client)
-        assert 5 == await attempts_of(client)
-
-
-async def test_cancelled_call_of_former_settings_leaves_nothing_behind():
-    """Its permit goes back to the limiter that gave it."""
-    old, new = Recording(), Recording()
-    client = failing(config=RetryConfig(SLOWLY, 3, limiter=old))
-    asyncio.get_running_loop().call_later(
-        0.25, swap, client, RetryConfig(SLOWLY, 3, limiter=new)
-    )
-    log = await log_of_cancelled(client, 0.5)
-
-    assert ("cancelled", 0.5) == (log.stop_reason, now())
-    assert ("release 1", []) == (old.heard[-1], new.heard)
-
-
-async def test_another_thread_may_swap():
-    """The next call of the loop has what it put there."""
-    async with failing(config=RetryConfig(RetryStrategy.failsafe(NOW), 3)) as client:
-        thread = threading.Thread(target=swap, args=(client, RetryConfig(SAFELY, 4)))
-        thread.start()
-        thread.join()
-
-        assert 4 == await attempts_of(client)
-
-
 NEITHER = "a RetryConfig or a RetryConfigMapping"
 
 
@@ -201,13 +148,6 @@ async def test_anything_else_is_refused_and_changes_nothing(given):
             swap(client, given)
 
         assert 3 == await attempts_of(client)
-
-
-async def test_class_has_to_be_called():
-    """The message says so."""
-    async with failing() as client:
-        with pytest.raises(ValueError, match="; call it: RetryConfig"):
-            swap(client, RetryConfig)
 
 
 def test_constructor_refuses_it_too():

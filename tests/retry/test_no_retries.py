@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 
@@ -15,11 +14,8 @@ from chains import (
     URL,
     Always,
     after,
-    decorated,
     log_of,
-    log_of_cancelled,
     now,
-    pass_on,
     refused,
     response_of,
     retrying,
@@ -27,20 +23,17 @@ from chains import (
     session,
     silence,
     status_and_log,
-    twice,
 )
 from functions import lookups
 from limiters import Recording
-from token_strategies import SCOPE, THROTTLED, adaptive, available, standard
+from token_strategies import adaptive, available, standard
 
 from aioretry_smithy import (
     AttemptTimeoutError,
-    Backoff,
     HedgingClient,
     HedgingDelay,
     LogFormatter,
     LoggingClient,
-    Report,
     RequestLog,
     RetryConfig,
     RetryConfigMapping,
@@ -49,8 +42,6 @@ from aioretry_smithy import (
     RetryListener,
     RetryRule,
     RetryRuleWithContent,
-    RetryStrategy,
-    SessionBuilder,
     capture_logs,
     decorate,
     request_options,
@@ -65,7 +56,6 @@ from aioretry_smithy.testing import ScriptedTransport
 VARIABLE = "AIORETRY_SMITHY_NO_RETRIES"
 WORDS = "retries are off (AIORETRY_SMITHY_NO_RETRIES)"
 THREE = RetryConfig(SAFELY, 3)
-CHAINS = pytest.mark.parametrize("around", [(), (pass_on,)], ids=["own", "foreign"])
 
 
 @pytest.fixture(autouse=True)
@@ -163,7 +153,6 @@ async def test_it_stays_when_the_session_changes(off):
 # Whatever the settings
 
 
-@CHAINS
 @pytest.mark.parametrize(
     "settings",
     [
@@ -178,16 +167,16 @@ async def test_it_stays_when_the_session_changes(off):
     ],
     ids=["config", "buffered", "mapping", "smithy", "adaptive", "content"],
 )
-async def test_one_attempt_whatever_the_settings(settings, around, off):
+async def test_one_attempt_whatever_the_settings(settings, off):
     """Of the client, of a block, and of a later swap."""
-    own = session([503] * 9, *around, retrying(settings), *around)
+    own = session([503] * 9, retrying(settings))
     with (
         request_options(retry=settings)
         if isinstance(settings, RetryConfig)
         else request_options()
     ):
-        of_block = await outcome(session([503] * 9, *around, retrying(THREE), *around))
-    swapped = session([503] * 9, *around, retrying(THREE), *around)
+        of_block = await outcome(session([503] * 9, retrying(THREE)))
+    swapped = session([503] * 9, retrying(THREE))
     found = unwrap(swapped, RetryingClient)
     assert found is not None
     found.config = settings
@@ -251,13 +240,6 @@ async def test_quota_is_not_spent(off):
     assert 500 == available(strategy)
 
 
-async def test_decorator_of_ones_own_may_send_again(off):
-    """Each pass through the retrying client makes its one attempt."""
-    client = session([503] * 9, retrying(THREE), twice)
-
-    assert 2 == (await status_and_log(client))[1].total_attempts
-
-
 async def test_server_is_told_of_one_attempt(off):
     """By the headers of the AWS SDKs."""
     sent = []
@@ -272,10 +254,9 @@ async def test_server_is_told_of_one_attempt(off):
 # What stays
 
 
-@CHAINS
-async def test_timeout_of_an_attempt_stays(around, off):
+async def test_timeout_of_an_attempt_stays(off):
     """A server that never answers must not hang a suite."""
-    client = session([silence], *around, retrying(SAFELY, attempt_timeout=2.0), *around)
+    client = session([silence], retrying(SAFELY, attempt_timeout=2.0))
     with pytest.raises(AttemptTimeoutError, match="attempt 1 had 2.000 s"):
         await response_of(client)
 
@@ -291,48 +272,29 @@ async def test_strategy_is_asked_and_its_word_counts(off):
     assert "max_total_attempts" == log.stop_reason
 
 
-async def test_cancelled_call_leaves_nothing_behind(off):
-    """And its log says that retries were off."""
-    log = await log_of_cancelled(session([silence], retrying(THREE)), 0.5)
-
-    assert ("cancelled", 0.5, True) == (log.stop_reason, now(), log.no_retries)
-
-
-async def test_wait_of_a_rate_limiter_stays(off):
-    """It is no retry, but what the server asks for."""
-    strategy = adaptive(max_attempts=1)
-    await status_and_log(retrying_session([THROTTLED], strategy))
-    _, log = await status_and_log(retrying_session([200], strategy))
-
-    assert pytest.approx(2.0) == log.delay
-    assert strategy.limiter_for(SCOPE).enabled
-
-
 # Hedges
 
 
 LATE = [after(1.0, 200), after(1.0, 201)]
 
 
-@CHAINS
 @pytest.mark.parametrize("outside", [(), (retrying(SAFELY),)], ids=["alone", "retried"])
-async def test_nothing_is_hedged(outside, around, off):
+async def test_nothing_is_hedged(outside, off):
     """Around a hedging client with and without retries."""
     hedging = HedgingClient.new_decorator(0.25)
-    client = session(LATE, *around, hedging, *around, *outside)
+    client = session(LATE, hedging, *outside)
     status, log = await status_and_log(client)
 
     assert (200, 1, 1.0) == (status, log.total_attempts, log.duration)
 
 
-@CHAINS
-async def test_block_of_one_attempt_stops_hedges_too(around):
+async def test_block_of_one_attempt_stops_hedges_too():
     """Of all sessions in it, those without a retrying client too; and of no other."""
     hedging = HedgingClient.new_decorator(0.25)
     requests = []
     for config in (RetryConfig.no_retry(), RetryConfig(SAFELY, 2), None):
         with request_options(retry=config):
-            log = await log_of(session(LATE, *around, hedging, *around))
+            log = await log_of(session(LATE, hedging))
         requests.append(log.total_attempts)
 
     assert [1, 2, 2] == requests
@@ -382,11 +344,10 @@ async def test_no_warning_where_it_is_not_set(caplog):
     assert not log.no_retries
 
 
-@CHAINS
 @pytest.mark.parametrize("answer", [200, 503])
-async def test_tree_and_values_of_a_call_say_so(answer, around, off):
+async def test_tree_and_values_of_a_call_say_so(answer, off):
     """Also of one that succeeded; its attempts do not repeat it."""
-    client = session([answer], *around, retrying(THREE), *around)
+    client = session([answer], retrying(THREE))
     _, log = await status_and_log(client)
     values = log.to_dict()
 
@@ -428,29 +389,3 @@ async def test_lines_say_so(formatter, off, caplog):
         assert 1 == line.count("no_retries")
     else:
         assert 1 == line.count(WORDS)
-
-
-async def test_readers_of_logs_take_it(off):
-    """A report, an archive and a trace are as ever."""
-    _, log = await status_and_log(session([503], retrying(THREE)))
-    summary = Report.of([log]).to_dict()["summary"]
-
-    assert (1, 0.0) == (summary["calls"], summary["success"])
-    assert log.to_har()["log"]["pages"][0]["_no_retries"] is True
-
-
-async def test_standard_chain_is_off_too(off):
-    """As all that is built."""
-    builder = decorated(SessionBuilder.standard(inside=[ScriptedTransport([503] * 9)]))
-
-    assert 1 == (await outcome(builder.build()))[0]
-
-
-async def test_backoff_is_not_waited_for(off):
-    """Which is what it is for."""
-    slow = RetryStrategy.failsafe(Backoff.fixed(1e6))
-    await asyncio.gather(
-        *(status_and_log(retrying_session([503] * 2, slow)) for _ in range(9))
-    )
-
-    assert 0.0 == now()

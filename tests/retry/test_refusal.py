@@ -6,18 +6,7 @@ import asyncio
 from contextlib import suppress
 
 import pytest
-from chains import (
-    NOW,
-    URL,
-    Always,
-    after,
-    connected,
-    log_of,
-    log_of_cancelled,
-    retrying,
-    session,
-    twice,
-)
+from chains import NOW, URL, Always, after, log_of, retrying, session, twice
 
 from aioretry_smithy import (
     Backoff,
@@ -26,7 +15,6 @@ from aioretry_smithy import (
     CircuitBreakerRpcClient,
     CircuitState,
     ConcurrencyLimit,
-    ConcurrencyLimitError,
     ConcurrencyLimitingClient,
     FailFastError,
     RateLimit,
@@ -117,26 +105,6 @@ async def test_decorator_of_ones_own_that_turns_away_is_no_refusal(stops, reason
     assert (reason, False) == (log.stop_reason, log.sent)
 
 
-@pytest.mark.parametrize("refusing", [guarded, full])
-async def test_it_is_the_reason_without_an_answer(refusing):
-    """Nobody listens at the port."""
-    client = connected("http://localhost:9", refusing(), STOPS["no_retry"])
-    log = await log_of(client, "/orders")
-
-    assert ("refused", False) == (log.stop_reason, log.sent)
-
-
-async def test_wait_that_a_limit_asks_for_is_no_better_reason():
-    """A turn that comes in a minute is too late, because the limit refused it."""
-    drained = RateLimitingClient.new_decorator(RateLimit(1, per=60.0), timeout=0.0)
-    chain = drained, retrying(FAILSAFE, max_retry_after=1.0)
-    async with session([200], *chain) as client:
-        await client.get(URL)
-        log = await log_of(client)
-
-    assert "refused" == log.stop_reason
-
-
 async def test_last_attempt_decides():
     """An attempt that was refused, and then one that was answered; and the reverse."""
     breaker = CircuitBreaker(minimum_request_threshold=1)
@@ -188,14 +156,6 @@ async def test_reasons_that_a_refusal_does_not_replace(reason, settings, seconds
     log = await log_of(session(answers, inside, retries, timeout=seconds), **data)
 
     assert reason == log.stop_reason
-
-
-async def test_cancelled_call_was_not_refused():
-    """The caller ended it as it waited for another attempt."""
-    retries = retrying(Always(Backoff.fixed(60.0)))
-    log = await log_of_cancelled(session([], doorman, retries), 1.0)
-
-    assert "cancelled" == log.stop_reason
 
 
 async def test_rate_limiter_of_a_strategy_stays_the_limiter():
@@ -265,20 +225,6 @@ class TestCallsInside:
 
         (call,) = logs[0].children[0].calls
         assert ("no_retry", "refused") == (logs[0].stop_reason, call.stop_reason)
-
-    async def test_request_of_a_decorator(self):
-        """It went through another session."""
-        tokens = session([], guarded(), NEVER)
-
-        @client_decorator
-        async def authorize(delegate, ctx, request):
-            await tokens.get(URL)
-
-        with capture_logs() as logs:
-            async with tokens:
-                await log_of(session([], authorize, NEVER))
-
-        assert ["no_retry", "refused"] == [log.stop_reason for log in logs]
 
     async def test_function_that_raises_it_itself(self):
         """That is a failure of the function, which ran."""
@@ -402,10 +348,3 @@ class TestGivenUp:
         once = RetryConfig(FAILSAFE, 1)
 
         assert 1 == await attempts_outside(guarded(), TWICE, inner=once)
-
-    async def test_rule_that_names_the_class_retries_it(self):
-        """As for other reasons to give up."""
-        rule = RetryRule(exceptions=[ConcurrencyLimitError], backoff=NOW)
-        thrice = RetryingRpcClient.new_decorator(rule, 3)
-
-        assert 3 == await attempts_outside(full(), TWICE, outer=thrice)

@@ -4,31 +4,45 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import Any
+from unittest.mock import MagicMock
 
 import aiohttp
 import chains
 import pytest
+from balanced import Fleet, call, group_of
+from calls import REQUEST, begin, call_of
 from chains import (
     NOW,
     URL,
     Always,
+    after,
     log_of_cancelled,
     notes_of,
+    now,
+    refused,
     response_of,
     retrying,
+    retrying_session,
     session,
     silence,
     twice,
 )
+from limiters import Unhurried
 
 from aioretry_smithy import (
     Backoff,
+    ConcurrencyLimit,
+    ConcurrencyLimitingClient,
     RequestLog,
     RetryStopReason,
     RetryStrategy,
     UnprocessedRequestError,
     client_decorator,
+    new_response,
 )
+from aioretry_smithy._retry.call_adapter import HTTP
+from aioretry_smithy._retry.given_up import keep_as_context
 from aioretry_smithy.testing import ScriptedTransport
 
 
@@ -59,26 +73,6 @@ async def test_exception_of_the_last_attempt_is_raised_as_it_is():
     ] == notes_of(last)
 
 
-async def test_decorator_outside_finds_the_last_failure_in_the_log():
-    """By the time it sees the exception, the log of the call knows it too."""
-    seen = []
-
-    @client_decorator
-    async def outside(delegate, ctx, request):
-        try:
-            return await delegate.execute(ctx, request)
-        except aiohttp.ClientError as error:
-            seen.append((error, ctx.log.response_cause))
-            raise
-
-    last = aiohttp.ServerDisconnectedError()
-    decorator = retrying(Always(), max_total_attempts=2)
-    with pytest.raises(aiohttp.ServerDisconnectedError):
-        await response_of(session([503, last], decorator, outside))
-
-    assert [(last, last)] == seen
-
-
 async def test_failure_at_the_first_attempt_has_no_notes():
     """A call that was never retried looks as it does without this library."""
     failure = aiohttp.ServerDisconnectedError()
@@ -98,14 +92,6 @@ async def test_stop_reason_is_none_after_a_success_only(status, reason):
     response = await response_of(session([status], retrying(RetryStrategy.never())))
 
     assert reason == RequestLog.of(response).stop_reason
-
-
-async def test_ten_attempts_are_made_by_default():
-    """The default limit counts the first attempt."""
-    transport = ScriptedTransport([503] * 11)
-    response = await response_of(session(transport, retrying(Always())))
-
-    assert 10 == len(transport.requests) == RequestLog.of(response).total_attempts
 
 
 class TestCancellation:
@@ -142,14 +128,6 @@ class TestCancellation:
 
         assert [True] == [child.is_complete for child in log.children]
 
-    async def test_cancelled_error_is_not_a_failure_to_retry(self):
-        """A decorator that raises it is the caller going away."""
-        transport = ScriptedTransport([asyncio.CancelledError(), 200])
-        with pytest.raises(asyncio.CancelledError):
-            await response_of(session(transport, retrying(Always())))
-
-        assert 1 == len(transport.requests)
-
 
 class TestSeveralPasses:
     """A decorator outside sends the request through the retrying client twice."""
@@ -185,21 +163,6 @@ async def test_refusal_of_a_decorator_inside_is_an_attempt():
         response = await client.post(URL)
 
     assert 2 == RequestLog.of(response).total_attempts
-
-
-async def test_log_of_a_call_while_it_runs():
-    """A call between two attempts is not complete and shows no response yet."""
-    seen: list[tuple[bool, int | None, int]] = []
-
-    def look(ctx, request):
-        log = ctx.root.log
-        seen.append((log.is_complete, log.response_status, len(log.children)))
-        return 200
-
-    decorator = retrying(Always(), max_total_attempts=2)
-    await response_of(session([503, look], decorator))
-
-    assert [(False, None, 2)] == seen
 
 
 class TestOtherPeoplesCode:
@@ -270,3 +233,181 @@ class TestOtherPeoplesCode:
             child.response_status for child in log.children
         ]
         assert RetryStopReason.MAX_TOTAL_ATTEMPTS == log.stop_reason
+
+
+class Breaking(RetryStrategy):
+    """Raises at its second question."""
+
+    def __init__(self, error):
+        self.error = error
+        self.asked = 0
+
+    def should_retry(self, ctx, cause):
+        self.asked += 1
+        if self.asked == 2:
+            raise self.error
+        return Backoff.fixed(1.0)
+
+
+async def test_error_of_a_strategy_goes_to_the_caller():
+    """With the failure of the attempt as its context, and why in the log."""
+    failure, error = refused(), ZeroDivisionError()
+    client = retrying_session([503, failure], Breaking(error))
+    async with client:
+        raised, log = await call(client, "http://a.example/")
+
+    assert error is raised
+    assert failure is error.__context__
+    assert ("error", 2) == (log.stop_reason, log.total_attempts)
+
+
+async def test_between_endpoints_nothing_is_left_under_way():
+    """Of a group as of one server."""
+    fleet, group = Fleet(a=503, b=503), group_of("abc")
+    async with fleet.session(group, retrying(Breaking(ZeroDivisionError()))) as client:
+        raised, log = await call(client)
+
+    assert (ZeroDivisionError, "ab", "error") == (
+        type(raised),
+        fleet.text,
+        log.stop_reason,
+    )
+    assert {0} == {each.in_flight for each in group.states.values()}
+
+
+@pytest.mark.parametrize(("waits", "heard"), [([], "release"), ([9.1], "end")])
+async def test_call_that_is_thrown_away_does_not_wait_for_a_limiter(waits, heard):
+    """In a wait or in a retry it is told, and clients further out give back theirs."""
+    limiter, limit = Unhurried(), ConcurrencyLimit.fixed(1)
+    answers = [503, after(9.0, 200)]
+    limiting = ConcurrencyLimitingClient.new_decorator(limit)
+    async with session(answers, retrying(9.0, limiter=limiter), limiting) as client:
+        coroutine = client._request("GET", "http://a.example/")
+        coroutine.send(None)
+        for seconds in waits:
+            await asyncio.sleep(seconds)
+            coroutine.send(None)
+        coroutine.close()
+
+    assert ([heard], 0) == (limiter.heard, limit.in_flight)
+
+
+def test_context_that_there_is_stays():
+    """It is not written over, nor made a circle."""
+    cause, error = ValueError(), ZeroDivisionError()
+    keep_as_context(error, cause)
+    keep_as_context(error, KeyError())
+    first = error.__context__
+    keep_as_context(cause, error)
+
+    assert (cause, None) == (first, cause.__context__)
+
+
+def test_exception_that_refuses_to_be_written_on():
+    """It goes as it is."""
+
+    class SealedError(Exception):
+        def __setattr__(self, name, value):
+            raise TypeError
+
+    error = SealedError()
+    keep_as_context(error, ValueError())
+
+    assert error.__context__ is None
+
+
+async def test_retry_count_header_is_absent_on_the_first_attempt_only():
+    """The server is told how many attempts were made before."""
+    transport = ScriptedTransport([503, 503, 200])
+    await response_of(
+        session(transport, retrying(Always(), max_total_attempts=3)),
+        headers={"X-Shop": "7"},
+    )
+
+    assert [None, "1", "2"] == [
+        request.headers.get("armeria-retry-count") for request in transport.requests
+    ]
+    assert ["7", "7", "7"] == [
+        request.headers["X-Shop"] for request in transport.requests
+    ]
+
+
+async def test_retry_count_header_replaces_a_value_of_the_callers_own():
+    """It is set, not appended; on the first attempt the caller's value stays."""
+    transport = ScriptedTransport([503, 503])
+    await response_of(
+        session(transport, retrying(Always(), max_total_attempts=2)),
+        headers={"Armeria-Retry-Count": "x"},
+    )
+
+    assert [["x"], ["1"]] == [
+        request.headers.getall("armeria-retry-count") for request in transport.requests
+    ]
+
+
+@pytest.mark.parametrize(("name", "expected"), [("X-Attempt", "1"), (None, None)])
+async def test_retry_count_header_can_be_renamed_and_switched_off(name, expected):
+    """The name is a setting; None means no header."""
+    transport = ScriptedTransport([503, 503])
+    decorator = retrying(Always(), max_total_attempts=2, retry_count_header=name)
+    await response_of(session(transport, decorator))
+
+    assert expected == transport.requests[1].headers.get("X-Attempt")
+    assert "armeria-retry-count" not in transport.requests[1].headers
+
+
+async def test_first_attempt_sends_the_request_of_the_caller_untouched():
+    """Mocks that compare arguments see what the caller passed."""
+    transport = ScriptedTransport([200])
+    decorator = retrying(RetryStrategy.failsafe(), attempt_timeout=3.0)
+    await response_of(session(transport, decorator))
+
+    assert {"allow_redirects": True} == transport.requests[0].options
+
+
+async def test_timeout_of_a_strategy_that_looks_at_a_body_is_its_own():
+    """No limit of the call has passed, so it is raised as it is."""
+    call, failure = call_of(begin()), TimeoutError()
+
+    async def look(response):
+        raise failure
+
+    with pytest.raises(TimeoutError) as caught:
+        await HTTP.read(call, new_response(REQUEST), look)
+
+    assert failure is caught.value
+
+
+class TestDrain:
+    """The rest of a body that is given up before a retry."""
+
+    @pytest.mark.parametrize("delay", [0.0, 0.05, 0.25])
+    async def test_drain_is_part_of_the_wait(self, delay):
+        """A body that stalls does not make the next attempt late."""
+        stalled: list[aiohttp.ClientResponse] = []
+
+        def stall(ctx, request):
+            response: Any = new_response(request, 503)
+            response._connection = MagicMock()
+            loop = asyncio.get_running_loop()
+            protocol = aiohttp.client_proto.ResponseHandler(loop)
+            protocol.connection_made(MagicMock())
+            response.content = aiohttp.StreamReader(protocol, limit=1, loop=loop)
+            stalled.append(response)
+            return response
+
+        decorator = retrying(delay)
+        timeout = delay + 0.01
+        response = await response_of(session([stall, 200], decorator, timeout=timeout))
+
+        assert (200, delay) == (response.status, now())
+        assert delay == RequestLog.of(response).children[0].delay
+        assert stalled[0].closed
+
+
+async def test_ten_attempts_are_made_by_default():
+    """The default limit counts the first attempt."""
+    transport = ScriptedTransport([503] * 11)
+    response = await response_of(session(transport, retrying(Always())))
+
+    assert 10 == len(transport.requests) == RequestLog.of(response).total_attempts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from uuid import UUID
@@ -14,11 +13,8 @@ from aioretry_smithy import (
     Backoff,
     LoggingClient,
     RequestLog,
-    RetryConfig,
     RetryingClient,
     RetryStrategy,
-    SessionBuilder,
-    request_options,
 )
 from aioretry_smithy.smithy import (
     SimpleRetryStrategy,
@@ -109,21 +105,6 @@ async def test_strategy_of_ones_own_need_not_know_its_limit():
     assert ["attempt=1; max=10"] == told
 
 
-async def test_limit_of_the_block_counts():
-    """As it does for the retries."""
-    with request_options(retry=RetryConfig(ALWAYS, max_total_attempts=2)):
-        _, told, _ = await sent([503, 200], ALWAYS)
-
-    assert ["attempt=1; max=2", "attempt=2; max=2"] == told
-
-
-async def test_nothing_is_said_that_is_not_known():
-    """Without a retrying client there is neither a limit nor, here, a deadline."""
-    _, told, _ = await sent([200])
-
-    assert ["attempt=1"] == told
-
-
 async def test_limit_that_is_exceeded_is_not_said():
     """A decorator outside sends twice through a client that is to send once."""
 
@@ -186,29 +167,6 @@ async def test_deadline_in_a_distant_future_is_none():
     _, told, _ = await sent([200], limit=1e300)
 
     assert ["attempt=1"] == told
-
-
-async def test_calls_at_once_do_not_share_anything():
-    """Each has its own id and its own count."""
-    transport = ScriptedTransport([503] * 10 + [200] * 10)
-    async with session(
-        transport, sdk_headers, RetryingClient.new_decorator(ALWAYS)
-    ) as client:
-        await asyncio.gather(*(client.get(URL) for _ in range(10)))
-    seen = [
-        (request.headers["amz-sdk-invocation-id"], request.headers["amz-sdk-request"])
-        for request in transport.requests
-    ]
-
-    assert 20 == len(set(seen))
-    assert 10 == len({each for each, _ in seen})
-
-
-def test_session_describes_it():
-    """By its name, without settings."""
-    described = SessionBuilder().decorator(sdk_headers).describe()
-
-    assert "SdkHeadersClient" in described
 
 
 async def test_headers_that_are_none_fail_in_the_line_of_the_attempt(caplog):

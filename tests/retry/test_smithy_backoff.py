@@ -25,13 +25,6 @@ def test_backoff_waits_as_the_strategy_says():
     assert isinstance(backoff, Backoff)
 
 
-def test_backoff_of_a_strategy_can_be_limited():
-    """The result is a Backoff like any other."""
-    backoff = to_backoff(Linear()).with_max_attempts(2)
-
-    assert [0.5, None] == [backoff.next_delay(n) for n in (1, 2)]
-
-
 @pytest.mark.parametrize("count", [0, -1, True, 1.0])
 def test_backoff_of_a_strategy_counts_from_1(count):
     """Attempt 0, which a strategy knows, is no failed attempt."""

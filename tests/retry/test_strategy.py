@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import inspect
 import pickle
 
 import aiohttp
 import pytest
 from calls import begin
-from chains import Answering, bad_argument
+from chains import Answering, bad_argument, raises_exactly
 
 from aioretry_smithy import (
     IDEMPOTENT_METHODS,
     Backoff,
     CircuitBreaker,
-    ClientRequestContext,
     FailFastError,
     HttpRequest,
     RetryDecision,
+    RetryRuleWithContent,
     RetryStrategy,
     UnprocessedRequestError,
 )
@@ -134,12 +135,6 @@ async def test_no_ready_made_strategy_retries_permanent_failures(strategy, cause
     assert None is await ask(strategy, cause=cause)
 
 
-@pytest.mark.parametrize("status", [200, 503])
-async def test_never_never_retries(status):
-    """Not even a 503."""
-    assert None is await ask(RetryStrategy.never(), status=status)
-
-
 async def test_on_status_passes_the_status_or_the_failure():
     """The function gets one of the two and None for the other."""
     seen = []
@@ -200,21 +195,6 @@ def test_function_of_on_status_must_be_one():
         RetryStrategy.on_status(BACKOFF)
 
 
-def test_subclass_may_have_any_constructor():
-    """The base has no state of its own that wants to be set up."""
-
-    class Mine(RetryStrategy):
-        def __init__(self, backoff: Backoff) -> None:
-            self.backoff = backoff
-
-        def should_retry(
-            self, ctx: ClientRequestContext, cause: Exception | None
-        ) -> Backoff | None:
-            return self.backoff
-
-    assert BACKOFF is Mine(BACKOFF).backoff
-
-
 class AnsweringLater(Answering):
     async def should_retry(self, ctx, cause):
         await asyncio.sleep(0.0)
@@ -269,28 +249,6 @@ async def test_chain_is_awaitable_from_the_first_awaitable_answer_on(members, pl
     assert BACKOFF is (answer if plain else await answer)
 
 
-async def test_chain_passes_on_what_it_is_asked():
-    """Each member sees the attempt and its failure."""
-    seen = []
-    looking = RetryStrategy.on_status(lambda status, cause: seen.append(cause))
-    failure = TimeoutError()
-    await ask(looking | looking, cause=failure)
-
-    assert [failure, failure] == seen
-
-
-async def test_error_of_a_member_goes_to_the_caller():
-    """It is not taken for "next"."""
-
-    def broken(status, cause):
-        raise KeyError(status)
-
-    chain = NEVER | RetryStrategy.on_status(broken) | Answering(BACKOFF)
-
-    with pytest.raises(KeyError, match="503"):
-        await ask(chain, status=503)
-
-
 async def test_on_status_may_forbid():
     """Its function may answer with a decision too."""
     forbidding = RetryStrategy.on_status(
@@ -340,14 +298,89 @@ def test_repr_of_a_chain_is_how_it_is_written():
 
 
 @pytest.mark.parametrize("other", [None, BACKOFF, NO_RETRY, RetryStrategy, "x"])
-def test_only_strategies_make_a_chain(other):
+@pytest.mark.parametrize(
+    "strategy", [FAILSAFE, RetryRuleWithContent(statuses=[503])], ids=["plain", "body"]
+)
+def test_only_strategies_make_a_chain(strategy, other):
     """A backoff is no strategy."""
     with pytest.raises(TypeError):
-        RetryStrategy.failsafe() | other
+        strategy | other
     with pytest.raises(TypeError):
-        other | RetryStrategy.failsafe()
+        other | strategy
 
 
-def test_classes_still_make_unions():
-    """``RetryStrategy | None`` is a type, and nobody's chain."""
-    assert isinstance(None, RetryStrategy | None)
+RETRY = RetryDecision.retry(BACKOFF)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (BACKOFF, RETRY),
+        (None, NEXT),
+        (RETRY, RETRY),
+        (NO_RETRY, NO_RETRY),
+        (NEXT, NEXT),
+    ],
+)
+def test_answers_stand_for_decisions(answer, expected):
+    """A backoff and None are the short forms of two of the decisions."""
+    assert expected == RetryDecision.of(answer)
+
+
+@pytest.mark.parametrize("answer", [0.5, True, False, 0, "retry", RetryDecision, ()])
+def test_other_answers_are_refused(answer):
+    """A truth value or a number of seconds is told from a decision."""
+    with bad_argument("should_retry", answer, "a Backoff, a RetryDecision or None"):
+        RetryDecision.of(answer)
+
+
+def test_decision_keeps_its_backoff():
+    """The very object, since the retrying client counts by identity."""
+    assert BACKOFF is RETRY.backoff
+    assert BACKOFF is RetryDecision.of(BACKOFF).backoff
+    assert NO_RETRY.backoff is None
+    assert NEXT.backoff is None
+
+
+def test_decisions_are_values():
+    """Equal where they say the same, also after a copy or a pickle."""
+    assert RETRY == RetryDecision.retry(Backoff.fixed(0.5))
+    assert 3 == len({RETRY, NO_RETRY, NEXT})
+    for decision in (RETRY, NO_RETRY, NEXT):
+        assert decision == copy.deepcopy(decision)
+        assert decision == pickle.loads(pickle.dumps(decision))
+
+
+@pytest.mark.parametrize("decision", [RETRY, NO_RETRY, NEXT])
+def test_repr_of_a_decision_is_the_call_that_makes_it(decision):
+    """It is read in messages and at the prompt."""
+    names = {"RetryDecision": RetryDecision, "Backoff": Backoff}
+
+    assert decision == eval(repr(decision), names)
+
+
+@pytest.mark.parametrize("backoff", [None, 0.5, NEXT])
+def test_retry_needs_a_backoff(backoff):
+    """A decision to retry without one would be another decision."""
+    with pytest.raises(ValueError, match=r"^backoff: .* \(expected: a Backoff\)$"):
+        RetryDecision.retry(backoff)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0.5,), "backoff: 0.5 (expected: a Backoff, or None)"),
+        (
+            (Backoff.fixed(1), True),
+            "is_next: True (expected: True or False, and False beside a backoff)",
+        ),
+        (
+            (None, 1),
+            "is_next: 1 (expected: True or False, and False beside a backoff)",
+        ),
+    ],
+)
+def test_decision_that_is_none_is_told_at_once(arguments, message):
+    """Also where it is not made by the three methods."""
+    with raises_exactly(message):
+        RetryDecision(*arguments)

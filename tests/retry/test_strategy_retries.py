@@ -138,18 +138,6 @@ async def test_backoff_that_counts_nothing_may_be_made_anew(make):
     assert 4 == RequestLog.of(response).total_attempts
 
 
-async def test_backoff_that_would_end_warns_where_it_is_made_anew():
-    """A fixed one of three attempts goes on for ever."""
-    strategy = RetryStrategy.on_status(
-        lambda status, cause: Backoff.fixed(0.5).with_max_attempts(3)
-    )
-    async with session([503] * 5, retrying(strategy, max_total_attempts=5)) as client:
-        with pytest.warns(RuntimeWarning, match=r"with_max_attempts\(3\) that equals"):
-            response = await client.get(URL)
-
-    assert 5 == RequestLog.of(response).total_attempts
-
-
 @pytest.mark.parametrize("number", [2, 3])
 async def test_equal_backoffs_that_are_kept_do_not_warn(number):
     """Each of several rules has a backoff of its own, which may equal another's."""
@@ -163,19 +151,6 @@ async def test_equal_backoffs_that_are_kept_do_not_warn(number):
     )
 
     assert len(answers) == RequestLog.of(response).total_attempts
-
-
-async def test_equal_backoff_made_anew_among_kept_ones_warns():
-    """One rule that forgets is enough."""
-    kept = Backoff.exponential()
-    strategy = RetryStrategy.on_status(
-        lambda status, cause: kept if status == 500 else Backoff.exponential()
-    )
-    async with session(
-        [500, 503, 503, 500], retrying(strategy, max_total_attempts=4)
-    ) as client:
-        with pytest.warns(RuntimeWarning, match="equals the last one"):
-            await client.get(URL)
 
 
 @pytest.mark.parametrize("delay", [-1, math.nan, math.inf, "1", True])
@@ -200,21 +175,6 @@ async def test_answer_that_is_no_backoff_is_an_error_of_the_caller():
         await response_of(session([503], retrying(strategy)))
 
 
-async def test_async_strategy_is_awaited():
-    """``should_retry`` may be a coroutine function."""
-
-    class Slow(RetryStrategy):
-        async def should_retry(self, ctx, cause):
-            await asyncio.sleep(0.5)
-            return NOW if ctx.log.response_status == 503 else None
-
-    response = await response_of(session([503, 200], retrying(Slow())))
-
-    log = RequestLog.of(response)
-    assert (200, 2, 1.0) == (response.status, log.total_attempts, now())
-    assert 0.5 == log.duration
-
-
 async def test_strategy_may_tell_failures_by_the_classes_of_armerias_page():
     """An attempt that timed out, and one that was turned away on this side."""
     answers = [silence, UnprocessedRequestError("busy"), 409, 200]
@@ -223,36 +183,6 @@ async def test_strategy_may_tell_failures_by_the_classes_of_armerias_page():
 
     assert (200, 4) == (response.status, RequestLog.of(response).total_attempts)
     assert 3.0 == now()
-
-
-async def test_refused_connection_keeps_the_class_that_aiohttp_gave_it():
-    """The page's classes do not tell it; ``is_unprocessed()`` does."""
-    refused = aiohttp.ClientConnectorError(MagicMock(), ConnectionRefusedError())
-    decorator = retrying(OfArmeriasPage())
-    with pytest.raises(aiohttp.ClientConnectorError) as caught:
-        await response_of(session([refused], decorator))
-
-    assert refused is caught.value
-    assert is_unprocessed(refused)
-
-
-async def test_strategy_sees_each_attempt():
-    """It gets the child context, with the outcome of that attempt in its log."""
-    seen = []
-
-    class Looking(RetryStrategy):
-        def should_retry(self, ctx, cause):
-            seen.append((ctx.attempt, ctx.log.response_status, type(cause)))
-            return NOW
-
-    answers = [503, aiohttp.ServerDisconnectedError, 200]
-    await response_of(session(answers, retrying(Looking(), max_total_attempts=3)))
-
-    assert [
-        (1, 503, type(None)),
-        (2, None, aiohttp.ServerDisconnectedError),
-        (3, 200, type(None)),
-    ] == seen
 
 
 async def test_error_in_a_strategy_goes_to_the_caller_with_its_context():
@@ -349,3 +279,48 @@ class TestOtherPeoplesCode:
         response = await response_of(session([503, 200], decorator))
 
         assert 200 == response.status
+
+
+async def test_strategy_sees_each_attempt():
+    """It gets the child context, with the outcome of that attempt in its log."""
+    seen = []
+
+    class Looking(RetryStrategy):
+        def should_retry(self, ctx, cause):
+            seen.append((ctx.attempt, ctx.log.response_status, type(cause)))
+            return NOW
+
+    answers = [503, aiohttp.ServerDisconnectedError, 200]
+    await response_of(session(answers, retrying(Looking(), max_total_attempts=3)))
+
+    assert [
+        (1, 503, type(None)),
+        (2, None, aiohttp.ServerDisconnectedError),
+        (3, 200, type(None)),
+    ] == seen
+
+
+async def test_async_strategy_is_awaited():
+    """``should_retry`` may be a coroutine function."""
+
+    class Slow(RetryStrategy):
+        async def should_retry(self, ctx, cause):
+            await asyncio.sleep(0.5)
+            return NOW if ctx.log.response_status == 503 else None
+
+    response = await response_of(session([503, 200], retrying(Slow())))
+
+    log = RequestLog.of(response)
+    assert (200, 2, 1.0) == (response.status, log.total_attempts, now())
+    assert 0.5 == log.duration
+
+
+async def test_refused_connection_keeps_the_class_that_aiohttp_gave_it():
+    """The page's classes do not tell it; ``is_unprocessed()`` does."""
+    refused = aiohttp.ClientConnectorError(MagicMock(), ConnectionRefusedError())
+    decorator = retrying(OfArmeriasPage())
+    with pytest.raises(aiohttp.ClientConnectorError) as caught:
+        await response_of(session([refused], decorator))
+
+    assert refused is caught.value
+    assert is_unprocessed(refused)

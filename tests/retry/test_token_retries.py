@@ -49,16 +49,6 @@ from aioretry_smithy import (
 HALF = smithy.from_backoff(Backoff.fixed(0.5))
 
 
-async def test_success_at_once_waits_for_nothing():
-    """One attempt, no delay anywhere, and the quota gets its one for a good call."""
-    strategy = standard(retry_quota=smithy.StandardRetryQuota(20))
-    strategy.quota_for(None).acquire(error=ValueError())
-    status, log = await status_and_log(session([200], strategy))
-
-    assert (200, 1, None) == (status, log.total_attempts, log.delay)
-    assert 7 == strategy.quota_for(None).available_capacity
-
-
 async def test_standard_strategy_pays_and_gets_back_the_last_cost():
     """Two retries cost 28; the success gives back the last 14."""
     strategy = standard()
@@ -78,16 +68,6 @@ async def test_attempts_of_the_strategy_end_in_the_last_response():
     assert isinstance(log.retry_error, smithy.RetryError)
     assert log.retry_error.__cause__.status == 503
     assert "all attempts are made" in log.to_dict()["retry_error"]
-
-
-async def test_attempts_of_the_strategy_end_in_the_last_exception():
-    """The caller gets what the last attempt raised, and no RetryError."""
-    last = aiohttp.ServerDisconnectedError()
-    with pytest.raises(aiohttp.ServerDisconnectedError) as caught:
-        await response_of(session([500, last], standard(max_attempts=2)))
-
-    assert last is caught.value
-    assert isinstance(RequestLog.of(last).retry_error, smithy.RetryError)
 
 
 async def test_own_limit_of_attempts_stops_before_the_strategy_is_asked():
@@ -339,16 +319,6 @@ async def test_open_circuit_is_found_in_a_group():
     assert [("acquire", SCOPE)] == strategy.seen
 
 
-@pytest.mark.parametrize(("answer", "seen"), [(silence, 1), (503, 2)])
-async def test_cancellation_never_reaches_the_strategy(answer, seen):
-    """Neither while an attempt is made nor while a retry is waited for."""
-    strategy = Plain()
-    log = await log_of_cancelled(session([answer], strategy), 0.25)
-
-    assert seen == len(strategy.seen)
-    assert RetryStopReason.CANCELLED == log.stop_reason
-
-
 @pytest.mark.parametrize(("seconds", "deadline"), [("61", None), ("5", 5.0)])
 async def test_hint_that_nobody_waits_for_costs_nothing(seconds, deadline):
     """The call ends with the response before the strategy is asked to pay."""
@@ -454,3 +424,13 @@ def test_description_shows_the_settings_for_smithy_strategies():
     shown = "classifiers=(by_status, only_idempotent), raise_retry_error=True)"
 
     assert decorator(None).describe().endswith(shown)
+
+
+async def test_attempts_of_the_strategy_end_in_the_last_exception():
+    """The caller gets what the last attempt raised, and no RetryError."""
+    last = aiohttp.ServerDisconnectedError()
+    with pytest.raises(aiohttp.ServerDisconnectedError) as caught:
+        await response_of(session([500, last], standard(max_attempts=2)))
+
+    assert last is caught.value
+    assert isinstance(RequestLog.of(last).retry_error, smithy.RetryError)
