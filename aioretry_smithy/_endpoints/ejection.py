@@ -16,7 +16,7 @@ from .._call.tries import failed_at
 from .._clock import chance
 from .._failures.failure import is_unprocessed
 from .._retry.strategy import may_be_repeated
-from .state import UNHEALTHY, EndpointState, OutlierDetection, begin_anew
+from .state import UNHEALTHY, EndpointState, OutlierDetection
 
 if TYPE_CHECKING:
     from .._call.call import Call
@@ -127,7 +127,8 @@ def bring_back(state: EndpointState, took: float | None = None) -> None:
     state.is_set_aside, state.times, state.failures = False, 0, 0
     state.changed_at, state.window = roster.now(), new_window(roster)
     if took is not None:
-        begin_anew(state, took, roster.scale.growth(roster.now()))
+        state.estimate.restart(took, roster.now())
+        state.penalty = 0.0
     roster.review()
     _tell_returned(state)
 

@@ -10,7 +10,7 @@ from .._clock import NEAR, chance
 from .._failures.failure import failure_of
 from .ejection import Trial, bring_back, may_try, new_window
 from .selection import EndpointSelectionStrategy, GroupSettings, shuffled_start
-from .state import NO_CONNECTION, SILENCE, EndpointState, Scale
+from .state import NO_CONNECTION, SILENCE, EndpointState
 
 if TYPE_CHECKING:
     import asyncio
@@ -132,8 +132,6 @@ class Roster:
         self.patience: float = settings.selection_timeout
         self.strategy = settings.strategy
         self.selection: EndpointSelectionStrategy = settings.selection
-        selection = self.selection
-        self.scale: Scale = Scale(selection._decay, selection._failure_penalty)
         # Those that have left the list, with when they did.
         self._left: dict[Endpoint, tuple[float, EndpointState]] = {}
 
@@ -198,8 +196,6 @@ class Roster:
             for each in before
             if each.endpoint not in states
         )
-        left = (state for _, state in self._left.values())
-        self.scale.states = (*self.states, *left)
         new = [each for each in self.states if each.weight and not each.turn]
         shuffled_start(new, chance, self.turn)
         self.last_failure, self._is_expired = None, False

@@ -14,7 +14,7 @@ from .._errors import bad_argument, is_plain_function
 from .._failures.failure import judge
 from .._policies.listeners import check_plain
 from .._text.printable import name_of
-from .state import EndpointGroupListener, OutlierDetection, seconds_of
+from .state import EndpointGroupListener, OutlierDetection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -200,8 +200,10 @@ class _PeakEwma(_BuiltIn):
         first = int(chance() * number)
         second = int(chance() * (number - 1))
         one, other = candidates[first], candidates[second + (second >= first)]
-        cost = one.heat * (one.in_flight + 1) * other.weight
-        return one if cost <= other.heat * (other.in_flight + 1) * one.weight else other
+        now = roster.now()
+        cost = one.estimate.at(now) * (one.in_flight + 1) * other.weight
+        other_cost = other.estimate.at(now) * (other.in_flight + 1) * one.weight
+        return one if cost <= other_cost else other
 
     @staticmethod
     def _choose_anew(roster: Roster, well: Sequence[EndpointState]) -> EndpointState:
@@ -210,13 +212,11 @@ class _PeakEwma(_BuiltIn):
         preferred = _first_to_ask(well, now)
         if preferred is not None:
             return preferred
-        growth = roster.scale.growth(now)
-        known = [seconds_of(each, growth) for each in well if each.is_proven]
+        known = [each.latency_at(now) for each in well if each.is_proven]
         slowest = max(known, default=1.0)
 
         def cost(state: EndpointState) -> float:
-            is_known = state.grown or state.penalty
-            seconds = seconds_of(state, growth) if is_known else slowest
+            seconds = state.latency_at(now) if state.has_history else slowest
             return seconds * (state.in_flight + 1) / state.weight
 
         return min(_two(well), key=cost)
@@ -231,9 +231,7 @@ def _first_to_ask(well: Sequence[EndpointState], now: float) -> EndpointState | 
 
     That is one without history and without a request, or one that failed a while ago.
     """
-    new = [
-        each for each in well if not (each.grown or each.penalty) and not each.in_flight
-    ]
+    new = [each for each in well if not (each.has_history or each.in_flight)]
     if new:
         return new[int(chance() * len(new))]
     for state in well:

@@ -1,10 +1,4 @@
-"""The state of an endpoint: load, latency, health.
-
-An estimate decays while nobody asks, by the factor ``e`` in each ``decay`` seconds. So
-that no choice has to compute that, estimates are kept as *heat*: seconds, times what a
-second has grown to since an epoch, by the same factor. All heats decay alike, so they
-can be compared as they are.
-"""
+"""The state of an endpoint: load, latency, health."""
 
 from __future__ import annotations
 
@@ -20,7 +14,7 @@ from .._request.endpoint import AddressMiddleware, Endpoint, joined, keep, origi
 from .._values import extensible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Sequence
+    from collections.abc import Callable, Container, Sequence
 
     import aiohttp
     from yarl import URL
@@ -35,83 +29,52 @@ if TYPE_CHECKING:
     Tell = Callable[[Event], None]
 
 
-_LARGEST: Final = 200.0
-"""The exponent of growth from which on there is a new epoch."""
+class LatencyEstimate:
+    """An average of the latencies of an endpoint, in which new ones count more.
 
-
-class Scale:
-    """Tells what a second has grown to since an epoch.
+    It rises at once, and falls by the factor ``e`` in each *decay* seconds, also while
+    nobody asks.
 
     Args:
-        decay: Seconds in which estimates fall to ``1 / e``, > 0.
-        penalty: Seconds that a failure counts as, at least.
+        decay: Seconds in which it falls to ``1 / e``, > 0.
     """
 
-    __slots__ = ("_epoch", "decay", "penalty", "states")
+    __slots__ = ("_decay", "_noted_at", "_seconds")
 
-    decay: float
-    """Seconds in which estimates fall to ``1 / e``."""
+    def __init__(self, decay: float) -> None:
+        self._decay = decay
+        self._seconds = 0.0
+        self._noted_at = -math.inf
 
-    penalty: float
-    """The least latency, in seconds, that a failure counts as."""
+    @property
+    def is_known(self) -> bool:
+        """Whether there was an answer yet."""
+        return self._noted_at > -math.inf
 
-    states: Iterable[EndpointState]
-    """The endpoints with estimates on the scale."""
+    def at(self, now: float) -> float:
+        """Return the estimate in seconds; 0.0 before the first answer."""
+        return self._seconds * math.exp((self._noted_at - now) / self._decay)
 
-    def __init__(self, decay: float, penalty: float) -> None:
-        self.decay = decay
-        self.penalty = penalty
-        self.states = ()
-        self._epoch: float | None = None
+    def note(self, took: float, now: float) -> None:
+        """Learn from an answer: a long time counts in full, a short one by its age."""
+        weight = math.exp((self._noted_at - now) / self._decay)
+        self.restart(max(took, self._seconds * weight + took * (1.0 - weight)), now)
 
-    def growth(self, now: float) -> float:
-        """Return what a second has grown to; begin a new epoch where it is large."""
-        epoch = self._epoch
-        if epoch is None:
-            self._epoch = epoch = now
-        exponent = (now - epoch) / self.decay
-        if exponent < _LARGEST:
-            return math.exp(exponent)
-        shrunk = math.exp(-min(exponent, 2 * _LARGEST))
-        for state in self.states:
-            state.heat *= shrunk
-            state.grown *= shrunk
-        self._epoch = now
-        return 1.0
+    def note_refusal(self, took: float, now: float) -> None:
+        """Learn from an answer that the request was wrong: that is quick, but no work.
 
+        The estimate does not fall; it is as it was after the last answer.
+        """
+        self.restart(max(took, self._seconds), now)
 
-def seconds_of(state: EndpointState, growth: float) -> float:
-    """Return the estimate of an endpoint as seconds, with its penalty."""
-    return max(state.heat / growth, state.penalty)
+    def note_at_least(self, took: float, now: float) -> None:
+        """Learn from a request that was given up after so long: it may only raise."""
+        if took > self.at(now):
+            self.restart(took, now)
 
-
-def note_answer(state: EndpointState, took: float, growth: float) -> None:
-    """Learn from an answer: a longer time counts in full, a shorter one by its age."""
-    heat = state.heat + took * (growth - state.grown)
-    state.heat = max(heat, took * growth)
-    state.grown = growth
-
-
-def note_refusal(state: EndpointState, took: float, growth: float) -> None:
-    """Learn from an answer that the request was wrong: that is quick, but no work.
-
-    The estimate does not fall; it is as it was after the last answer.
-    """
-    before = state.heat / state.grown if state.grown else 0.0
-    state.heat = max(before, took) * growth
-    state.grown = growth
-
-
-def note_at_least(state: EndpointState, took: float, growth: float) -> None:
-    """Learn from a request that was given up after so long: it may only raise."""
-    if took * growth > state.heat:
-        state.heat = took * growth
-        state.grown = growth
-
-
-def begin_anew(state: EndpointState, took: float, growth: float) -> None:
-    """Restart the estimate from a single answer."""
-    state.heat, state.grown, state.penalty = took * growth, growth, 0.0
+    def restart(self, took: float, now: float) -> None:
+        """Replace the estimate by a single latency."""
+        self._seconds, self._noted_at = took, now
 
 
 @extensible
@@ -288,12 +251,6 @@ class EndpointState:
     turn: float = 0.0
     """The used share of the endpoint, in a weighted round robin."""
 
-    heat: float = 0.0
-    """The latency estimate in seconds, times the growth at the last answer."""
-
-    grown: float = 0.0
-    """The growth at the last answer; 0 before the first answer."""
-
     is_guess: bool = True
     """Whether the latency is a guess: only client errors (4xx) were answered so far."""
 
@@ -308,6 +265,9 @@ class EndpointState:
 
     window: SlidingWindow | None = None
     """Its successes and failures of late, where outliers are detected."""
+
+    estimate: LatencyEstimate
+    """The average of its latencies, without the penalty of a failure."""
 
     rounds: Rounds
     """Groups the failures of a restart."""
@@ -339,6 +299,7 @@ class EndpointState:
         self.origin = origin_key(endpoint.url)
         is_named = endpoint.address is None
         self.middleware = None if is_named else AddressMiddleware(endpoint)
+        self.estimate = LatencyEstimate(roster.selection._decay)
         self.rounds = Rounds()
         self._urls: dict[URL, URL] = {}
 
@@ -356,10 +317,16 @@ class EndpointState:
 
         A failure counts as more, until the next success.
         """
-        roster = self.roster
-        if roster.loop is None or not (self.grown or self.penalty):
-            return None
-        return seconds_of(self, roster.scale.growth(roster.loop.time()))
+        return self.latency_at(self.roster.now()) if self.has_history else None
+
+    def latency_at(self, now: float) -> float:
+        """Return the estimated latency in seconds, with the penalty of a failure."""
+        return max(self.estimate.at(now), self.penalty)
+
+    @property
+    def has_history(self) -> bool:
+        """Whether the endpoint has answered or failed yet."""
+        return self.estimate.is_known or self.penalty > 0.0
 
     @property
     def reason(self) -> str | None:
@@ -385,7 +352,7 @@ class EndpointState:
     @property
     def is_proven(self) -> bool:
         """Whether the endpoint has answered, without a failure since."""
-        return self.grown > 0.0 and not self.penalty
+        return self.estimate.is_known and not self.penalty
 
     def url_of(self, asked: URL) -> URL:
         """Return the URL of *asked* at this endpoint."""

@@ -18,13 +18,13 @@ from .._request.request import HttpRequest, RoutedRequest
 from . import ejection
 from .choice import Choice, Chosen, Permit, release_trial
 from .roster import kind_of
-from .state import EndpointState, note_answer, note_at_least, note_refusal, seconds_of
 
 if TYPE_CHECKING:
     from yarl import URL
 
     from .._call.record import Record
     from .._context.context import ClientRequestContext
+    from .state import EndpointState
 
 
 _UNAVAILABLE: Final = 503
@@ -72,8 +72,7 @@ def _learn_no_verdict(
 def learn_from_loser(ctx: ClientRequestContext, permit: Permit) -> None:
     """Learn from a request that was given up for the answer of a rival."""
     state, now = permit.state, ctx.call.loop.time()
-    growth = state.roster.scale.growth(now)
-    note_at_least(state, now - ctx.record.sent_at, growth)
+    state.estimate.note_at_least(now - ctx.record.sent_at, now)
     state.roster.settle()
     if isinstance(permit, ejection.Trial):
         permit.end(None)
@@ -96,16 +95,15 @@ def _learn_success(
     if ended is None:
         ended = ctx.call.loop.time()
     took = ended - record.sent_at
-    growth = roster.scale.growth(ended)
     was_settled = state.is_proven
     if status_judged(record, cause) in _WRONG_REQUEST:
         state.is_guess |= is_trial
         if state.is_guess:
-            took = max(took, _slowest(state, growth))
-        note_refusal(state, took, growth)
+            took = max(took, _slowest(state, ended))
+        state.estimate.note_refusal(took, ended)
     else:
         state.is_guess = False
-        note_answer(state, took, growth)
+        state.estimate.note(took, ended)
     ejection.note_success(state, record.started, ended)
     if state.unreached is not None and record.started >= state.changed_at:
         note_reached(state, None)
@@ -133,13 +131,13 @@ def _learn_failure(
     is_trial: bool,
 ) -> None:
     now, record, roster = ctx.call.loop.time(), ctx.record, state.roster
-    scale = roster.scale
+    penalty = roster.selection._failure_penalty
     if record.started >= state.changed_at:
         note_reached(state, kind_of(cause))
-    if scale.penalty:
-        estimate = seconds_of(state, scale.growth(now))
-        state.penalty = max(scale.penalty, now - record.sent_at, estimate)
-        state.chance_at = now + scale.penalty
+    if penalty:
+        took = now - record.sent_at
+        state.penalty = max(penalty, took, state.latency_at(now))
+        state.chance_at = now + penalty
         roster.settle()
     if not (is_trial or _leave_alone(state, ctx, cause)):
         ejection.note_failure(state, ctx, cause)
@@ -160,9 +158,9 @@ def _leave_alone(
     return ejection.set_aside(state, asked, ejection.RETRY_AFTER)
 
 
-def _slowest(state: EndpointState, growth: float) -> float:
+def _slowest(state: EndpointState, now: float) -> float:
     """Return the longest known latency of the healthy endpoints; 0 without any."""
-    known = (seconds_of(each, growth) for each in state.roster.well if each.is_proven)
+    known = (each.latency_at(now) for each in state.roster.well if each.is_proven)
     return max(known, default=0.0)
 
 

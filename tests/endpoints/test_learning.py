@@ -67,7 +67,7 @@ async def test_replica_that_answers_404_draws_no_traffic(monkeypatch, first, dra
         lambda: begin.pop() if begin else chance.random(),
     )
     group = group_of("ab", selection=PEAK_EWMA)
-    fleet = Fleet(a=after(0.01, 200), b=after(0.001, 404))
+    fleet = Fleet(a=after(0.01, 200), b=after(0.0017, 404))
     async with fleet.session(group) as client:
         for _ in range(600):
             task = asyncio.create_task(call(client))

@@ -11,6 +11,7 @@ from balanced import Fleet, asked, call, group_of, state_of
 from chains import after
 
 from aioretry_smithy import Endpoint, EndpointGroup, EndpointSelectionStrategy
+from aioretry_smithy._endpoints.state import LatencyEstimate
 
 PEAK_EWMA = EndpointSelectionStrategy.peak_ewma()
 
@@ -35,7 +36,7 @@ class TestPeakEwma:
         async with fleet.session(group) as client:
             await asyncio.gather(*(call(client) for _ in range(3)))
             # A fourth endpoint without history would get one; this one has one.
-            state_of(group, "c").grown = state_of(group, "c").heat = 0.0
+            state_of(group, "c").estimate = LatencyEstimate(10.0)
             tasks = [asyncio.create_task(call(client)) for _ in range(2)]
             await asyncio.sleep(0)
             in_flight = state_of(group, "c").in_flight

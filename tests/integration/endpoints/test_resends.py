@@ -71,7 +71,7 @@ async def test_resend_goes_to_an_endpoint_that_is_not_tried(make):
         async with connected(group, RETRIES) as client:
             await read(client)
             first, second = group.states.values()
-            heat = first.heat
+            estimate = first.estimate.at(0.0)
             servers[0].leave_stale()
             status, log = await read(client)
 
@@ -80,7 +80,8 @@ async def test_resend_goes_to_an_endpoint_that_is_not_tried(make):
     assert ["1", "2"] == endpoints_in(log)
     assert str(second.endpoint) == str(log.endpoint)
     assert [2, 1] == [len(server.to("/x")) for server in servers]
-    assert (0, 0.0, heat) == (first.failures, first.penalty, first.heat)
+    assert (0, 0.0) == (first.failures, first.penalty)
+    assert estimate == first.estimate.at(0.0)
     assert second.latency is not None
     assert [0, 0] == in_flight(group)
 

@@ -11,7 +11,6 @@ from typing import Any
 from calling import Call, Variant, getting
 
 from aioretry_smithy import Decorator, EndpointGroup, SessionBuilder
-from aioretry_smithy._endpoints.state import note_answer
 
 ENDPOINTS = "http://a.example", "http://b.example", "http://c.example"
 PATHS = [f"/orders/{number}" for number in range(100)]
@@ -66,9 +65,9 @@ async def choice() -> AsyncIterator[Call]:
     """Choose, begin and end as the hooks do, without a call."""
     loop = asyncio.get_running_loop()
     roster = new_group()._roster_in(loop)
-    scale, choose = roster.scale, roster.selection._choose
+    choose = roster.selection._choose
     for state in roster.states:
-        note_answer(state, 0.01, scale.growth(loop.time()))
+        state.estimate.note(0.01, loop.time())
     roster.settle()
     unused: Any = None
     now = loop.time()
@@ -76,7 +75,7 @@ async def choice() -> AsyncIterator[Call]:
     async def call(path: str) -> int:
         state = choose(unused, roster.well)
         state.in_flight += 1
-        note_answer(state, 0.01, scale.growth(now))
+        state.estimate.note(0.01, now)
         state.in_flight -= 1
         return 200
 
