@@ -113,11 +113,8 @@ def _put_out(state: EndpointState, until: float, reason: str) -> None:
     roster = state.roster
     state.ejected_until, state.ejected_for, state.trial = until, reason, None
     state.changed_at, state.failures = roster.now(), 0
-    endpoint = state.endpoint
     roster.review()
-    roster.tell(
-        lambda listener, group: listener.on_ejected(group, endpoint, reason, until)
-    )
+    roster.tell("on_ejected", state.endpoint, reason, until)
 
 
 def bring_back(state: EndpointState, took: float | None = None) -> None:
@@ -139,19 +136,13 @@ def note_health(state: EndpointState, *, is_well: bool) -> None:
     if is_well and was_out:
         _tell_returned(state)
     elif not (is_well or was_out):
-        endpoint = state.endpoint
-        state.roster.tell(
-            lambda listener, group: listener.on_ejected(
-                group, endpoint, UNHEALTHY, math.inf
-            )
-        )
+        state.roster.tell("on_ejected", state.endpoint, UNHEALTHY, math.inf)
 
 
 def _tell_returned(state: EndpointState) -> None:
     """Notify listeners that an endpoint is back, unless still excluded."""
-    endpoint = state.endpoint
     if not state.is_out:
-        state.roster.tell(lambda listener, group: listener.on_returned(group, endpoint))
+        state.roster.tell("on_returned", state.endpoint)
 
 
 def _too_many_out(state: EndpointState, detection: OutlierDetection | None) -> bool:

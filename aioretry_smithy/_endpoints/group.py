@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import weakref
 from asyncio import AbstractEventLoop, get_running_loop
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 from weakref import WeakKeyDictionary
 
 from yarl import URL
@@ -15,17 +14,17 @@ from yarl import URL
 from .. import _checks as check
 from .._call.closing import unless_closed
 from .._context.context import ClientRequestContext
-from .._errors import bad_argument, checked_name
-from .._policies.listeners import Listeners
+from .._errors import bad_argument, checked_name, is_plain_function
+from .._policies.listeners import Listeners, check_plain
 from .._policies.queues import WaitQueue
 from .._request.endpoint import Endpoint, Service
 from .._values import Shared
 from .choice import Choice, EndpointSelectionTimeoutError, empty, too_late
 from .discovery import WarnOnce
 from .roster import Roster
-from .selection import GroupSettings, Settings
+from .selection import EndpointSelectionStrategy
 from .sources import DnsLookup, GivenSource, SrvLookup
-from .state import EndpointGroupListener
+from .state import EndpointGroupListener, OutlierDetection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,7 +34,21 @@ if TYPE_CHECKING:
     from .._request.request import HttpRequest
     from .choice import Chosen
     from .sources import Family, Resolver, Scheme, Source
-    from .state import EndpointState, Event
+    from .state import EndpointState
+
+
+_USUAL_SELECTION: Final = EndpointSelectionStrategy.peak_ewma()
+_USUAL_DETECTION: Final = OutlierDetection()
+
+
+class Settings(TypedDict, total=False):
+    """The settings of a group as arguments, for type checkers."""
+
+    selection: EndpointSelectionStrategy
+    outlier_detection: OutlierDetection | None
+    name: str | None
+    listener: EndpointGroupListener | None
+    selection_timeout: float
 
 
 class EndpointGroup(Shared):
@@ -50,11 +63,30 @@ class EndpointGroup(Shared):
     >>> builder = SessionBuilder(group)
     """
 
-    def __init__(self, source: Source, settings: GroupSettings) -> None:
-        name = source.usual_name if settings.name is None else settings.name
+    def __init__(
+        self,
+        source: Source,
+        *,
+        selection: EndpointSelectionStrategy = _USUAL_SELECTION,
+        outlier_detection: OutlierDetection | None = _USUAL_DETECTION,
+        name: str | None = None,
+        listener: EndpointGroupListener | None = None,
+        selection_timeout: float = 3.2,
+    ) -> None:
+        check.kind("selection", selection, EndpointSelectionStrategy)
+        if not is_plain_function(selection.select):
+            raise bad_argument("selection", selection, "with a plain select()")
+        detection = outlier_detection
+        check.kind("outlier_detection", detection, OutlierDetection, or_none=True)
+        check.kind("listener", listener, EndpointGroupListener, or_none=True)
+        if listener is not None:
+            check_plain("listener", listener, EndpointGroupListener)
+        check.positive("selection_timeout", selection_timeout)
+        name = source.usual_name if name is None else name
         name = checked_name(name, "endpoint-group")
         self._source = source
-        self._settings = settings
+        self._selection, self._detection = selection, detection
+        self._patience = selection_timeout
         self._roster: Roster | None = None
         # Those of which it is a part, and whether others follow it there.
         self._parents: WeakKeyDictionary[EndpointGroup, bool] = WeakKeyDictionary()
@@ -62,7 +94,7 @@ class EndpointGroup(Shared):
         self._begin(name, Service(key, self._url, source.origin))
         self._listeners = Listeners(
             f"endpoint group {self._name!r}",
-            () if settings.listener is None else (settings.listener,),
+            () if listener is None else (listener,),
             EndpointGroupListener,
         )
 
@@ -107,7 +139,7 @@ class EndpointGroup(Shared):
         source = GivenSource("EndpointGroup.of", may_fill=False)
         source.give(endpoints)
         source.usual_name = source.name()
-        return EndpointGroup(source, GroupSettings(**settings))
+        return EndpointGroup(source, **settings)
 
     @staticmethod
     def dns(
@@ -142,7 +174,7 @@ class EndpointGroup(Shared):
         'http://orders.default.svc.cluster.local:8080'
         """
         source = DnsLookup(url, family=family, resolver=resolver, refresh=refresh)
-        return EndpointGroup(source, GroupSettings(**settings))
+        return EndpointGroup(source, **settings)
 
     @staticmethod
     def srv(
@@ -175,7 +207,7 @@ class EndpointGroup(Shared):
         source = SrvLookup(
             name, scheme=scheme, allowed_domains=allowed_domains, refresh=refresh
         )
-        return EndpointGroup(source, GroupSettings(**settings))
+        return EndpointGroup(source, **settings)
 
     @property
     def name(self) -> str:
@@ -275,7 +307,10 @@ class EndpointGroup(Shared):
         return repr(self)
 
     def __repr__(self) -> str:
-        return f"{self._source!r}, {self._settings})"
+        settings = (
+            f"selection={self._selection!r}, outlier_detection={self._detection!r}"
+        )
+        return f"{self._source!r}, {settings})"
 
     def _url(self) -> URL | None:
         """Return the beginning of the URLs of the service, if known."""
@@ -288,7 +323,7 @@ class EndpointGroup(Shared):
         roster = self._roster
         if roster is None:
             # To look at it begins nothing.
-            roster = Roster(self._service, self._settings, _tell_nobody)
+            roster = Roster(self)
             self._source.fill(roster)
         return roster.states
 
@@ -318,15 +353,8 @@ class EndpointGroup(Shared):
         if roster is None or roster.loop is not loop:
             if roster is not None and roster.discovery is not None:
                 roster.discovery.reset()
-            tell = partial(_tell, weakref.ref(self))
-            self._roster = roster = Roster(
-                self._service,
-                self._settings,
-                tell,
-                loop,
-                may_fill=self._source.may_fill,
-            )
-            roster.parents = self._parents
+            self._roster = roster = Roster(self, loop)
+            # Its listeners may use the group.
             self._source.fill(roster)
         return roster
 
@@ -521,17 +549,6 @@ def listen(group: EndpointGroup, listener: EndpointGroupListener) -> None:
         leaf._listeners.add(listener)
 
 
-def _tell(group: Callable[[], EndpointGroup | None], event: Event) -> None:
-    """Tell the listener of a group of an event, as long as that is kept."""
-    found = group()
-    if found is not None:
-        found._listeners.notify(lambda listener: event(listener, found))
-
-
-def _tell_nobody(event: Event) -> None:
-    """Drop an event: a group without listeners."""
-
-
 class DynamicEndpointGroup(EndpointGroup):
     """A group whose endpoints the program sets: from Consul, etcd, a file.
 
@@ -557,7 +574,7 @@ class DynamicEndpointGroup(EndpointGroup):
     ) -> None:
         self._given = source = GivenSource(type(self).__name__, may_fill=True)
         source.give(endpoints)
-        super().__init__(source, GroupSettings(**settings))
+        super().__init__(source, **settings)
 
     def set_endpoints(self, endpoints: Iterable[StrOrURL | Endpoint]) -> None:
         """Replace the endpoints; the state of kept endpoints is preserved.

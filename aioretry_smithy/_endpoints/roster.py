@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import math
+import weakref
 from typing import TYPE_CHECKING, Final
 
+from .._breaker.strategy import CircuitBreakerStrategy
 from .._call.tries import rests_of, tries_of
 from .._clock import NEAR, chance
 from .._failures.failure import failure_of
 from .ejection import Trial, bring_back, may_try, new_window
-from .selection import EndpointSelectionStrategy, GroupSettings, shuffled_start
+from .selection import shuffled_start
 from .state import NO_CONNECTION, SILENCE, EndpointState
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from .._breaker.strategy import CircuitBreakerStrategy
     from .._call.call import Call
     from .._call.record import Record
     from .._context.context import ClientRequestContext
-    from .._request.endpoint import Endpoint, Service
+    from .._request.endpoint import Endpoint
     from .._request.request import HttpRequest
     from .discovery import Discovery, Listed
     from .group import EndpointGroup
-    from .state import OutlierDetection, Tell
+    from .selection import EndpointSelectionStrategy
+    from .state import OutlierDetection
 
 
 def kind_of(cause: Exception | None) -> str | None:
@@ -54,6 +56,8 @@ def least_tried(
     return [each for each in well if tries.get(each.endpoint, 0) == fewest]
 
 
+_USUAL_STRATEGY: Final = CircuitBreakerStrategy.on_server_error_status()
+
 _KEPT: Final = 300.0
 """Seconds for which the state of an endpoint is kept that has left the list."""
 
@@ -62,11 +66,8 @@ class Roster:
     """The endpoints of a group in one event loop, with what is known of each.
 
     Args:
-        service: What they all do.
-        settings: The settings of the group.
-        tell: Tells the group's listener of an event.
+        group: The group.
         loop: The event loop; None to look at the endpoints alone.
-        may_fill: Whether there may be other endpoints later.
     """
 
     states: tuple[EndpointState, ...] = ()
@@ -115,23 +116,18 @@ class Roster:
     """Whether the expired list serves, for want of a newer one."""
 
     def __init__(
-        self,
-        service: Service,
-        settings: GroupSettings,
-        tell: Tell,
-        loop: asyncio.AbstractEventLoop | None = None,
-        *,
-        may_fill: bool = False,
+        self, group: EndpointGroup, loop: asyncio.AbstractEventLoop | None = None
     ) -> None:
-        self.service_key: str = service.key
-        self.detection: OutlierDetection | None = settings.outlier_detection
-        self.tell: Tell = tell
+        self._group = weakref.ref(group)
+        self.service_key: str = group._service.key
         self.loop: asyncio.AbstractEventLoop | None = loop
-        self.parents = {}
-        self._may_fill = may_fill
-        self.patience: float = settings.selection_timeout
-        self.strategy = settings.strategy
-        self.selection: EndpointSelectionStrategy = settings.selection
+        self.selection: EndpointSelectionStrategy = group._selection
+        self.detection: OutlierDetection | None = group._detection
+        own = None if self.detection is None else self.detection.strategy
+        self.strategy = own or _USUAL_STRATEGY
+        self.patience: float = group._patience
+        self.parents = group._parents
+        self._may_fill = group._source.may_fill
         # Those that have left the list, with when they did.
         self._left: dict[Endpoint, tuple[float, EndpointState]] = {}
 
@@ -206,9 +202,14 @@ class Roster:
         if self.checker is not None and not self._is_known:
             self.checker()
         if [each.endpoint for each in before] != [*states]:
-            found = (*states,)
-            self.tell(
-                lambda listener, group: listener.on_endpoints_changed(group, found)
+            self.tell("on_endpoints_changed", (*states,))
+
+    def tell(self, method: str, *facts: object) -> None:
+        """Tell the listeners of the group of an event, as long as that is kept."""
+        group = self._group()
+        if group is not None and self.loop is not None:
+            group._listeners.notify(
+                lambda listener: getattr(listener, method)(group, *facts)
             )
 
     def _known_at(self, now: float) -> dict[Endpoint, EndpointState]:

@@ -1,20 +1,17 @@
-"""Choose an endpoint for each request; the settings that all groups have."""
+"""Choose an endpoint for each request."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, ClassVar, Final, TypedDict
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from .. import _checks as check
-from .._breaker.strategy import CircuitBreakerStrategy
 from .._clock import dice as chance
 from .._errors import bad_argument, is_plain_function
 from .._failures.failure import judge
-from .._policies.listeners import check_plain
 from .._text.printable import name_of
-from .state import EndpointGroupListener, OutlierDetection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -197,9 +194,7 @@ class _PeakEwma(_BuiltIn):
             return candidates[0]
         if roster.unproven:
             return self._choose_anew(roster, candidates)
-        first = int(chance() * number)
-        second = int(chance() * (number - 1))
-        one, other = candidates[first], candidates[second + (second >= first)]
+        one, other = _two(candidates)
         now = roster.now()
         cost = one.estimate.at(now) * (one.in_flight + 1) * other.weight
         other_cost = other.estimate.at(now) * (other.in_flight + 1) * one.weight
@@ -342,64 +337,3 @@ def shuffled_start(
     start = int(dice() * number)
     for place, state in enumerate(states):
         state.turn = turn + (place - start) % number / number / state.weight
-
-
-_USUAL: Final = CircuitBreakerStrategy.on_server_error_status()
-
-USUAL_WAIT: Final = 3.2
-"""The default wait of a request for an endpoint, in seconds."""
-
-
-class Settings(TypedDict, total=False):
-    """The settings as arguments, for type checkers."""
-
-    selection: EndpointSelectionStrategy
-    outlier_detection: OutlierDetection | None
-    name: str | None
-    listener: EndpointGroupListener | None
-    selection_timeout: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSettings:
-    """The settings that all kinds of groups have.
-
-    Args:
-        selection: Chooses an endpoint for each request.
-        outlier_detection: Says which endpoints are to be left alone; None for none.
-        name: The name of the group; None for one made of its endpoints.
-        listener: Hears of changes.
-        selection_timeout: Seconds that a request waits for an endpoint, > 0.
-
-    Raises:
-        ValueError: An argument is not as described.
-    """
-
-    selection: EndpointSelectionStrategy = field(
-        default_factory=EndpointSelectionStrategy.peak_ewma
-    )
-    outlier_detection: OutlierDetection | None = field(default_factory=OutlierDetection)
-    name: str | None = None
-    listener: EndpointGroupListener | None = None
-    selection_timeout: float = USUAL_WAIT
-
-    def __post_init__(self) -> None:
-        check.kind("selection", self.selection, EndpointSelectionStrategy)
-        if not is_plain_function(self.selection.select):
-            raise bad_argument("selection", self.selection, "with a plain select()")
-        detection, listener = self.outlier_detection, self.listener
-        check.kind("outlier_detection", detection, OutlierDetection, or_none=True)
-        check.kind("listener", listener, EndpointGroupListener, or_none=True)
-        if listener is not None:
-            check_plain("listener", listener, EndpointGroupListener)
-        check.positive("selection_timeout", self.selection_timeout)
-
-    @property
-    def strategy(self) -> CircuitBreakerStrategy:
-        """Defines a failure, even without outlier detection."""
-        detection = self.outlier_detection
-        return (None if detection is None else detection.strategy) or _USUAL
-
-    def __str__(self) -> str:
-        detection = self.outlier_detection
-        return f"selection={self.selection!r}, outlier_detection={detection!r}"

@@ -14,7 +14,7 @@ from .._request.endpoint import AddressMiddleware, Endpoint, joined, keep, origi
 from .._values import extensible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Sequence
+    from collections.abc import Container, Sequence
 
     import aiohttp
     from yarl import URL
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from .discovery import Listed
     from .group import EndpointGroup
     from .roster import Roster
-
-    Event = Callable[["EndpointGroupListener", EndpointGroup], None]
-    Tell = Callable[[Event], None]
 
 
 class LatencyEstimate:

@@ -58,7 +58,7 @@ class TestStrategy:
         group = judged(verdict, kind)
 
         assert expected == await outcomes(Fleet(), group, 1)
-        strategy = group._settings.outlier_detection.strategy
+        strategy = group._detection.strategy
         assert "a" == name_of(strategy.endpoint)
         assert 0 == state_of(group, "a").in_flight
 
@@ -100,7 +100,7 @@ class TestStrategy:
         """The next request is the trial."""
         group = judged(False, kind)
         fleet = Fleet()
-        strategy = group._settings.outlier_detection.strategy
+        strategy = group._detection.strategy
         async with fleet.session(group) as client:
             await call(client)
             strategy.verdict = ZeroDivisionError()
@@ -121,7 +121,7 @@ class TestStrategy:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.5):
                     await client.get("/orders")
-            strategy = group._settings.outlier_detection.strategy
+            strategy = group._detection.strategy
             strategy.verdict = True
             await call(client)
 

@@ -33,7 +33,7 @@ def group():
         "http://a.example",
         Endpoint("http://bücher.example:8080/v1"),
         Endpoint("http://c.example", address="10.0.0.3"),
-        selection=group_of()._settings.selection,
+        selection=group_of()._selection,
         name="orders",
     )
 

@@ -30,7 +30,7 @@ def names(states):
 async def ranked(ranks, **settings):
     """Make a group whose endpoints have ranks, and its roster."""
     group = DynamicEndpointGroup(
-        map(url_of, ranks), selection=group_of()._settings.selection, **settings
+        map(url_of, ranks), selection=group_of()._selection, **settings
     )
     await group.when_ready()
     roster = group._roster

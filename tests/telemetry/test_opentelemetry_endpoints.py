@@ -49,7 +49,7 @@ async def test_span_of_an_attempt_names_the_endpoint():
     group = EndpointGroup.of(
         Endpoint("http://orders:8080", address="10.0.0.1"),
         Endpoint("http://orders:8080", address="fd00::1"),
-        selection=of("a")._settings.selection,
+        selection=of("a")._selection,
     )
     tracing = heard.decorator()
     async with servers.session(group, tracing, retrying(2), tracing) as client:
