@@ -11,12 +11,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .._clock import chance
-from .._errors import bad_argument, is_finite
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Sequence
 
     from .._request.endpoint import Endpoint
+    from .roster import Roster
+    from .sources import FoundSource
 
 
 _logger = logging.getLogger("aioretry_smithy")
@@ -90,17 +91,12 @@ class Discovery:
     It serves one event loop at a time, and goes by that loop's clock: :meth:`reset` it
     before its use in another one.
 
+    A query that takes longer than 5 s is cancelled, unless it holds a thread: that goes
+    on, none is begun beside it, and its late answer counts.
+
     Args:
-        ask: Finds the endpoints, or raises.
-        take: Is called with each list.
-        refresh: The shortest and the longest time, in seconds, that an answer holds.
-        cut: Whether a query that takes longer than 5 s is cancelled. One that holds a
-            thread goes on; none is begun beside it, and its late answer counts.
-        on_failed: Called with why a query has brought no list: its exception, a
-            :class:`TimeoutError` after 5 s, or a :class:`LookupError` for an empty
-            answer that is not believed yet. A query that is late and then fails is
-            reported twice.
-        random: Draws from [0, 1).
+        source: Finds the endpoints, or raises.
+        roster: Gets each list, and why a query has brought none.
     """
 
     due_at: float
@@ -112,22 +108,9 @@ class Discovery:
     Whoever waits for a list looks again at this time, and when a query has failed.
     """
 
-    def __init__(
-        self,
-        ask: Callable[[], Coroutine[object, None, Answer]],
-        take: Callable[[Sequence[Listed]], None],
-        *,
-        refresh: tuple[float, float] = (1.0, 60.0),
-        cut: bool = True,
-        on_failed: Callable[[BaseException], object],
-        random: Callable[[], float] = chance,
-    ) -> None:
-        self._refresh = refresh
-        self._ask = ask
-        self._take_list = take
-        self._cut = cut
-        self._on_failed = on_failed
-        self._random = random
+    def __init__(self, source: FoundSource, roster: Roster) -> None:
+        self._source = source
+        self._roster = roster
         self._task: asyncio.Task[Answer] | None = None
         self._forget()
 
@@ -164,13 +147,13 @@ class Discovery:
         if self._failures and self._listed is not None:
             self._serves_until = math.inf
         else:
-            self._serves_until = self._expires_at + self._refresh[1]
+            self._serves_until = self._expires_at + self._source.refresh[1]
         self.due_at = min(self.asks_at, self._serves_until)
 
     def _begin(self) -> None:
         loop = asyncio.get_running_loop()
         # It belongs to no call, so nothing of it takes over a context.
-        self._task = task = loop.create_task(self._ask(), context=Context())
+        self._task = task = loop.create_task(self._source(), context=Context())
         timer = loop.call_later(QUERY_TIME, self._be_late, task, context=Context())
         task.add_done_callback(partial(self._end, timer), context=Context())
         self.asks_at = math.inf
@@ -180,11 +163,11 @@ class Discovery:
         """Count a query as failed at the timeout."""
         if task is not self._task:
             return
-        if self._cut:
+        if self._source.is_cancellable:
             # It is forgotten at once, as it may take its time to end even so.
             self._task = None
             task.cancel()
-        self._is_late = not self._cut
+        self._is_late = self._task is not None
         self._failures += 1
         self._fail(TimeoutError(f"no answer within {QUERY_TIME:g} s"))
 
@@ -211,16 +194,16 @@ class Discovery:
         if self._task is None:
             self.asks_at = asyncio.get_running_loop().time() + self._pause()
         self._settle()
-        self._on_failed(failure)
+        self._roster.note_failed_query(failure)
 
     def _pause(self) -> float:
         """Return the seconds to the next query after a failed one."""
         doublings = min(self._failures, _DOUBLINGS + 1) - 1
-        return _FIRST_PAUSE * 2.0**doublings * (1 + _JITTER * (2 * self._random() - 1))
+        return _FIRST_PAUSE * 2.0**doublings * (1 + _JITTER * (2 * chance() - 1))
 
     def _take(self, answer: Answer) -> None:
         self._failures = 0
-        least, most = self._refresh
+        least, most = self._source.refresh
         ttl = _NO_TTL if answer.ttl is None else answer.ttl
         holds = min(max(ttl, least), most) if answer.listed else least
         self.asks_at = asyncio.get_running_loop().time() + holds
@@ -229,10 +212,11 @@ class Discovery:
             self._listed = _merged(self._listed or {}, answer.listed)
             self._expires_at = self.asks_at
             self._settle()
-            self._take_list(tuple(self._listed.values()))
+            self._roster.set_listed(self._listed.values())
         else:
             self._settle()
-            self._on_failed(LookupError("the list is empty, which is to be confirmed"))
+            unconfirmed = LookupError("the list is empty, which is to be confirmed")
+            self._roster.note_failed_query(unconfirmed)
 
 
 def _merged(
@@ -246,18 +230,3 @@ def _merged(
     stay = [endpoint for endpoint in before if endpoint in found]
     new = [each.endpoint for each in listed if each.endpoint not in before]
     return {endpoint: found[endpoint] for endpoint in (*stay, *new)}
-
-
-def checked_refresh(refresh: object) -> tuple[float, float]:
-    """Return the shortest and the longest time that an answer holds.
-
-    Raises:
-        ValueError: They are no such times.
-    """
-    expected = "two numbers of seconds, finite, 0 < the first <= the second"
-    if not isinstance(refresh, tuple | list) or len(refresh) != 2:
-        raise bad_argument("refresh", refresh, expected)
-    least, most = refresh
-    if not (is_finite(least) and is_finite(most) and 0 < least <= most):
-        raise bad_argument("refresh", refresh, expected)
-    return least, most

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_arg
 
 from .._errors import bad_argument, is_finite, missing_extra
 from .._request.endpoint import Address, Endpoint, address_of, origin_key
-from .discovery import Answer, Discovery, Listed, WarnOnce, checked_refresh
+from .discovery import Answer, Discovery, Listed, WarnOnce
 
 if TYPE_CHECKING:
     from aiohttp.typedefs import StrOrURL
@@ -72,7 +72,7 @@ class FoundSource(ABC):
 
     def __init__(self, name: str, refresh: tuple[float, float]) -> None:
         self.usual_name: str | None = name
-        self._refresh = checked_refresh(refresh)
+        self.refresh: tuple[float, float] = _checked_refresh(refresh)
         self._warn = WarnOnce()
 
     @abstractmethod
@@ -96,17 +96,21 @@ class FoundSource(ABC):
         if self.known is not None:
             roster.set_listed(self.known)
             return
-        roster.discovery = Discovery(
-            self,
-            roster.set_listed,
-            refresh=self._refresh,
-            cut=self.is_cancellable,
-            on_failed=roster.note_failed_query,
-        )
+        roster.discovery = Discovery(self, roster)
         roster.review()
 
     def __repr__(self) -> str:
         return f"{self._words}({self.usual_name!r}"
+
+
+def _checked_refresh(refresh: object) -> tuple[float, float]:
+    expected = "two numbers of seconds, finite, 0 < the first <= the second"
+    if not isinstance(refresh, tuple | list) or len(refresh) != 2:
+        raise bad_argument("refresh", refresh, expected)
+    least, most = refresh
+    if not (is_finite(least) and is_finite(most) and 0 < least <= most):
+        raise bad_argument("refresh", refresh, expected)
+    return least, most
 
 
 class DnsLookup(FoundSource):
@@ -264,43 +268,6 @@ class SrvRecord(NamedTuple):
     """The name of its host, without the dot at the end; empty for none."""
 
 
-class SrvRecords(NamedTuple):
-    """Holds one answer of DNS about a service."""
-
-    name: str
-    """The whole name that it answered to, without the dot at the end."""
-
-    records: Sequence[SrvRecord]
-
-    ttl: float | None
-    """Seconds for which the records are valid; None without records."""
-
-
-async def srv_records(name: str) -> SrvRecords:
-    """Return the servers of a service, none where DNS knows no such name.
-
-    Raises:
-        Exception: There is no answer.
-    """
-    # What may not be installed; SrvLookup has looked.
-    import dns.asyncresolver  # noqa: PLC0415
-    from dns.rdtypes.IN.SRV import SRV  # noqa: PLC0415
-    from dns.resolver import NXDOMAIN, NoAnswer  # noqa: PLC0415
-
-    # The function, and no resolver of ours: a program may have set the default one.
-    try:
-        answer = await dns.asyncresolver.resolve(name, "SRV", search=True)
-    except (NXDOMAIN, NoAnswer):
-        return SrvRecords(name.rstrip("."), (), None)
-    records = [
-        SrvRecord(each.priority, each.weight, each.port, _text(each.target))
-        for each in answer
-        if isinstance(each, SRV)
-    ]
-    ttl = None if answer.rrset is None else answer.rrset.ttl
-    return SrvRecords(_text(answer.qname), records, ttl)
-
-
 def _text(name: Name) -> str:
     return name.to_text().rstrip(".")
 
@@ -359,13 +326,27 @@ class SrvLookup(FoundSource):
             LookupError: There are only servers that are left out.
             Exception: There is no answer.
         """
-        name, records, ttl = await srv_records(self._name)
-        offered = [each for each in records if each.target]
+        # What may not be installed; __init__() has looked.
+        import dns.asyncresolver  # noqa: PLC0415
+        from dns.rdtypes.IN.SRV import SRV  # noqa: PLC0415
+        from dns.resolver import NXDOMAIN, NoAnswer  # noqa: PLC0415
+
+        # The function, and no resolver of ours: a program may have set the default one.
+        try:
+            answer = await dns.asyncresolver.resolve(self._name, "SRV", search=True)
+        except (NXDOMAIN, NoAnswer):
+            return Answer(())
+        offered = [
+            SrvRecord(each.priority, each.weight, each.port, target)
+            for each in answer
+            if isinstance(each, SRV) and (target := _text(each.target))
+        ]
         taken = self._with_hosts(offered)
         if self._scheme == "https":
-            taken = self._within(name, taken)
+            taken = self._within(_text(answer.qname), taken)
         if offered and not taken:
             raise LookupError(f"{self._name}: all targets are invalid")
+        ttl = None if answer.rrset is None else answer.rrset.ttl
         return Answer(tuple(self._listed(taken)), ttl)
 
     def _with_hosts(self, records: Sequence[SrvRecord]) -> Sequence[SrvRecord]:

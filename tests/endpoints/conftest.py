@@ -45,5 +45,6 @@ def health(monkeypatch):
 
 @pytest.fixture
 def no_jitter(monkeypatch):
-    """Rounds begin when the interval is over."""
-    monkeypatch.setattr("aioretry_smithy._endpoints.health.chance", lambda: 0.5)
+    """Rounds and queries begin when the interval is over."""
+    for module in ("health", "discovery"):
+        monkeypatch.setattr(f"aioretry_smithy._endpoints.{module}.chance", lambda: 0.5)

@@ -14,10 +14,10 @@ from chains import now
 from group_servers import Found, after, found, pass_time, settled, tasks
 
 from aioretry_smithy import Endpoint
-from aioretry_smithy._endpoints.discovery import Answer, Discovery, Listed
+from aioretry_smithy._endpoints.discovery import Answer, Listed
 from aioretry_smithy.testing import VirtualTimeLoop
 
-REFRESH = "two numbers of seconds, finite, 0 < the first <= the second"
+pytestmark = pytest.mark.usefixtures("no_jitter")
 
 
 class TestUse:
@@ -150,12 +150,8 @@ class TestTask:
             return found("a")
 
         group = Found(ask, after(6.0, found("a")))
-        group.set_listed = lambda listed: seen.append(variable.get())
-        group.discovery = Discovery(
-            group.asked,
-            group.set_listed,
-            on_failed=lambda error: seen.append(variable.get()),
-        )
+        for method in ("set_listed", "note_failed_query"):
+            setattr(group, method, lambda told: seen.append(variable.get()))
         variable.set("a call's")
         await group.use()
         await group.use(at=10.0)

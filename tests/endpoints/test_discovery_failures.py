@@ -9,6 +9,8 @@ import pytest
 from chains import now
 from group_servers import Found, after, found, pass_time, tasks
 
+pytestmark = pytest.mark.usefixtures("no_jitter")
+
 
 class TestFailures:
     """A query that fails says nothing about the list."""
@@ -22,9 +24,12 @@ class TestFailures:
         assert await group.use() is True
 
     @pytest.mark.parametrize(("drawn", "factor"), [(0.0, 0.8), (0.75, 1.1)])
-    async def test_pause_is_scattered(self, drawn, factor):
+    async def test_pause_is_scattered(self, monkeypatch, drawn, factor):
         """By 20 %, also the longest one."""
-        group = Found(OSError(), random=lambda: drawn)
+        monkeypatch.setattr(
+            "aioretry_smithy._endpoints.discovery.chance", lambda: drawn
+        )
+        group = Found(OSError())
         for _ in range(9):
             await group.use(at=max(now(), group.discovery.asks_at))
 
@@ -141,7 +146,7 @@ class TestTakesLong:
 
     async def test_nothing_is_asked_beside_one_that_cannot_be_cut(self):
         """It counts as failed once; its late answer counts."""
-        group = Found(found("a"), after(50.0, found("b")), cut=False)
+        group = Found(found("a"), after(50.0, found("b")), is_cancellable=False)
         await group.use()
         await group.use(at=10.0)
 
@@ -155,7 +160,7 @@ class TestTakesLong:
 
     async def test_late_answer_is_given_to_who_waits(self):
         """They need not ask."""
-        group = Found(after(50.0, found("a")), cut=False)
+        group = Found(after(50.0, found("a")), is_cancellable=False)
         await group.wait()
 
         assert 50.0 == now()
@@ -163,7 +168,7 @@ class TestTakesLong:
 
     async def test_late_failure_counts_no_second_time(self):
         """But who waits is told that it has ended."""
-        group = Found(after(50.0, OSError("gave up")), found("a"), cut=False)
+        group = Found(after(50.0, OSError("gave up")), found("a"), is_cancellable=False)
         await group.wait()
         told = ["TimeoutError('no answer within 5 s')", "OSError('gave up')"]
 
@@ -173,7 +178,7 @@ class TestTakesLong:
     async def test_next_one_may_be_late_again(self):
         """Each counts for itself."""
         slow = after(6.0, OSError())
-        group = Found(slow, slow, OSError(), cut=False)
+        group = Found(slow, slow, OSError(), is_cancellable=False)
         await group.use()
         await pass_time(6.5)
         await group.use(at=7.0)

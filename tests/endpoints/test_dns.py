@@ -7,6 +7,7 @@ import ipaddress
 import logging
 import math
 import socket
+from types import SimpleNamespace
 
 import pytest
 from chains import bad_argument, in_virtual_time, now, raises_exactly
@@ -168,7 +169,8 @@ class TestSystem:
         known = system(("10.0.0.3", 8080), seconds=40.0)
         heard = []
         lookup = DnsLookup(SERVICE)
-        discovery = Discovery(lookup, heard.append, cut=False, on_failed=str)
+        roster = SimpleNamespace(set_listed=heard.append, note_failed_query=str)
+        discovery = Discovery(lookup, roster)
         for _ in range(41):
             assert discovery.use(now()) is False
             await asyncio.sleep(1.0)

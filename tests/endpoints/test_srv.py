@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 
 import pytest
 from chains import bad_argument, raises_exactly
@@ -17,13 +18,13 @@ import dns.name
 import dns.rcode
 import dns.resolver
 import dns.rrset
+from dns.rdtypes.IN.SRV import SRV
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aioretry_smithy import EndpointGroup
-from aioretry_smithy._endpoints import sources
 from aioretry_smithy._endpoints.discovery import Answer, Discovery
-from aioretry_smithy._endpoints.sources import SrvLookup, SrvRecord, SrvRecords
+from aioretry_smithy._endpoints.sources import SrvLookup
 
 SERVICE = "_http._tcp.orders.example.com"
 NO_NAME = "a name in DNS, such as '_http._tcp.orders.example.com'"
@@ -90,6 +91,12 @@ def answer_of(zone, name=SERVICE, *, search=(), **settings):
             return await SrvLookup(name, **settings)()
 
     return asyncio.run(main())
+
+
+def srv_record(priority, weight, port, target):
+    """Return a record of a target with one label, of any characters."""
+    labels = [target.encode(), b""] if target else [b""]
+    return SRV("IN", "SRV", priority, weight, port, dns.name.Name(labels))
 
 
 def servers(answer):
@@ -187,7 +194,7 @@ class TestRecords:
     @given(
         st.lists(
             st.builds(
-                SrvRecord,
+                srv_record,
                 st.integers(0, 3),
                 st.integers(0, 65535),
                 st.integers(0, 65535),
@@ -199,16 +206,23 @@ class TestRecords:
         """Each host of a URL is the whole target of a record; rank 0 is never empty."""
         lookup = SrvLookup(SERVICE)
 
-        async def found(name):
-            return SrvRecords(name, records, 5)
+        class Records(list):
+            qname, rrset = dns.name.from_text(SERVICE), None
+
+        async def resolve(name, kind, *, search):
+            return Records(records)
 
         try:
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(sources, "srv_records", found)
+                patch.setattr(dns.asyncresolver, "resolve", resolve)
                 answer = asyncio.run(lookup())
         except LookupError:
             return
-        places = {f"http://{each.target.lower()}:{each.port}" for each in records}
+        hosts = [each.target.to_text(omit_final_dot=True).lower() for each in records]
+        places = {
+            f"http://{host}:{each.port}"
+            for host, each in zip(hosts, records, strict=True)
+        }
 
         assert {str(each.endpoint.url.origin()) for each in answer.listed} <= {
             place.removesuffix(":80") for place in places
@@ -335,7 +349,10 @@ class TestDomains:
 
         async def main():
             lookup = SrvLookup(SERVICE, scheme="https")
-            discovery = Discovery(lookup, lists.append, on_failed=failures.append)
+            roster = SimpleNamespace(
+                set_listed=lists.append, note_failed_query=failures.append
+            )
+            discovery = Discovery(lookup, roster)
             loop = asyncio.get_running_loop()
             async with serving(zone):
                 for _ in range(2):

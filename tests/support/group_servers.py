@@ -113,7 +113,10 @@ def found(*hosts, ttl=None):
 
 
 class Asked:
-    """Gives its answers in turn, the last one again and again; notes when."""
+    """A source that gives its answers in turn, the last one again and again."""
+
+    refresh = 1.0, 60.0
+    is_cancellable = True
 
     def __init__(self, *answers):
         self.answers = [*answers]
@@ -129,19 +132,22 @@ class Asked:
         return answer
 
 
-class Heard:
-    """Notes what a discovery tells, and wakes who waits for it."""
+class Found:
+    """A discovery, and the roster that notes what it finds and wakes who waits."""
 
-    def __init__(self):
+    def __init__(self, *answers, **settings):
         self.lists = []
         self.failures = []
         self.waiters = []
+        self.asked = Asked(*answers)
+        vars(self.asked).update(settings)
+        self.discovery = Discovery(self.asked, self)
 
     def set_listed(self, listed):
         self.lists.append([str(each.endpoint) for each in listed])
         self.wake()
 
-    def fail(self, failure):
+    def note_failed_query(self, failure):
         self.failures.append(repr(failure))
         self.wake()
 
@@ -150,24 +156,6 @@ class Heard:
             if not waiter.done():
                 waiter.set_result(None)
         self.waiters.clear()
-
-
-class Found(Heard):
-    """A discovery and what it tells."""
-
-    def __init__(self, *answers, random=lambda: 0.5, **settings):
-        super().__init__()
-        self.asked = answers[0] if isinstance(answers[0], Asked) else Asked(*answers)
-        self.discovery = Discovery(
-            self.asked,
-            self.take,
-            on_failed=self.fail,
-            random=random,
-            **settings,
-        )
-
-    def take(self, listed):
-        self.set_listed(listed)
 
     async def use(self, at=None):
         """Use the list at that time, and let what comes of it at once happen."""
