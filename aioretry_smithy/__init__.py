@@ -27,14 +27,14 @@ if _typing.TYPE_CHECKING:
         client_decorator,
     )
     from ._context.context import ClientRequestContext, ResponseTimeoutMode
-    from ._endpoints.choice import (
+    from ._endpoints.client import LoadBalancingClient
+    from ._endpoints.group import DynamicEndpointGroup, EndpointGroup
+    from ._endpoints.health import HealthCheckedEndpointGroup
+    from ._endpoints.roster import (
         EmptyEndpointGroupError,
         EndpointGroupError,
         EndpointSelectionTimeoutError,
     )
-    from ._endpoints.client import LoadBalancingClient
-    from ._endpoints.group import DynamicEndpointGroup, EndpointGroup
-    from ._endpoints.health import HealthCheckedEndpointGroup
     from ._endpoints.selection import EndpointSelectionStrategy
     from ._endpoints.state import EndpointGroupListener, EndpointState, OutlierDetection
     from ._errors import (

@@ -28,12 +28,12 @@ _DEFINED: Final = {
             "DecoratingClient Decorator HttpClient RpcClient client_decorator"
         ),
         "._context.context": "ClientRequestContext ResponseTimeoutMode",
-        "._endpoints.choice": (
-            "EmptyEndpointGroupError EndpointGroupError EndpointSelectionTimeoutError"
-        ),
         "._endpoints.client": "LoadBalancingClient",
         "._endpoints.group": "DynamicEndpointGroup EndpointGroup",
         "._endpoints.health": "HealthCheckedEndpointGroup",
+        "._endpoints.roster": (
+            "EmptyEndpointGroupError EndpointGroupError EndpointSelectionTimeoutError"
+        ),
         "._endpoints.selection": "EndpointSelectionStrategy",
         "._endpoints.state": "EndpointGroupListener EndpointState OutlierDetection",
         "._errors": "AttemptTimeoutError ResponseTimeoutError UnprocessedRequestError",

@@ -13,8 +13,9 @@ from .._context.recording import close_result, record_error
 from .._errors import bad_argument
 from .._request.endpoint import ServiceBehind, endpoint_of, origin_key
 from .._request.request import HttpRequest, RoutedRequest
-from .choice import Choice, EndpointGroupError, release_trial, why_out
+from .ejection import Choice, release_trial
 from .group import EndpointGroup
+from .roster import EndpointGroupError, why_out
 from .visit import Visit
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._context.context import ClientRequestContext
     from .._request.endpoint import Endpoint, Service
-    from .choice import Chosen
+    from .ejection import Chosen
 
 
 # aiohttp cannot use these.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .._bodies.request_body import bytes_in_memory
 from .._breaker.state import SlidingWindow
@@ -16,9 +16,11 @@ from .._call.tries import failed_at
 from .._clock import chance
 from .._failures.failure import is_unprocessed
 from .._retry.strategy import may_be_repeated
-from .state import UNHEALTHY, EndpointState, OutlierDetection
+from .state import UNHEALTHY, Alternatives, EndpointState, OutlierDetection
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .._call.call import Call
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
@@ -278,3 +280,48 @@ class Trial:
         if self.state.trial is self:
             self.state.trial = None
             self.state.roster.review()
+
+
+Permit: TypeAlias = EndpointState | Trial
+"""What was chosen: an endpoint, or a trial of one."""
+
+
+class Choice(Alternatives):
+    """The route of a request to an endpoint, by a pin or by groups that follow another.
+
+    Args:
+        permit: What was chosen.
+        service_key: The name of the service, for what is kept per service.
+        rosters: What else might serve the request, in order of preference.
+    """
+
+    def __init__(
+        self, permit: Permit, service_key: str, rosters: Sequence[Roster] = ()
+    ) -> None:
+        self.permit: Permit = permit
+        self.state: EndpointState = permit.state
+        self.endpoint = self.state.endpoint
+        self.key: str = self.state.key
+        self.middleware = self.state.middleware
+        self.service_key = service_key
+        self.rosters = rosters
+
+    @property
+    def is_out(self) -> bool:
+        """Whether the endpoint is left alone now."""
+        return self.state.is_out
+
+    def to(self, state: EndpointState) -> Choice:
+        """Return the route to a different endpoint."""
+        return Choice(state, self.service_key, self.rosters)
+
+
+Chosen: TypeAlias = Permit | Choice
+
+
+def release_trial(chosen: Chosen) -> None:
+    """Release the trial slot of a request that is not sent."""
+    permit = chosen.permit if isinstance(chosen, Choice) else chosen
+    if isinstance(permit, Trial):
+        permit.stop()
+        permit.give_up()

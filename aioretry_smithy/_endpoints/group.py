@@ -19,9 +19,9 @@ from .._policies.listeners import Listeners, check_plain
 from .._policies.queues import WaitQueue
 from .._request.endpoint import Endpoint, Service
 from .._values import Shared
-from .choice import Choice, EndpointSelectionTimeoutError, empty, too_late
 from .discovery import WarnOnce
-from .roster import Roster
+from .ejection import Choice
+from .roster import EndpointSelectionTimeoutError, Roster, empty, too_late
 from .selection import EndpointSelectionStrategy
 from .sources import DnsLookup, GivenSource, SrvLookup
 from .state import EndpointGroupListener, OutlierDetection
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import StrOrURL
 
     from .._request.request import HttpRequest
-    from .choice import Chosen
+    from .ejection import Chosen
     from .sources import Family, Resolver, Scheme, Source
     from .state import EndpointState
 

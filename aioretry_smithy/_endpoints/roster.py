@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Final
 from .._breaker.strategy import CircuitBreakerStrategy
 from .._call.tries import rests_of, tries_of
 from .._clock import NEAR, chance
+from .._errors import LimitedRequestError
 from .._failures.failure import failure_of
+from .._policies.queues import unsent
 from .ejection import Trial, bring_back, may_try, new_window
 from .selection import shuffled_start
 from .state import NO_CONNECTION, SILENCE, EndpointState
@@ -357,23 +359,82 @@ class Roster:
                 return Trial(state, ctx, request)
         return None
 
-    def choose(
-        self, ctx: ClientRequestContext, among: Sequence[EndpointState]
-    ) -> EndpointState | None:
-        """Choose an endpoint for a retry; None to keep the endpoint."""
-        selection = self.selection
-        return selection._choose(ctx, among) if selection._moves else None
-
     @property
     def is_ready(self) -> bool:
         """Whether there are endpoints, of which some were checked if any are."""
         some_are = any(each.health is not None for each in self.states)
         return bool(self.states) and (some_are or self._is_known)
 
-    def why_out(self) -> dict[str, str]:
-        """Return each endpoint as text, with why it is not chosen."""
-        now = self.now()
-        return {str(each.endpoint): _why(each, now) for each in self.states}
+
+class EndpointGroupError(LimitedRequestError):
+    """There is no endpoint for the request; it was not sent.
+
+    It may be sent again, whatever its method. No circuit breaker and no retry limiter
+    counts it.
+
+    Args:
+        group: The name of the group.
+        reason: What is wrong.
+        endpoints: Each endpoint of the group, with why it cannot be chosen.
+    """
+
+    group: str
+    """The name of the group."""
+
+    reason: str
+    """The reason for the error."""
+
+    endpoints: Mapping[str, str]
+    """Each endpoint of the group, with why it cannot be chosen."""
+
+    def __init__(self, group: str, reason: str, endpoints: Mapping[str, str]) -> None:
+        super().__init__(group, reason, endpoints)
+        self.group = group
+        self.reason = reason
+        self.endpoints = endpoints
+
+    def __str__(self) -> str:
+        listed = ", ".join(f"{name} ({why})" for name, why in self.endpoints.items())
+        return f"endpoint group {self.group!r}: {self.reason}{listed and ': '}{listed}"
+
+
+class EmptyEndpointGroupError(EndpointGroupError):
+    """The group has no endpoint that could be chosen, and none will come."""
+
+
+class EndpointSelectionTimeoutError(EndpointGroupError):
+    """No endpoint was available within the selection timeout."""
+
+
+def too_late(
+    name: str, seconds: float, rosters: Sequence[Roster]
+) -> EndpointSelectionTimeoutError:
+    """Make the error for a request that has found no endpoint in time.
+
+    Args:
+        name: The name of the group.
+        seconds: How long a request waits.
+        rosters: What it could have found.
+    """
+    failures = [each.last_failure for each in rosters if each.last_failure is not None]
+    words = "; ".join(f"{type(each).__name__}: {each}" for each in failures)
+    reason = f"no endpoint within {seconds:g} s{words and f' ({words})'}"
+    return unsent(EndpointSelectionTimeoutError(name, reason, why_out(rosters)))
+
+
+def empty(name: str, rosters: Sequence[Roster]) -> EmptyEndpointGroupError:
+    """Make the error for a request that no endpoint will ever come for."""
+    return unsent(EmptyEndpointGroupError(name, "empty", why_out(rosters)))
+
+
+def why_out(rosters: Sequence[Roster]) -> dict[str, str]:
+    """Return each endpoint as text, with why it is not chosen."""
+    found: dict[str, str] = {}
+    for roster in rosters:
+        now = roster.now()
+        for state in roster.states:
+            found.setdefault(str(state.endpoint), _why(state, now))
+    return found
 
 
 def _why(state: EndpointState, now: float) -> str:

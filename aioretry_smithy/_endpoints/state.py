@@ -207,16 +207,39 @@ SILENCE: Final = "silence"
 """How a request does not reach an endpoint that says nothing in time."""
 
 
-class EndpointState:
+class Alternatives:
+    """Finds where else a request may go: in one group, or in several that follow."""
+
+    endpoint: Endpoint
+    """The endpoint."""
+
+    rosters: Sequence[Roster]
+    """What may serve the request, in order of preference."""
+
+    def has_other(self, tried: Container[Endpoint]) -> bool:
+        """Say whether a healthy untried endpoint exists, in the first healthy group."""
+        return bool(self._untried(tried))
+
+    def other_for(self, ctx: ClientRequestContext) -> EndpointState | None:
+        """Return a healthy endpoint that the call has not tried; None to stay."""
+        untried = self._untried({self.endpoint, *tries_of(ctx.call)})
+        if not untried:
+            return None
+        selection = untried[0].roster.selection
+        return selection._choose(ctx, untried) if selection._moves else None
+
+    def _untried(self, tried: Container[Endpoint]) -> Sequence[EndpointState]:
+        well = next(filter(None, (each.healthy() for each in self.rosters)), ())
+        return [each for each in well if each.endpoint not in tried]
+
+
+class EndpointState(Alternatives):
     """Shows the load, the latency and the health of one endpoint; read-only for users.
 
     Args:
         roster: The endpoints of the group.
         endpoint: The endpoint.
     """
-
-    endpoint: Endpoint
-    """The endpoint."""
 
     weight: float
     """The relative share of requests for the endpoint; 0 for none."""
@@ -289,6 +312,7 @@ class EndpointState:
 
     def __init__(self, roster: Roster, endpoint: Endpoint) -> None:
         self.roster = roster
+        self.rosters = (roster,)
         self.service_key: str = roster.service_key
         self.endpoint = endpoint
         self.weight = endpoint.weight
@@ -358,17 +382,6 @@ class EndpointState:
             url = asked if asked.absolute else joined(self.endpoint.url, asked)
             keep(self._urls, asked, url)
         return url
-
-    def has_other(self, tried: Container[Endpoint]) -> bool:
-        """Say whether an endpoint of the group is well that was not tried."""
-        return any(each.endpoint not in tried for each in self.roster.healthy())
-
-    def other_for(self, ctx: ClientRequestContext) -> EndpointState | None:
-        """Return a healthy endpoint that the call has not tried, or None."""
-        tried = {self.endpoint, *tries_of(ctx.call)}
-        well = self.roster.healthy()
-        untried = [each for each in well if each.endpoint not in tried]
-        return untried[0].roster.choose(ctx, untried) if untried else None
 
     def to(self, state: EndpointState) -> EndpointState:
         """Return the way to another endpoint of the group: that."""

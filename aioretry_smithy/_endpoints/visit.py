@@ -16,7 +16,6 @@ from .._failures.failure import failure_of, judge, peel
 from .._request.endpoint import joined, origin_key, path_after
 from .._request.request import HttpRequest, RoutedRequest
 from . import ejection
-from .choice import Choice, Chosen, Permit, release_trial
 from .roster import kind_of
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
     from .._call.record import Record
     from .._context.context import ClientRequestContext
+    from .ejection import Chosen, Permit
     from .state import EndpointState
 
 
@@ -182,7 +182,7 @@ class Visit:
     chosen: Permit
     """The permit of the choice; after a resend, the state of the endpoint."""
 
-    route: EndpointState | Choice
+    route: EndpointState | ejection.Choice
     """The current endpoint, with the alternatives for a retry."""
 
     state: EndpointState
@@ -196,7 +196,7 @@ class Visit:
 
     def __init__(self, chosen: Chosen, asked: URL) -> None:
         self.state = state = chosen.state
-        if isinstance(chosen, Choice):
+        if isinstance(chosen, ejection.Choice):
             self.route, self.chosen = chosen, chosen.permit
         else:
             self.route, self.chosen = state, chosen
@@ -300,12 +300,12 @@ class Visit:
         self.state.in_flight -= 1
         learn(ctx, self.chosen, None, verdict=True)
 
-    def move(self, state: EndpointState, url: URL) -> EndpointState | Choice:
+    def move(self, state: EndpointState, url: URL) -> EndpointState | ejection.Choice:
         """Move the request to a different endpoint; return the new route.
 
         The outcome of the one before says nothing.
         """
-        release_trial(self.chosen)
+        ejection.release_trial(self.chosen)
         self.state.in_flight -= 1
         self.chosen = self.state = state
         self.url = url

@@ -24,6 +24,7 @@ from aioretry_smithy import (
     RequestLog,
     capture_logs,
 )
+from aioretry_smithy._endpoints.roster import why_out
 
 
 @pytest.fixture
@@ -117,12 +118,12 @@ class TestTree:
         async with Fleet(b=refused()).session(group) as client:
             await call(client)
         assert {"a.example": "weight 0", "b.example": "well"} == (
-            next(iter(group.states.values())).roster.why_out()
+            why_out(next(iter(group.states.values())).rosters)
         )
         two = group_of("ab")
         async with Fleet(a=refused()).session(two) as client:
             await call(client)
-            why = next(iter(two.states.values())).roster.why_out()
+            why = why_out(next(iter(two.states.values())).rosters)
 
         assert why["a.example"].startswith("out for ")
         assert why["a.example"].endswith(" s: connect_failures")
