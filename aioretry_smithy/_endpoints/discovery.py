@@ -84,12 +84,8 @@ class Discovery:
     it. Between queries there is neither task nor timer. The list keeps its order:
     endpoints that stay have their places, new ones come last.
 
-    A failed query leaves the list as it is; the next one is due after a second, twice
-    that after each further failure up to 32, 20 % more or less. An empty answer is
-    believed when the next one, the shortest time of *refresh* later, says the same.
-
-    It serves one event loop at a time, and goes by that loop's clock: :meth:`reset` it
-    before its use in another one.
+    An empty answer is believed when the next one says the same. It goes by the clock of
+    one event loop: :meth:`reset` it before its use in another one.
 
     A query that takes longer than 5 s is cancelled, unless it holds a thread: that goes
     on, none is begun beside it, and its late answer counts.

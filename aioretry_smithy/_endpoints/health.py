@@ -79,8 +79,6 @@ class HealthCheckedEndpointGroup(GroupOfGroups):
         self._interval, self._seconds = interval, timeout
         self._given = session
         # None while no checks run.
-        self._loop: AbstractEventLoop | None = None
-        self._session: aiohttp.ClientSession | None = None
         self._task: asyncio.Task[None] | None = None
         self._is_due = asyncio.Event()
 
@@ -93,18 +91,14 @@ class HealthCheckedEndpointGroup(GroupOfGroups):
         loop = get_running_loop()
         rosters = super()._rosters(loop)
         # One that was closed asks no more, though it has not ended this.
-        is_asking = self._loop is not None and not self._loop.is_closed()
+        is_asking = self._task is not None and not self._task.get_loop().is_closed()
         if is_asking or any(each.checker is not None for each in rosters):
             message = f"endpoint group {self._name!r} is checked already"
             raise RuntimeError(message)
-        self._loop = loop
         self._is_due = asyncio.Event()
-        self._session = session = self._given or aiohttp.ClientSession()
         self._take(rosters)
         # It belongs to no call, so it takes over no context.
-        self._task = loop.create_task(
-            self._ask_for_ever(loop, session), context=Context()
-        )
+        self._task = loop.create_task(self._ask_for_ever(loop), context=Context())
         return self
 
     async def __aexit__(
@@ -114,20 +108,21 @@ class HealthCheckedEndpointGroup(GroupOfGroups):
         traceback: TracebackType | None,
     ) -> None:
         """End the checks; forget their results."""
-        loop, task, session = self._loop, self._task, self._session
-        if loop is None or task is None:
+        task, self._task = self._task, None
+        if task is None:
             return
-        self._loop = self._task = None
-        rosters = super()._rosters(loop)
+        rosters = super()._rosters(task.get_loop())
+        task.cancel()
         try:
-            task.cancel()
             # As long as the caller is not cancelled itself.
             await asyncio.wait([task])
         finally:
             for roster in rosters:
-                self._let_go(roster)
-            if self._given is None and session is not None:
-                await session.close()
+                roster.checker = None
+                for state in roster.states:
+                    state.health = None
+                roster.review()
+                roster.wake()
 
     def __repr__(self) -> str:
         return (
@@ -144,7 +139,7 @@ class HealthCheckedEndpointGroup(GroupOfGroups):
         Raises:
             RuntimeError: It is not checked now, or in another event loop.
         """
-        if self._loop is not loop:
+        if self._task is None or self._task.get_loop() is not loop:
             message = (
                 f"endpoint group {self._name!r} is to be used in its block, in the same"
                 " event loop: async with HealthCheckedEndpointGroup(...) as group:"
@@ -158,25 +153,21 @@ class HealthCheckedEndpointGroup(GroupOfGroups):
                 roster.checker = self._is_due.set
                 roster.review()
 
-    def _let_go(self, roster: Roster) -> None:
-        roster.checker = None
-        for state in roster.states:
-            state.health = None
-        roster.review()
-        roster.wake()
-
-    async def _ask_for_ever(
-        self, loop: AbstractEventLoop, session: aiohttp.ClientSession
-    ) -> None:
-        while True:
-            self._is_due.clear()
-            rosters = super()._rosters(loop)
-            self._take(rosters)
-            await self._ask_all(session, rosters)
-            seconds = self._interval * (1 + _JITTER * (2 * chance() - 1))
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._is_due.wait()
+    async def _ask_for_ever(self, loop: AbstractEventLoop) -> None:
+        session = self._given or aiohttp.ClientSession()
+        try:
+            while True:
+                self._is_due.clear()
+                rosters = super()._rosters(loop)
+                self._take(rosters)
+                await self._ask_all(session, rosters)
+                seconds = self._interval * (1 + _JITTER * (2 * chance() - 1))
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(seconds):
+                        await self._is_due.wait()
+        finally:
+            if self._given is None:
+                await session.close()
 
     async def _ask_all(
         self, session: aiohttp.ClientSession, rosters: tuple[Roster, ...]
@@ -199,11 +190,19 @@ class HealthCheckedEndpointGroup(GroupOfGroups):
     async def _ask(
         self, session: aiohttp.ClientSession, state: EndpointState
     ) -> int | Exception:
-        """Ask an endpoint; return the status, or what went wrong."""
+        """Ask an endpoint past the decorators of the session; return what it says."""
         asked = self._service.find(self._path) or state.endpoint.url
+        inner = state.middleware
         try:
-            url = state.url_of(asked)
-            return await self._request(session, url, state.middleware)
+            response = await type(session)._request(
+                session,
+                self._method,
+                state.url_of(asked),
+                allow_redirects=False,
+                raise_for_status=False,
+                timeout=aiohttp.ClientTimeout(self._seconds, ceil_threshold=math.inf),
+                middlewares=None if inner is None else (*session._middlewares, inner),
+            )
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -212,23 +211,6 @@ class HealthCheckedEndpointGroup(GroupOfGroups):
             return aiohttp.ClientConnectionError("the request was cancelled")
         except Exception as error:
             return error.with_traceback(None)
-
-    async def _request(
-        self,
-        session: aiohttp.ClientSession,
-        url: URL,
-        inner: aiohttp.ClientMiddlewareType | None,
-    ) -> int:
-        """Send a request past the decorators of the session; return the status."""
-        response = await type(session)._request(
-            session,
-            self._method,
-            url,
-            allow_redirects=False,
-            raise_for_status=False,
-            timeout=aiohttp.ClientTimeout(self._seconds, ceil_threshold=math.inf),
-            middlewares=None if inner is None else (*session._middlewares, inner),
-        )
         response.release()
         return response.status
 

@@ -47,15 +47,7 @@ _EMPTY: Final = frozenset(
 
 
 class FoundSource(ABC):
-    """Base of the sources whose endpoints a query finds, again and again.
-
-    Args:
-        name: The usual name of a group with the source.
-        refresh: The shortest and the longest time, in seconds, that an answer holds.
-
-    Raises:
-        ValueError: *refresh* is not as described.
-    """
+    """Base of the sources whose endpoints a query finds, again and again."""
 
     may_fill = True
     service_key: str | None = None
@@ -116,21 +108,8 @@ def _checked_refresh(refresh: object) -> tuple[float, float]:
 class DnsLookup(FoundSource):
     """Asks for the addresses of a host, each of which is an endpoint.
 
-    It asks as the system does (``/etc/hosts`` and search lists count), which says
-    nothing of how long an answer holds. An IPv4 address within IPv6 is one of IPv4;
-    addresses with a zone, ``0.0.0.0`` and ``::`` are left out.
-
-    Args:
-        url: What the URLs of all endpoints begin with; its host is asked for.
-        family: ``prefer_ipv4`` keeps IPv6 in reserve where there are both; ``ipv4`` and
-            ``ipv6`` leave the other out; ``any`` makes no difference.
-        resolver: Is asked in place of the system: an async function of host and port
-            that returns ``[(address, ttl)]``, each address as text or an object of
-            ``ipaddress``, each time to live in seconds. The smallest one counts.
-        refresh: The shortest and the longest time, in seconds, that an answer holds.
-
-    Raises:
-        ValueError: An argument is not as described.
+    An IPv4 address within IPv6 is one of IPv4; addresses with a zone, ``0.0.0.0`` and
+    ``::`` are left out.
     """
 
     has_addresses = True
@@ -164,12 +143,7 @@ class DnsLookup(FoundSource):
             self.known = (Listed(Endpoint(url, address=self._host)),)
 
     async def __call__(self) -> Answer:
-        """Return the addresses that the host has now.
-
-        Raises:
-            ValueError: The resolver has returned something else.
-            Exception: There is no answer.
-        """
+        """Return the addresses that the host has now."""
         if self._resolver is None:
             return self._listed(await self._addresses_of_system(), None)
         pending: object = self._resolver(self._host, self._port)
@@ -275,25 +249,9 @@ def _text(name: Name) -> str:
 class SrvLookup(FoundSource):
     """Asks for the SRV records of a service, each of which is an endpoint.
 
-    Their order of priorities is that of ranks. A target has a URL of its own, made of
-    its name and port; its weight is the record's, where 0 counts as 0.1. A target of
-    ``.`` means that there is none.
-
     With ``https`` DNS does not choose who gets the credentials: a target has to be in
     the domain of the service or below it, or below the parent of that domain if the
-    parent has two labels or more. Others are left out, with a warning. (A parent such
-    as ``co.uk`` passes for a domain of its own.)
-
-    Args:
-        name: The name of the service, such as ``_http._tcp.orders.example.com``; one
-            that is not whole is looked for in the search list of the system.
-        scheme: ``http`` or ``https``.
-        allowed_domains: Domains of further targets, which count with what is below.
-        refresh: The shortest and the longest time, in seconds, that an answer holds.
-
-    Raises:
-        ModuleNotFoundError: The extra ``dns`` is not installed.
-        ValueError: An argument is not as described.
+    parent has two labels or more. (A parent such as ``co.uk`` passes for one.)
     """
 
     _words = "EndpointGroup.srv"
@@ -320,12 +278,7 @@ class SrvLookup(FoundSource):
         self._name, self._scheme = name, scheme
 
     async def __call__(self) -> Answer:
-        """Return the servers that the service has now.
-
-        Raises:
-            LookupError: There are only servers that are left out.
-            Exception: There is no answer.
-        """
+        """Return the servers that the service has now."""
         # What may not be installed; __init__() has looked.
         import dns.asyncresolver  # noqa: PLC0415
         from dns.rdtypes.IN.SRV import SRV  # noqa: PLC0415
@@ -412,12 +365,7 @@ def _checked_domains(domains: Iterable[str]) -> list[str]:
 
 
 class GivenSource:
-    """A source with a fixed list of endpoints.
-
-    Args:
-        words: How a group with it is made, for descriptions.
-        may_fill: Whether there may be others later.
-    """
+    """A source with a fixed list of endpoints."""
 
     service_key: str | None = None
 

@@ -208,7 +208,7 @@ SILENCE: Final = "silence"
 
 
 class Alternatives:
-    """Finds where else a request may go: in one group, or in several that follow."""
+    """Base of routes: finds other endpoints of a group, or of groups that follow."""
 
     endpoint: Endpoint
     """The endpoint."""

@@ -115,6 +115,7 @@ PRIVATE_OF_OTHERS = {
     ("_bodies.replayable_payload", "_headers"),
     ("_bodies.response_content", "_body"),
     ("_bodies.response_content", "_size"),
+    ("_endpoints.health", "_request"),
     ("testing._refusals", "_request"),
     # Users derive from these classes, or see them, and these are not for users.
     ("_retry.smithy_strategies", "_may_wait"),
