@@ -223,13 +223,13 @@ class TokenRetries(Retries):
 
     async def ask(self) -> Stop | None:
         """Classify a failure, or tell the strategy of a success."""
+        if self.succeeded():
+            await self._record_success()
+            return NOT_WANTED
         code = await self._read_code()
         if self.was_cut():
             self._measure(throttled=False)
             return self.time_out()
-        if self.succeeded():
-            await self._record_success()
-            return NOT_WANTED
         if failure_of(self.cause).kind.is_refusal:
             return NOT_WANTED
         failure = Failure(self.attempt, self.cause, code)
@@ -316,8 +316,7 @@ class TokenRetries(Retries):
         return TOO_LATE if late else decision
 
     async def _read_code(self) -> str | None:
-        has_code = self.result is not NOTHING and not self.succeeded()
-        if not has_code:
+        if self.result is NOTHING:
             return None
         return await read_error_code(self.result, seconds=self.attempt.remaining())
 
