@@ -5,13 +5,12 @@ import weakref
 
 import aiohttp
 import pytest
-from chains import NOW, connected
+from chains import NOW, SAFELY, connected
 
 from aioretry_smithy import (
     RateLimit,
     RateLimitingClient,
     RetryingClient,
-    RetryStrategy,
     RetryStrategyWithContent,
 )
 from aioretry_smithy._limits.rate_rules import Charge
@@ -20,7 +19,6 @@ RATE = 1e-3
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n"
 PARTS = [HEAD, b'{"usa', 0.05, b'ge": 7}']
 BODY = b'{"usage": 7}'
-FAILSAFE = RetryStrategy.failsafe(NOW)
 
 
 class Looking(RetryStrategyWithContent):
@@ -52,8 +50,8 @@ def limited(limit, url, strategy, response_class=aiohttp.ClientResponse, **setti
 @pytest.mark.parametrize(
     ("strategy", "settings", "content"),
     [
-        (FAILSAFE, {}, None),
-        (FAILSAFE, {"buffer_response": True}, BODY),
+        (SAFELY, {}, None),
+        (SAFELY, {"buffer_response": True}, BODY),
         (Looking(1000), {}, BODY),
         # The rest has not come yet when it has seen enough.
         (Looking(3), {}, None),
@@ -89,7 +87,7 @@ async def test_a_response_class_of_ones_own_has_content_too(serve):
     url = await serve(PARTS)
     async with (
         limited(
-            metered(asked), url, FAILSAFE, OwnResponse, buffer_response=True
+            metered(asked), url, SAFELY, OwnResponse, buffer_response=True
         ) as client,
         client.get("/") as response,
     ):
@@ -103,7 +101,7 @@ async def test_nothing_keeps_a_response_that_is_dropped(serve):
     asked = []
     limit = metered(asked)
     url = await serve(PARTS)
-    async with limited(limit, url, FAILSAFE, buffer_response=True) as client:
+    async with limited(limit, url, SAFELY, buffer_response=True) as client:
         response = await client.get("/")
         kept = weakref.ref(response)
         del response

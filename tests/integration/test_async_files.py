@@ -9,12 +9,11 @@ import aiofiles.tempfile
 import aiohttp
 import anyio
 import pytest
-from chains import connected, retrying
+from chains import SAFELY, connected, retrying
 from fault_server import End, FaultServer, answer, cut
-from streamed_bodies import Progress
+from streamed_bodies import Progress, fetch_token, multipart
 
 from aioretry_smithy import (
-    Backoff,
     RefreshingClient,
     RequestLog,
     RetryStopReason,
@@ -25,7 +24,6 @@ from aioretry_smithy import (
 
 CONTENT = b"".join(b"%d\n" % number for number in range(40))
 OFFSET = 7
-SAFELY = RetryStrategy.failsafe(Backoff.without_delay())
 
 
 @asynccontextmanager
@@ -54,12 +52,6 @@ def form(value):
     data = aiohttp.FormData()
     data.add_field("file", value, filename="lines", content_type="text/plain")
     return data
-
-
-def multipart(value):
-    writer = aiohttp.MultipartWriter(boundary="x")
-    writer.append(value)
-    return writer
 
 
 WITHIN = {
@@ -102,10 +94,6 @@ def stuck(file):
     name = "_fp" if isinstance(file, anyio.AsyncFile) else "_file"
     setattr(file, name, Stuck(getattr(file, name)))
     return getattr(file, name)
-
-
-async def fetch_token():
-    return "token"
 
 
 @pytest.mark.slow

@@ -2,20 +2,13 @@
 
 import aiohttp
 import pytest
-from chains import connected, retrying
+from chains import SAFELY, connected, retrying
 from fault_server import End, FaultServer, answer, cut
-from streamed_bodies import Once, Progress, pieces
+from streamed_bodies import Once, Progress, fetch_token, form, pieces
 
-from aioretry_smithy import (
-    Backoff,
-    RefreshingClient,
-    ResumingClient,
-    RetryStrategy,
-    client_decorator,
-)
+from aioretry_smithy import RefreshingClient, ResumingClient, client_decorator
 
 CONTENT = bytes(range(256)) * 400
-SAFELY = RetryStrategy.failsafe(Backoff.without_delay())
 
 ONCE = {
     "progress of a generator": lambda: Progress(pieces(CONTENT)),
@@ -24,16 +17,6 @@ ONCE = {
     "part of a form": lambda: form(Progress(pieces(CONTENT))),
 }
 every_body = pytest.mark.parametrize("make", ONCE.values(), ids=ONCE)
-
-
-def form(value):
-    data = aiohttp.FormData()
-    data.add_field("file", value, filename="file")
-    return data
-
-
-async def fetch_token():
-    return "token"
 
 
 @client_decorator

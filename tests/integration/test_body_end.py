@@ -57,14 +57,6 @@ async def test_body_that_a_decorator_reads_and_fails_on(serve):
     assert log.is_complete
 
 
-async def read(response):
-    await response.read()
-
-
-async def close(response):
-    response.close()
-
-
 async def test_response_that_was_given_up_is_freed(serve):
     """A retried response does not live on while the next attempt is under way."""
     freed, alive = [], []

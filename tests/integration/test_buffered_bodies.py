@@ -7,7 +7,7 @@ import asyncio
 
 import aiohttp
 import pytest
-from chains import NOW, connected, retrying
+from chains import SAFELY, connected, retrying
 
 from aioretry_smithy import (
     AttemptTimeoutError,
@@ -22,14 +22,12 @@ from aioretry_smithy import (
     OutlierDetection,
     RequestLog,
     RetryConfig,
-    RetryStrategy,
     client_decorator,
     new_response,
     request_options,
 )
 from aioretry_smithy.testing import FaultInjectingClient, InjectedFault
 
-SAFELY = RetryStrategy.failsafe(NOW)
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"
 WHOLE = [HEAD + b"good"]
 TRUNCATED = [HEAD + b"go", None]

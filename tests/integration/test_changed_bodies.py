@@ -6,22 +6,19 @@ import io
 import aiofiles
 import aiohttp
 import pytest
-from chains import connected, retrying
+from chains import SAFELY, connected, retrying
 from fault_server import End, Fault, FaultServer, Read, answer
 
 from aioretry_smithy import (
-    Backoff,
     HedgingClient,
     RequestLog,
     RetrySafety,
     RetryStopReason,
-    RetryStrategy,
     client_decorator,
     retry_safety,
 )
 
 CONTENT = bytes(range(256)) * 1_000
-SAFELY = RetryStrategy.failsafe(Backoff.without_delay())
 
 
 async def put(session, **arguments):

@@ -6,8 +6,16 @@ from contextlib import suppress
 
 import aiohttp
 import pytest
-from chains import NOW, connected, pass_on, retrying
-from download_server import FILE, HOLD, Answer, DownloadServer, broken_at
+from chains import connected, pass_on
+from download_server import (
+    FILE,
+    HOLD,
+    RESUMING,
+    RETRYING,
+    Answer,
+    DownloadServer,
+    broken_at,
+)
 from until import until
 
 from aioretry_smithy import (
@@ -15,15 +23,11 @@ from aioretry_smithy import (
     ConcurrencyLimitingClient,
     EndpointGroup,
     RequestLog,
-    ResumingClient,
-    RetryStrategy,
     capture_logs,
     client_decorator,
 )
 from aioretry_smithy.testing import FaultInjectingClient, InjectedFault
 
-RESUMING = ResumingClient.new_decorator()
-RETRYING = retrying(RetryStrategy.failsafe(NOW))
 CUT = FaultInjectingClient.new_decorator(InjectedFault.cut_body(after=9_000))
 CHAINS = {
     "alone": [RESUMING],

@@ -5,10 +5,9 @@ import asyncio
 import aiohttp
 import pytest
 from aiohttp import web
-from chains import connected, retrying
+from chains import NOW, connected, retrying
 
 from aioretry_smithy import (
-    Backoff,
     DecoratingClient,
     LoggingClient,
     RequestLog,
@@ -19,7 +18,6 @@ from aioretry_smithy import (
     rpc,
 )
 
-NOW = Backoff.without_delay()
 RETRYING = retrying(RetryStrategy.on_server_error_status(NOW))
 
 

@@ -7,12 +7,11 @@ import weakref
 
 import aiohttp
 import pytest
-from chains import connected, retrying
+from chains import NOW, connected, retrying
 from fault_server import End, Fault, FaultServer, answer, cut, response
 from until import nothing_to_collect
 
 from aioretry_smithy import (
-    Backoff,
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitState,
@@ -28,8 +27,6 @@ from aioretry_smithy import (
     rpc,
 )
 from aioretry_smithy.smithy import StandardRetryStrategy
-
-NOW = Backoff.without_delay()
 
 
 class Content(RetryStrategyWithContent):

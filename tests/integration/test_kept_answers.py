@@ -5,7 +5,7 @@ import asyncio
 import aiohttp
 import pytest
 from aiohttp import ClientTimeout
-from chains import NOW, connected, retrying
+from chains import SAFELY, connected, retrying
 from races import hedging
 from stream_server import StreamServer
 
@@ -15,7 +15,6 @@ from aioretry_smithy import (
     RefreshingClient,
     RequestLog,
     RetryBudget,
-    RetryStrategy,
 )
 
 PATIENCE = 3.0
@@ -65,7 +64,7 @@ def limited(delegate):
 
 
 REFRESHING = RefreshingClient.new_decorator(fetch)
-RETRYING = retrying(RetryStrategy.failsafe(NOW))
+RETRYING = retrying(SAFELY)
 CHAINS = {
     "hedging": (BAD, [hedging(9.0)]),
     "hedging late": (BAD, [hedging(0.02)]),

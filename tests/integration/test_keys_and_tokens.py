@@ -4,11 +4,10 @@ import asyncio
 
 import aiohttp
 import pytest
-from chains import connected, pass_on, retrying
+from chains import SAFELY, connected, pass_on, retrying
 from token_servers import refreshing
 
 from aioretry_smithy import (
-    Backoff,
     EndpointGroup,
     IdempotencyKeyClient,
     LoadBalancingClient,
@@ -19,7 +18,6 @@ from aioretry_smithy import (
     decorate,
 )
 
-SAFELY = RetryStrategy.failsafe(Backoff.without_delay())
 CHAINS = pytest.mark.parametrize("between", [(), (pass_on,)], ids=["own", "foreign"])
 
 

@@ -1,12 +1,11 @@
 """Keys and tokens stay at home: redirects, middlewares, strangers, files."""
 
 import pytest
-from chains import connected, pass_on, retrying
+from chains import SAFELY, connected, pass_on, retrying
 from token_servers import refreshing
 
-from aioretry_smithy import Backoff, IdempotencyKeyClient, RetryStrategy
+from aioretry_smithy import IdempotencyKeyClient
 
-SAFELY = RetryStrategy.failsafe(Backoff.without_delay())
 CHAINS = pytest.mark.parametrize("between", [(), (pass_on,)], ids=["own", "foreign"])
 
 

@@ -5,12 +5,12 @@ import random
 
 import aiohttp
 import pytest
-from chains import connected, pass_on, retrying, twice
+from chains import SAFELY, connected, pass_on, retrying, twice
 from fault_server import End, FaultServer, answer, cut
-from streamed_bodies import Progress, pieces
+from streamed_bodies import Progress, fetch_token, pieces
+from streamed_bodies import form as form_of
 
 from aioretry_smithy import (
-    Backoff,
     RefreshingClient,
     RequestLog,
     RetryBudget,
@@ -22,12 +22,7 @@ from aioretry_smithy import (
 )
 
 CONTENT = random.Random(1).randbytes(200_000)
-SAFELY = RetryStrategy.failsafe(Backoff.without_delay())
 STALE = [answer(), cut(end=End.RESET)]
-
-
-async def fetch_token():
-    return "token"
 
 
 def form(content):
@@ -120,12 +115,6 @@ SPENT = {
     "part of the same": lambda stream: lambda: part_of(stream),
 }
 every_spent = pytest.mark.parametrize("around", SPENT.values(), ids=SPENT)
-
-
-def form_of(stream):
-    data = aiohttp.FormData()
-    data.add_field("file", stream, filename="file")
-    return data
 
 
 def part_of(stream):

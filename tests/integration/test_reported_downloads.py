@@ -1,13 +1,14 @@
 """What a report says of downloads that were resumed."""
 
-from chains import NOW, retrying
-from download_server import Answer, DownloadServer, broken_at, download
+from download_server import (
+    RESUMING,
+    RETRYING,
+    Answer,
+    DownloadServer,
+    broken_at,
+    download,
+)
 from made_lines import keeping
-
-from aioretry_smithy import ResumingClient, RetryStrategy
-
-RESUMING = ResumingClient.new_decorator()
-RETRYING = retrying(RetryStrategy.failsafe(NOW))
 
 
 async def summary(tmp_path, *answers, decorators=(RETRYING, RESUMING)):

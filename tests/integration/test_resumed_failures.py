@@ -6,7 +6,15 @@ import aiohttp
 import pytest
 from aiohttp import ClientTimeout
 from chains import retrying
-from download_server import FILE, HOLD, Answer, DownloadServer, download, failure
+from download_server import (
+    FILE,
+    HOLD,
+    RESUMING,
+    Answer,
+    DownloadServer,
+    download,
+    failure,
+)
 
 from aioretry_smithy import (
     ConcurrencyLimit,
@@ -18,7 +26,6 @@ from aioretry_smithy import (
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("waits")]
 
-RESUMING = ResumingClient.new_decorator()
 BROKEN = Answer(stop=5_000)
 WHOLE = Answer(end=True)
 

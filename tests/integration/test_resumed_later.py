@@ -5,6 +5,7 @@ import pytest
 from chains import connected
 from download_server import (
     FILE,
+    RESUMING,
     TAG,
     Answer,
     DownloadServer,
@@ -13,11 +14,10 @@ from download_server import (
     gather,
 )
 
-from aioretry_smithy import RequestLog, ResumingClient
+from aioretry_smithy import RequestLog
 
 pytestmark = pytest.mark.slow
 
-RESUMING = ResumingClient.new_decorator()
 CHANGED = "Sun, 06 Nov 1994 08:49:37 GMT"
 LATER = "Mon, 07 Nov 1994 08:49:37 GMT"
 

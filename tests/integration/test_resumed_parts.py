@@ -5,15 +5,21 @@ import asyncio
 import aiohttp
 import pytest
 from aiohttp import ClientTimeout
-from chains import NOW, retrying
-from download_server import FILE, HOLD, Answer, DownloadServer, download, failure
+from chains import retrying
+from download_server import (
+    FILE,
+    HOLD,
+    RESUMING,
+    RETRYING,
+    Answer,
+    DownloadServer,
+    download,
+    failure,
+)
 
 from aioretry_smithy import ResponseTimeoutError, ResumingClient, RetryStrategy
 
 pytestmark = pytest.mark.slow
-
-RESUMING = ResumingClient.new_decorator()
-RETRYING = retrying(RetryStrategy.failsafe(NOW))
 
 
 async def test_a_wait_beyond_the_deadline_is_not_begun(waits):

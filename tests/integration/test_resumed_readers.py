@@ -6,13 +6,18 @@ import weakref
 
 import aiohttp
 import pytest
-from chains import NOW, connected, retrying
-from download_server import FILE, HOLD, Answer, DownloadServer, broken_at
+from chains import connected
+from download_server import (
+    FILE,
+    HOLD,
+    RESUMING,
+    RETRYING,
+    Answer,
+    DownloadServer,
+    broken_at,
+)
 
-from aioretry_smithy import RequestLog, ResumingClient, RetryStrategy, client_decorator
-
-RESUMING = ResumingClient.new_decorator()
-RETRYING = retrying(RetryStrategy.failsafe(NOW))
+from aioretry_smithy import RequestLog, client_decorator
 
 
 async def _until(condition):

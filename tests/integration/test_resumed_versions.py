@@ -5,12 +5,12 @@ from unittest import mock
 
 import aiohttp
 import pytest
-from chains import NOW, connected, retrying
+from chains import NOW, SAFELY, connected, retrying
 from download_server import Answer, DownloadServer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioretry_smithy import Backoff, ResumingClient, RetryStrategy
+from aioretry_smithy import Backoff, ResumingClient
 
 FIRST = bytes(range(256)) * 12
 OTHER = FIRST[::-1]
@@ -140,7 +140,7 @@ def test_no_download_differs_from_the_whole(server, has_retries):
     """
     answers, is_honest = server
     resuming = ResumingClient.new_decorator(max_resumes_without_progress=100)
-    retries = [retrying(RetryStrategy.failsafe(NOW))] if has_retries else []
+    retries = [retrying(SAFELY)] if has_retries else []
     # Parts that bring nothing are followed at once.
     with mock.patch.object(Backoff, "of_default", return_value=NOW):
         got, failure = asyncio.run(read(answers, *retries, resuming))

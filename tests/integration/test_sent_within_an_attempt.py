@@ -4,7 +4,7 @@ from contextlib import suppress
 
 import pytest
 from aiohttp import ClientTimeout, web
-from chains import NOW, connected, retrying
+from chains import SAFELY, connected, retrying
 from races import hedging
 
 from aioretry_smithy import (
@@ -14,7 +14,6 @@ from aioretry_smithy import (
     RateLimitingClient,
     RequestLog,
     RetryingRpcClient,
-    RetryStrategy,
     UnprocessedRequestError,
     client_decorator,
     is_unprocessed,
@@ -65,12 +64,11 @@ def one_place():
     return lambda delegate: to_the_end(limiting(delegate))
 
 
-FAILSAFE = RetryStrategy.failsafe(NOW)
 CHAINS = {
-    "retries": (retrying(FAILSAFE),),
+    "retries": (retrying(SAFELY),),
     "no retries": (),
     "hedges": (hedging(5.0),),
-    "hedges and retries": (hedging(5.0), retrying(FAILSAFE)),
+    "hedges and retries": (hedging(5.0), retrying(SAFELY)),
 }
 
 
@@ -96,7 +94,7 @@ async def test_a_post_among_very_many_calls_of_a_function_is_not_sent_again(serv
     server = await serving(orders.respond)
     refusing = connected(server.make_url("/"), refuse)
 
-    @rpc(RetryingRpcClient.new_decorator(FAILSAFE), idempotent=False)
+    @rpc(RetryingRpcClient.new_decorator(SAFELY), idempotent=False)
     async def order():
         for _ in range(100):
             with suppress(UnprocessedRequestError):

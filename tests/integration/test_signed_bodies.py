@@ -7,12 +7,11 @@ import os
 import aiohttp
 import pytest
 from aiohttp import web
-from chains import connected, pass_on, retrying
-from streamed_bodies import Once, Progress, pieces
+from chains import SAFELY, connected, pass_on, retrying
+from streamed_bodies import Once, Progress, form, multipart, pieces
 from token_servers import LOGIN, PASSWORD, DigestServer
 
 from aioretry_smithy import (
-    Backoff,
     LoggingClient,
     RequestLog,
     RetrySafety,
@@ -23,19 +22,6 @@ from aioretry_smithy import (
 )
 
 CONTENT = bytes(range(256)) * 400
-SAFELY = RetryStrategy.failsafe(Backoff.without_delay())
-
-
-def multipart(value):
-    writer = aiohttp.MultipartWriter(boundary="x")
-    writer.append(value)
-    return writer
-
-
-def form(value):
-    data = aiohttp.FormData()
-    data.add_field("file", value, filename="file")
-    return data
 
 
 READ_ONCE = {

@@ -6,15 +6,15 @@ import re
 
 import aiohttp
 import pytest
-from chains import connected, retrying
+from chains import SAFELY, connected, retrying
 from hostile_answers import views_of
 
-from aioretry_smithy import Backoff, LoggingClient, RetryStrategy, capture_logs
+from aioretry_smithy import LoggingClient, capture_logs
 
 pytest.importorskip("rich", reason="needs the extra cli")
 
 MARK = "hunter2"
-TWICE = retrying(RetryStrategy.failsafe(Backoff.without_delay()), max_total_attempts=2)
+TWICE = retrying(SAFELY, max_total_attempts=2)
 HEAD = (
     f"HTTP/1.1 401 {MARK} Go\r\nSet-Cookie: sid={MARK}\r\nX-Auth: {MARK}\r\n"
     f"X-Place: {MARK}\r\n"

@@ -3,34 +3,12 @@
 from download_server import FILE, DownloadServer, broken_at, download
 
 from aioretry_smithy import (
-    Backoff,
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitState,
     ResumingClient,
-    RetryingClient,
-    RetryStrategy,
     client_decorator,
 )
-
-
-def chain():
-    """Open after five failures in a row, and wait for a trial to succeed."""
-    window = Backoff.exponential(0.1, 5.0, 1.5)
-    breaking = CircuitBreakerClient.new_per_host_decorator(
-        lambda key: CircuitBreaker(
-            key,
-            consecutive_failures=5,
-            failure_rate_threshold=1.0,
-            circuit_open_window=window,
-        ),
-        wait_for_ready=5.0,
-    )
-    backoff = Backoff.exponential(0.2, 10.0, 2.0)
-    retrying = RetryingClient.new_decorator(
-        RetryStrategy.failsafe(backoff), max_total_attempts=6
-    )
-    return breaking, retrying
 
 
 async def test_each_part_of_a_download_may_wait():

@@ -17,7 +17,7 @@ from body_kinds import KINDS, Content
 from chains import connected, pass_on, retrying, twice
 from fault_server import End, Fault, FaultServer, Read, answer, cut, response
 from hypothesis import strategies as st
-from streamed_bodies import Once, Progress, pieces
+from streamed_bodies import Once, Progress, fetch_token, form, pieces
 
 from aioretry_smithy import (
     Backoff,
@@ -32,10 +32,6 @@ from aioretry_smithy import (
 SIZE = 100_000
 OTHER = b"other"
 PATIENCE = 20.0
-
-
-async def fetch_token():
-    return "token"
 
 
 @client_decorator
@@ -121,12 +117,6 @@ FAULTS = {
     "closed": cut(end=End.CLOSE),
     "half an answer": cut(b"HTTP/1.1 200 OK\r\nContent-Le", end=End.RESET),
 }
-
-
-def form(value):
-    data = aiohttp.FormData()
-    data.add_field("file", value, filename="file")
-    return data
 
 
 def part(value):

@@ -1,5 +1,7 @@
 """Bodies that can be read once, as users write them around streams."""
 
+import aiohttp
+
 CHUNK = 1 << 16
 
 
@@ -39,3 +41,21 @@ class Once:
     async def _pieces(self):
         for piece in self._content:
             yield piece
+
+
+def form(value):
+    """Return a form that uploads it as a file."""
+    data = aiohttp.FormData()
+    data.add_field("file", value, filename="file")
+    return data
+
+
+def multipart(value):
+    """Return a multipart body with it as the only part."""
+    writer = aiohttp.MultipartWriter(boundary="x")
+    writer.append(value)
+    return writer
+
+
+async def fetch_token():
+    return "token"

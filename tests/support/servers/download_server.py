@@ -9,16 +9,18 @@ from dataclasses import dataclass, field
 
 import aiohttp
 import pytest
-from chains import connected
+from chains import SAFELY, connected, retrying
 from stream_server import StreamServer
 
-from aioretry_smithy import RequestLog
+from aioretry_smithy import RequestLog, ResumingClient
 
 LINGER = struct.pack("ii", 1, 0)
 FILE = b"".join(b"line %05d\n" % number for number in range(2_000))
 TAG = '"v1"'
 REASONS = {200: "OK", 206: "Partial Content", 416: "Range Not Satisfiable"}
 
+RESUMING = ResumingClient.new_decorator()
+RETRYING = retrying(SAFELY)
 HOLD = object()
 """In place of an end of the connection: no further byte comes."""
 
