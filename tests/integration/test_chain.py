@@ -1,21 +1,44 @@
-"""A full chain against a real server: sums, cancellation, nothing left behind."""
+"""A full chain against a real server: sums, costs, and nothing left behind."""
 
 import asyncio
+import gc
 import logging
 import random
+import weakref
 from collections import Counter
+from contextlib import suppress
 
-from aiohttp import web
-from chains import connected, retrying
+import aiohttp
+import pytest
+from aiohttp import ClientTimeout, web
+from chains import NOW, SAFELY, connected, retrying
+from fault_server import FaultServer, answer
+from races import hedging
+from story_chains import STORY_CHAINS
+from story_text import Witness, told_log
+from until import nothing_to_collect
 
 from aioretry_smithy import (
     Backoff,
     CircuitBreaker,
     CircuitBreakerClient,
+    ConcurrencyLimit,
+    ConcurrencyLimitingClient,
     LoggingClient,
+    RateLimit,
+    RateLimitingClient,
     RequestLog,
+    RetryingClient,
+    RetryingRpcClient,
     RetryStrategy,
+    RetryStrategyWithContent,
+    UnprocessedRequestError,
+    capture_logs,
+    client_decorator,
+    is_unprocessed,
+    rpc,
 )
+from aioretry_smithy._limits.rate_rules import Charge
 
 
 def acquired(session):
@@ -111,3 +134,275 @@ async def test_small_rest_of_a_body_is_read_and_the_connection_used_again(servin
         await response.read()
 
     assert 1 == len(set(peers))
+
+
+USUAL = ("retry", "full", "standard", "standard, untouched", "Smithy", "mapping")
+USUAL_REQUESTS = {
+    "GET": ("GET", {}),
+    "POST of JSON": ("POST", {"json": {"a": 1}}),
+    "POST of bytes": ("POST", {"data": b"body"}),
+    "all arguments": (
+        "GET",
+        {
+            "headers": {"X-A": "1"},
+            "params": {"a": "1"},
+            "cookies": {"b": "2"},
+            "timeout": 5,
+        },
+    ),
+}
+
+chains = pytest.mark.parametrize("chain", USUAL)
+
+
+def opened(chain, url):
+    return STORY_CHAINS[chain].open(Witness(), base_url=url)
+
+
+@chains
+@pytest.mark.parametrize("kind", USUAL_REQUESTS)
+async def test_success_leaves_nothing_to_collect(chain, kind):
+    """Not even what a collector would find: no cycle runs through a call."""
+    method, options = USUAL_REQUESTS[kind]
+
+    async def call():
+        async with session.request(method, "/", **options) as response:
+            await response.read()
+
+    async with (
+        FaultServer(then=answer(200, b"fine")) as server,
+        opened(chain, server.url) as session,
+    ):
+        await call()
+        with nothing_to_collect():
+            await call()
+
+
+async def called(chain, path="/", look=None):
+    """Make a call that may be looked at meanwhile; return what it leaves."""
+    with capture_logs() as logs:
+        async with (
+            FaultServer(then=answer(200, b"fine")) as server,
+            opened(chain, server.url) as session,
+            session.get(path) as response,
+        ):
+            if look is not None:
+                look(logs[0])
+            await response.read()
+    return logs[0], response, session
+
+
+@chains
+async def test_log_alone_stays_as_it_was(chain):
+    """It shows the same when response, session and context are gone."""
+    log, response, session = await called(chain)
+    before = told_log(log)
+    gone = weakref.ref(response), weakref.ref(session)
+    del response, session
+    gc.collect()
+
+    assert [None, None] == [reference() for reference in gone]
+    assert before == told_log(log)
+
+
+@chains
+async def test_log_first_looked_at_afterwards_is_the_same(chain):
+    """A look while the call was under way makes no difference."""
+    logs = [(await called(chain, look=look))[0] for look in (None, told_log)]
+
+    assert told_log(logs[0]) == told_log(logs[1])
+
+
+class Orders:
+    """A server that wants a fresh token."""
+
+    def __init__(self):
+        self.requests = 0
+
+    async def respond(self, request):
+        self.requests += 1
+        await request.read()
+        return web.Response(status=401, text="expired")
+
+
+@client_decorator
+async def refresh(delegate, ctx, request):
+    """Send once more, and hold the first answer meanwhile."""
+    response = await delegate.execute(ctx, request)
+    if response.status != 401:
+        return response
+    try:
+        return await delegate.execute(ctx, request)
+    finally:
+        response.release()
+
+
+def one_turn():
+    return RateLimitingClient.new_decorator(RateLimit(1, per=60.0), timeout=0.0)
+
+
+def one_place():
+    limit = ConcurrencyLimit.fixed(1)
+
+    @client_decorator
+    async def to_the_end(delegate, ctx, request):
+        """Hold the place for as long as the answer is in hand."""
+        response = await delegate.execute(ctx, request)
+        held.append(limit._try_enter(0.0))
+        return response
+
+    held = []
+    limiting = ConcurrencyLimitingClient.new_decorator(limit, max_pending=0)
+    return lambda delegate: to_the_end(limiting(delegate))
+
+
+CHAINS = {
+    "retries": (retrying(SAFELY),),
+    "no retries": (),
+    "hedges": (hedging(5.0),),
+    "hedges and retries": (hedging(5.0), retrying(SAFELY)),
+}
+
+
+@pytest.mark.parametrize("refusing", [one_turn, one_place])
+@pytest.mark.parametrize("outside", CHAINS.values(), ids=CHAINS)
+async def test_a_post_that_was_answered_is_not_sent_again(serving, refusing, outside):
+    """The decorator's second request met a limit; the server has the first one."""
+    orders = Orders()
+    server = await serving(orders.respond)
+    client = connected(server.make_url("/"), refusing(), refresh, *outside)
+    async with client:
+        with pytest.raises(UnprocessedRequestError) as caught:
+            await client.post("/orders", data=b"one", timeout=ClientTimeout(30.0))
+
+        assert 1 == orders.requests
+        assert not is_unprocessed(caught.value)
+        assert RequestLog.of(caught.value).sent
+
+
+async def test_a_post_among_very_many_calls_of_a_function_is_not_sent_again(serving):
+    """The log keeps the first hundred calls; what the others sent counts, too."""
+    orders = Orders()
+    server = await serving(orders.respond)
+    refusing = connected(server.make_url("/"), refuse)
+
+    @rpc(RetryingRpcClient.new_decorator(SAFELY), idempotent=False)
+    async def order():
+        for _ in range(100):
+            with suppress(UnprocessedRequestError):
+                await refusing.get("/stock")
+        async with session.post("/orders", data=b"one"):
+            pass
+        await refusing.get("/stock")
+
+    async with refusing, connected(server.make_url("/")) as session:
+        with pytest.raises(UnprocessedRequestError):
+            await order()
+
+    assert 1 == orders.requests
+
+
+@client_decorator
+async def refuse(delegate, ctx, request):
+    """Send nothing."""
+    raise UnprocessedRequestError("closed today")
+
+
+RATE = 1e-3
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n"
+PARTS = [HEAD, b'{"usa', 0.05, b'ge": 7}']
+BODY = b'{"usage": 7}'
+
+
+class Looking(RetryStrategyWithContent):
+    """Waits for the first bytes of each body."""
+
+    def __init__(self, length):
+        self.max_content_length = length
+
+    def should_retry(self, ctx, cause, content):
+        return NOW if cause is not None else None
+
+
+def metered(asked):
+    """Return a limit that notes what it is told of bodies."""
+
+    def actual(log, content):
+        asked.append(content)
+        return None if content is None else len(content)
+
+    return RateLimit(RATE, burst=100, cost=lambda ctx, request: 50, actual=actual)
+
+
+def limited(limit, url, strategy, response_class=aiohttp.ClientResponse, **settings):
+    limiting = RateLimitingClient.new_decorator([RateLimit(1000), limit])
+    retrying = RetryingClient.new_decorator(strategy, **settings)
+    return connected(url, limiting, retrying, response_class=response_class)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "settings", "content"),
+    [
+        (SAFELY, {}, None),
+        (SAFELY, {"buffer_response": True}, BODY),
+        (Looking(1000), {}, BODY),
+        # The rest has not come yet when it has seen enough.
+        (Looking(3), {}, None),
+        (Looking(3), {"buffer_response": True}, BODY),
+    ],
+    ids=["stream", "buffered", "looked at", "looked at the start", "both"],
+)
+async def test_the_content_is_there_where_the_body_was_read_whole(
+    serve, strategy, settings, content
+):
+    """The caller gets all of it in any case."""
+    asked = []
+    url = await serve(PARTS)
+    async with (
+        limited(metered(asked), url, strategy, **settings) as client,
+        client.get("/") as response,
+    ):
+        assert BODY == await response.read()
+
+    assert [content] == asked
+
+
+class OwnResponse(aiohttp.ClientResponse):
+    """A response class of the user's own, with a way to read bodies of its own."""
+
+    async def read(self):
+        return await super().read()
+
+
+async def test_a_response_class_of_ones_own_has_content_too(serve):
+    """What it has read it keeps."""
+    asked = []
+    url = await serve(PARTS)
+    async with (
+        limited(
+            metered(asked), url, SAFELY, OwnResponse, buffer_response=True
+        ) as client,
+        client.get("/") as response,
+    ):
+        assert BODY == await response.read()
+
+    assert [BODY] == asked
+
+
+async def test_nothing_keeps_a_response_that_is_dropped(serve):
+    """Neither the limit nor the call; its charge is forgotten with it."""
+    asked = []
+    limit = metered(asked)
+    url = await serve(PARTS)
+    async with limited(limit, url, SAFELY, buffer_response=True) as client:
+        response = await client.get("/")
+        kept = weakref.ref(response)
+        del response
+        gc.collect()
+
+        assert kept() is None
+        assert [] == [
+            each
+            for each in gc.get_objects()
+            if isinstance(each, Charge) and each._bucket is limit._line.rule
+        ]

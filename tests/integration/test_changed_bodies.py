@@ -1,22 +1,30 @@
 """A body that changed since it was sent goes out as it was, or not at all."""
 
 import asyncio
+import gc
 import io
+import threading
+import weakref
 
 import aiofiles
 import aiohttp
 import pytest
-from chains import SAFELY, connected, retrying
+from calls import begin, call_of, close_bodies
+from chains import SAFELY, connected, log_of, retrying
+from fake_responses import Sink
 from fault_server import End, Fault, FaultServer, Read, answer
 
 from aioretry_smithy import (
     HedgingClient,
+    HttpRequest,
+    LoggingClient,
     RequestLog,
     RetrySafety,
     RetryStopReason,
     client_decorator,
     retry_safety,
 )
+from aioretry_smithy._bodies.request_body import prepare
 
 CONTENT = bytes(range(256)) * 1_000
 
@@ -162,3 +170,59 @@ async def test_text_of_an_async_file_is_the_callers_mistake(tmp_path):
     assert RetrySafety.NO is retry_safety(caught.value)
     assert 1 == RequestLog.of(caught.value).total_attempts
     assert [] == server.bodies
+
+
+async def test_read_that_a_cancelled_attempt_left_running_is_waited_for(tmp_path):
+    """Otherwise it would move the file under the next attempt's feet."""
+    entered, leave = threading.Event(), threading.Event()
+
+    class Slow(io.BufferedReader):
+        def read(self, size=-1):
+            if not entered.is_set():
+                entered.set()
+                leave.wait(10)
+            return super().read(size)
+
+    (tmp_path / "file").write_bytes(b"0123456789")
+    data = Slow(io.FileIO(tmp_path / "file"))
+    request = HttpRequest("POST", "http://example.com/", data=data)
+    ctx, sink = begin(request), Sink()
+    attempt = asyncio.create_task(prepare(call_of(ctx), data).write(Sink()))
+    await asyncio.to_thread(entered.wait, 10)
+    attempt.cancel()
+    await asyncio.wait([attempt])
+    second = asyncio.create_task(prepare(call_of(ctx), data).write(sink))
+    await asyncio.sleep(0.01)
+    waiting = not second.done()
+    leave.set()
+    await second
+    await close_bodies(ctx)
+    data.close()
+
+    assert waiting
+    assert b"0123456789" == sink.sent
+
+
+@pytest.mark.parametrize("decorators", [[], [retrying(SAFELY)]], ids=["once", "retry"])
+async def test_changed_request_leaves_no_body(decorators):
+    """Neither the log nor anything else keeps what a decorator has sent."""
+    bodies = []
+
+    class Body(bytearray):
+        pass
+
+    @client_decorator
+    async def fill(delegate, ctx, request):
+        body = Body(b"orders")
+        bodies.append(weakref.ref(body))
+        changed = request.replace(method="PUT", data=body)
+        return await delegate.execute(ctx, changed)
+
+    async with FaultServer([answer(200, b"fine")]) as server:
+        log = await log_of(
+            connected(server.url, fill, *decorators, LoggingClient.new_decorator()), "/"
+        )
+    gc.collect()
+
+    assert [None] == [body() for body in bodies]
+    assert "PUT" in log.render()

@@ -1,12 +1,15 @@
-"""Bodies from a real server: looked at or read whole, and left to the caller."""
+"""Bodies from a real server: looked at or read whole, left to the caller, or cut."""
 
+import asyncio
+import gc
 import gzip
 import json
+import weakref
 
 import aiohttp
 import pytest
 from aiohttp import web
-from chains import connected, retrying
+from chains import SAFELY, connected, retrying
 from fake_responses import (
     BODY,
     HEAD,
@@ -21,8 +24,15 @@ from fake_responses import (
     sized,
 )
 from pairs import each_pair, each_value
+from until import until
 
-from aioretry_smithy import RequestLog, RetryStrategy
+from aioretry_smithy import (
+    AttemptTimeoutError,
+    RequestLog,
+    RetryStrategy,
+    capture_logs,
+    client_decorator,
+)
 from aioretry_smithy.testing import FaultInjectingClient, InjectedFault
 
 MEBIBYTE = 1024 * 1024
@@ -234,3 +244,159 @@ async def test_buffered_response_tells_traces_once(serve):
         await response.content.read()
 
     assert [b"done"] == received
+
+
+TEN = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
+HALF = TEN + b"01234"
+
+
+async def test_stream_says_each_time_which_limit_passed(serve):
+    """A reader that goes on after the limit meets the same error again."""
+    url = await serve([HALF, 3600.0])
+    in_time = retrying(RetryStrategy.failsafe(), attempt_timeout=0.5)
+    async with connected(url, in_time) as session, session.get("/") as response:
+        assert b"01234" == await response.content.read(5)
+        for _ in range(2):
+            with pytest.raises(AttemptTimeoutError) as caught:
+                await response.content.read(5)
+
+    said = "attempt 1 had 0.500 s, which passed while its body was read"
+    said += " (attempt_timeout=None for a stream)"
+    assert said == str(caught.value)
+    assert TimeoutError is type(caught.value.__cause__)
+    assert AttemptTimeoutError is type(RequestLog.of(response).response_cause)
+
+
+async def test_body_that_a_decorator_reads_and_fails_on(serve):
+    """Failure of the body inside the chain: the log keeps the status that came."""
+
+    @client_decorator
+    async def read_whole(delegate, ctx, request):
+        response = await delegate.execute(ctx, request)
+        await response.read()
+        return response
+
+    url = await serve([HALF, None])
+    async with connected(url, read_whole) as session:
+        with pytest.raises(aiohttp.ClientPayloadError) as caught:
+            await session.get("/")
+    log = RequestLog.of(caught.value)
+
+    assert (200, caught.value) == (log.response_status, log.response_cause)
+    assert log.is_complete
+
+
+async def test_response_that_was_given_up_is_freed(serve):
+    """A retried response does not live on while the next attempt is under way."""
+    freed, alive = [], []
+
+    @client_decorator
+    async def watch(delegate, ctx, request):
+        alive.extend(seen() is not None for seen in freed)
+        response = await delegate.execute(ctx, request)
+        freed.append(weakref.ref(response))
+        return response
+
+    url = await serve([b"HTTP/1.1 503 Busy\r\nContent-Length: 10\r\n\r\n0123456789"])
+    async with connected(url, watch, retrying(SAFELY, max_total_attempts=3)) as session:
+        gc.collect()
+        gc.disable()
+        try:
+            async with session.get("/"):
+                pass
+        finally:
+            gc.enable()
+
+    assert [False] * 3 == alive
+
+
+async def test_answer_that_was_replaced_does_not_end_the_log_of_its_successor(
+    aiohttp_raw_server,
+):
+    """A decorator that asked twice gives the first answer up after the second."""
+
+    async def handler(request):
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"x" * 10)
+        await asyncio.sleep(0.01)
+        await response.write(b"x" * 10)
+        return response
+
+    @client_decorator
+    async def twice(delegate, ctx, request):
+        first = await delegate.execute(ctx, request)
+        second = await delegate.execute(ctx, request)
+        first.close()
+        return second
+
+    server = await aiohttp_raw_server(handler)
+    async with connected(server.make_url("/"), twice) as session:
+        response = await session.get("/")
+        log = RequestLog.of(response)
+        complete = log.is_complete
+        await response.read()
+
+    assert not complete
+    assert 20 == log.response_length
+
+
+LENGTH = b"HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n"
+LARGE = [LENGTH, *[b"x" * 50_000] * 4]
+SLOW = [LENGTH, *(part for _ in range(4) for part in (b"x" * 50_000, 0.02))]
+
+
+def cutting(url, after, **settings):
+    fault = InjectedFault.cut_body(after=after)
+    return connected(url, FaultInjectingClient.new_decorator(fault), **settings)
+
+
+async def read_into(seen, content):
+    async for part in content.iter_any():
+        seen.append(part)
+
+
+@pytest.mark.parametrize("parts", [LARGE, SLOW], ids=["at once", "slowly"])
+@pytest.mark.parametrize("after", [0, 10, 70_000])
+async def test_body_is_cut_where_it_should_be(serve, parts, after):
+    """Exactly so many bytes arrive, then it fails, and the log says the same."""
+    async with cutting(await serve(parts), after) as session, session.get("/") as got:
+        seen = []
+        with pytest.raises(aiohttp.ClientPayloadError) as caught:
+            await read_into(seen, got.content)
+        log = RequestLog.of(caught.value)
+
+    assert b"x" * after == b"".join(seen)
+    assert (200, after, caught.value) == (
+        log.response_status,
+        log.response_length,
+        log.response_cause,
+    )
+
+
+@pytest.mark.parametrize("parts", [LARGE, SLOW], ids=["at once", "slowly"])
+async def test_connection_is_closed(serve, parts):
+    """It is not used again, and not left over."""
+    async with cutting(await serve(parts), 10) as session:
+        with pytest.raises(aiohttp.ClientPayloadError):
+            async with session.get("/") as response:
+                await response.read()
+
+        assert None is response.connection
+        assert not session.connector._conns
+        assert not session.connector._acquired
+
+
+async def test_body_that_was_here_before_it_was_read_is_cut_all_the_same(serve):
+    """The log, which had the end of the body, takes that back at once."""
+    small = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n"
+    with capture_logs() as logs:
+        url = await serve([small, 0.01, b"orders"])
+        async with cutting(url, 2) as session, session.get("/") as response:
+            await until(lambda: logs[0].response_cause is not None)
+            cause = logs[0].response_cause
+            with pytest.raises(aiohttp.ClientPayloadError):
+                await response.read()
+
+    assert "cut off after 2 bytes" in str(cause)
+    assert 2 == logs[0].response_length

@@ -1,12 +1,43 @@
-"""Bodies that fail while they are looked at or read."""
+"""Bodies that are looked at: those that fail, large ones, previews, breakers."""
+
+import asyncio
+import gzip
+import tracemalloc
+import zlib
 
 import aiohttp
 import pytest
-from fake_responses import HEAD, SOON, WhileBusy, assert_nothing_is_held, build, sized
+from aiohttp import web
+from chains import connected, pass_on, retrying
+from fake_responses import (
+    BODY,
+    HEAD,
+    SOON,
+    WAYS,
+    WhileBusy,
+    assert_nothing_is_held,
+    build,
+    chunk,
+    chunked,
+    pieces_of,
+    sized,
+)
 
-from aioretry_smithy import RequestLog, RetryStopReason, RetryStrategy
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    CircuitBreakerRuleWithContent,
+    ContentPreviewingClient,
+    EventCount,
+    RequestLog,
+    RetryStopReason,
+    RetryStrategy,
+    RetryStrategyWithContent,
+)
 
 pytestmark = pytest.mark.slow
+
 
 FAILURES = {
     "stalls": ([HEAD + b"Content-Length: 9\r\n\r\nbusy", 3600.0], TimeoutError),
@@ -95,3 +126,314 @@ async def test_order_whose_answer_was_cut_is_not_repeated(serve):
             await session.post("/")
 
     assert RetryStopReason.NO_RETRY == RequestLog.of(caught.value).stop_reason
+
+
+SAFELY_SOON = RetryStrategy.failsafe(Backoff.fixed(0.01))
+RULE = CircuitBreakerRuleWithContent(
+    on_content=lambda content: content is not None and content.startswith(b"busy"),
+    max_content_length=64,
+)
+
+
+each_chain = pytest.mark.parametrize(
+    ("inside", "outside"), [((), ()), ((pass_on,), ()), ((), (pass_on,))]
+)
+
+
+BROKEN = {
+    "stalls": ([HEAD + b"Content-Length: 9\r\n\r\nbusy", 3600.0], TimeoutError),
+    "truncated": (
+        [HEAD + b"Content-Length: 9\r\n\r\nbu", 0.01, None],
+        aiohttp.ClientPayloadError,
+    ),
+    "truncated chunk": (
+        [HEAD + b"Transfer-Encoding: chunked\r\n\r\n9\r\nbu", 0.01, None],
+        aiohttp.ClientPayloadError,
+    ),
+    "bad gzip": (
+        [HEAD + b"Content-Encoding: gzip\r\nContent-Length: 9\r\n\r\n", b"not gzip."],
+        aiohttp.ClientPayloadError,
+    ),
+}
+
+
+@pytest.fixture
+def breaker():
+    return CircuitBreaker("orders", failure_rate_threshold=1)
+
+
+@each_chain
+@pytest.mark.parametrize("failure", BROKEN)
+async def test_a_body_that_fails_is_a_failed_attempt(
+    serve, breaker, failure, inside, outside
+):
+    """It is counted and retried, and the log keeps the status that came."""
+    answer, kind = BROKEN[failure]
+    url = await serve(answer, [sized(b"done and more")])
+    guarded = CircuitBreakerClient.new_decorator(breaker, RULE)
+    limited = retrying(SAFELY_SOON, attempt_timeout=0.5)
+    async with connected(url, *inside, guarded, *outside, limited) as session:
+        response = await session.get("/")
+        first, last = RequestLog.of(response).children
+
+        assert b"done and more" == await response.read()
+        assert isinstance(first.response_cause, kind)
+        assert 200 == first.response_status == last.response_status
+        assert EventCount(success=1, failure=1) == breaker.event_count
+        assert not session.connector._acquired
+
+
+async def test_a_pool_of_one_connection_is_given_back(serve, breaker):
+    """Also where the call is cancelled while a rule waits for the body."""
+    url = await serve(BROKEN["stalls"][0], [sized(b"done")])
+    guarded = CircuitBreakerClient.new_decorator(breaker, RULE)
+    pool = aiohttp.TCPConnector(limit=1)
+    async with asyncio.timeout(20), connected(url, guarded, connector=pool) as session:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await session.get("/")
+        async with session.get("/") as response:
+            assert b"done" == await response.read()
+
+    assert EventCount(success=1, failure=0) == breaker.event_count
+
+
+MEBIBYTE = 1024 * 1024
+GZIP = b"Content-Encoding: gzip"
+
+
+async def test_rest_of_a_large_body_waits_for_the_caller(serve):
+    """Looking at the beginning does not draw the rest into memory."""
+    url = await serve([sized(b"x" * (32 * MEBIBYTE))])
+    async with build(url, WhileBusy(MEBIBYTE)) as session:
+        response = await session.get("/")
+        await asyncio.sleep(0.2)
+        arrived = response.content.total_bytes
+        length = 0
+        async for data in response.content.iter_any():
+            length += len(data)
+
+    assert arrived < 4 * MEBIBYTE
+    assert 32 * MEBIBYTE == length
+
+
+async def test_bomb_is_looked_at_in_bounded_memory(serve):
+    """A kilobyte that unpacks to a megabyte, many times over, is not unpacked."""
+    packer = zlib.compressobj(1, wbits=31)
+    zeros = bytes(MEBIBYTE)
+    packed = [
+        packer.compress(zeros) + packer.flush(zlib.Z_SYNC_FLUSH) for _ in range(300)
+    ]
+    paced = [part for piece in packed for part in (chunk(piece), 0.002)]
+    head = HEAD + GZIP + b"\r\nTransfer-Encoding: chunked\r\n\r\n"
+    url = await serve([head, *paced, chunk(packer.flush()), b"0\r\n\r\n"])
+    strategy = WhileBusy(64 * 1024)
+    tracemalloc.start()
+    try:
+        async with build(url, strategy) as session, session.get("/"):
+            _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert [bytes(64 * 1024)] == [seen[2] for seen in strategy.seen]
+    assert peak < 16 * MEBIBYTE
+
+
+@pytest.mark.parametrize("way", ["read", "iter_any", "iter_chunked"])
+async def test_large_compressed_body(serve, way):
+    """A body that aiohttp unpacks piece by piece goes on where looking stopped."""
+    body = BODY * 40
+    url = await serve([sized(gzip.compress(body, 1), GZIP)])
+    strategy = WhileBusy(MEBIBYTE)
+    async with build(url, strategy) as session:
+        response = await session.get("/")
+
+        assert [body[:MEBIBYTE]] == [seen[2] for seen in strategy.seen]
+        assert body == await WAYS[way](response)
+        assert len(body) == RequestLog.of(response).response_length
+
+
+@pytest.mark.parametrize("limit", [20_000, 50_000])
+async def test_tiny_chunks(serve, limit):
+    """A body that comes byte by byte, of which aiohttp keeps only so many, is whole."""
+    body = b"0123456789" * 4000
+    url = await serve([chunked(pieces_of(body, 1))])
+    strategy = WhileBusy(limit)
+    async with build(url, strategy) as session:
+        response = await session.get("/")
+
+        assert [body[:limit]] == [seen[2] for seen in strategy.seen]
+        assert body == await response.read()
+
+
+LINES = b"".join(b"line %6d\n" % n for n in range(87_382))
+TEXT = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
+CHUNKED = TEXT + b"Transfer-Encoding: chunked\r\n\r\n"
+PREVIEWING = ContentPreviewingClient.new_decorator(10)
+AT_ONCE = Backoff.fixed(0.001)
+
+
+def text_of(body, *headers):
+    """Write a response whose body has a length."""
+    lines = [b"Content-Length: %d" % len(body), *headers]
+    return TEXT + b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+def previewed(url, *decorators, **options):
+    """Build a session; the first decorator is the innermost."""
+    return connected(url, *(decorators or [PREVIEWING]), **options)
+
+
+class RetriesBusy(RetryStrategyWithContent):
+    """Retries bodies that begin with ``busy``."""
+
+    def should_retry(self, ctx, cause, content):
+        return AT_ONCE if content is None or content.startswith(b"busy") else None
+
+
+async def read_in_all_ways(session):
+    """Read the same body with each method that a stream has."""
+    async with session.get("/") as response:
+        yield await response.read()
+    async with session.get("/") as response:
+        yield (await response.text()).encode()
+    async with session.get("/") as response:
+        yield b"".join([piece async for piece in response.content.iter_any()])
+    async with session.get("/") as response:
+        yield b"".join([piece async for piece in response.content.iter_chunked(1000)])
+    async with session.get("/") as response:
+        yield b"".join([piece async for piece, _ in response.content.iter_chunks()])
+    async with session.get("/") as response:
+        yield b"".join([line async for line in response.content])
+    async with session.get("/") as response:
+        begin = await response.content.readexactly(5)
+        rest = await response.content.readuntil(b"\n")
+        yield begin + rest + await response.content.read()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        [text_of(LINES)],
+        [CHUNKED, *map(chunk, [LINES[:3], LINES[3:500_000], LINES[500_000:]]),
+         chunk(b"")],
+        [text_of(gzip.compress(LINES), b"Content-Encoding: gzip")],
+        [text_of(zlib.compress(LINES), b"Content-Encoding: deflate")],
+        [TEXT, b"\r\n", LINES, None],
+    ],
+    ids=["length", "chunks", "gzip", "deflate", "until closed"],
+)  # fmt: skip
+async def test_body_is_the_same_however_it_is_read(serve, answer):
+    """A megabyte arrives whole and in order, and the preview is its beginning."""
+    url = await serve(answer)
+    logs = []
+    async with previewed(url) as session:
+        async for body in read_in_all_ways(session):
+            assert LINES == body
+        async with session.get("/") as response:
+            await response.read()
+            logs.append(RequestLog.of(response))
+
+    assert "line      …" == logs[0].response_content_preview
+    assert len(LINES) == logs[0].response_length
+
+
+async def test_preview_grows_as_the_body_drips_in(serve):
+    """It shows what has come, whether or not it was read; nothing is waited for."""
+    url = await serve(
+        [
+            CHUNKED,
+            0.05,
+            chunk(b"\xc3"),
+            0.05,
+            chunk(b"\xa4b"),
+            0.05,
+            chunk(b"cdefghijk"),
+        ]
+    )
+    seen = []
+    async with previewed(url) as session, session.get("/") as response:
+        log = RequestLog.of(response)
+        seen.append(log.response_content_preview)
+        async for _ in response.content.iter_any():
+            seen.append(log.response_content_preview)
+            if len(seen) == 4:
+                break
+
+    assert [None, None, "äb", "äbcdefghij…"] == seen
+
+
+async def test_endless_stream_is_not_delayed(serving):
+    """The first event is there at once, and its preview with it."""
+    is_read = asyncio.Event()
+
+    async def handle(request):
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(b"data: 1\n\n")
+        await is_read.wait()
+        await response.write(b"data: 2\n\n")
+        await asyncio.sleep(60)
+
+    server = await serving(handle)
+    async with (
+        asyncio.timeout(5),
+        previewed(server.make_url("/")) as session,
+        session.get("/") as response,
+    ):
+        first = await response.content.readline()
+        preview = RequestLog.of(response).response_content_preview
+        is_read.set()
+        await response.content.readline()
+        second = await response.content.readline()
+
+    assert [b"data: 1\n", "data: 1\n\n", b"data: 2\n"] == [first, preview, second]
+
+
+@pytest.mark.parametrize("order", ["inside", "outside"])
+@pytest.mark.parametrize("buffer_response", [False, True])
+async def test_who_looks_at_bodies_and_previews_do_not_mind_each_other(
+    serve, order, buffer_response
+):
+    """A strategy sees the beginning, a buffer holds all, and the caller reads all."""
+    url = await serve(
+        [CHUNKED, chunk(b"bu"), 0.02, chunk(b"sy"), chunk(b"")],
+        [CHUNKED, chunk(b"do"), 0.02, chunk(b"ne " + LINES), chunk(b"")],
+    )
+    decorators = [PREVIEWING, retrying(RetriesBusy(), buffer_response=buffer_response)]
+    if order == "outside":
+        decorators.reverse()
+    async with previewed(url, *decorators) as session, session.get("/") as response:
+        body = await response.content.read()
+        log = RequestLog.of(response)
+
+    previews = [child.response_content_preview for child in log.children]
+    assert b"done " + LINES == body
+    assert ["busy" if order == "inside" else None, "done line …"] == previews
+    assert "done line …" == log.response_content_preview
+
+
+async def test_compressed_bytes_are_no_text(serve):
+    """With ``auto_decompress=False`` the caller gets them as they are."""
+    packed = gzip.compress(LINES)
+    url = await serve([text_of(packed, b"Content-Encoding: gzip")])
+    async with previewed(url, auto_decompress=False) as session:
+        async with session.get("/") as response:
+            body = await response.read()
+        log = RequestLog.of(response)
+
+    assert packed == body
+    assert log.response_content_preview is None
+
+
+async def test_failure_in_the_body_leaves_what_had_come(serve):
+    """That is when one wants to know how it began."""
+    url = await serve([CHUNKED, chunk(b"begun"), 0.02, ConnectionResetError])
+    async with previewed(url) as session:
+        async with session.get("/") as response:
+            with pytest.raises(aiohttp.ClientError):
+                await response.read()
+        log = RequestLog.of(response)
+
+    assert "begun" == log.response_content_preview
+    assert log.response_cause is not None

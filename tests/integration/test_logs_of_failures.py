@@ -1,17 +1,30 @@
-"""Each error of a response leads to the log of its call, which is right."""
+"""Each error leads to the log of its call, which shows what was sent and raised."""
 
 import asyncio
 import json
 import re
+from contextlib import suppress
 
 import aiohttp
 import pytest
 from aiohttp.http_exceptions import HttpProcessingError
-from chains import connected, retrying
+from chains import NOW, SAFELY, connected, decorated, log_of, retrying
+from fault_server import FaultServer, answer_raised
 
-from aioretry_smithy import AttemptTimeoutError, RequestLog, ResponseTimeoutError
-
-pytestmark = pytest.mark.slow
+from aioretry_smithy import (
+    AttemptTimeoutError,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    DecoratingClient,
+    RequestLog,
+    ResponseTimeoutError,
+    RetryingRpcClient,
+    RetryStopReason,
+    RetryStrategy,
+    SessionBuilder,
+    capture_logs,
+    rpc,
+)
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
 BUSY = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
@@ -54,6 +67,7 @@ FAILURES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failure", FAILURES)
 @each_read
 async def test_body_that_fails(serve, read, failure):
@@ -75,6 +89,7 @@ async def read_exactly(response):
     await response.content.readexactly(100)
 
 
+@pytest.mark.slow
 async def test_failed_body_notes_the_attempts(serve):
     """The caller's exception has notes on the attempts, with the time each took."""
     url = await serve([BUSY], [HEAD + b"01234", 3600.0])
@@ -92,6 +107,7 @@ async def test_failed_body_notes_the_attempts(serve):
     )
 
 
+@pytest.mark.slow
 async def test_status_that_the_caller_raises_for(serve):
     """The commonest idiom of all leads to the log."""
     url = await serve(answer(b"{}", "404 Not Found"))
@@ -102,6 +118,7 @@ async def test_status_that_the_caller_raises_for(serve):
     assert RequestLog.of(response) is RequestLog.of(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "content_type", "error"),
     [
@@ -128,6 +145,7 @@ async def wrapping(response):
         raise LookupError("no answer") from error
 
 
+@pytest.mark.slow
 async def test_failure_that_was_wrapped(serve):
     """A library's exception around that of a response leads to the log."""
     url = await serve(answer(b"<p>"))
@@ -138,6 +156,7 @@ async def test_failure_that_was_wrapped(serve):
     assert RequestLog.of(response) is RequestLog.of(caught.value)
 
 
+@pytest.mark.slow
 async def test_handshake_that_fails(serve):
     """A server that wants no web socket has answered a call, which has a log."""
     url = await serve(answer(b"no", "403 Forbidden"))
@@ -148,6 +167,7 @@ async def test_handshake_that_fails(serve):
     assert 403 == RequestLog.of(caught.value).response_status
 
 
+@pytest.mark.slow
 async def test_failure_of_another_response_has_no_log(serve):
     """A plain session's response leads nowhere."""
     url = await serve(answer(b"<p>"))
@@ -158,6 +178,7 @@ async def test_failure_of_another_response_has_no_log(serve):
     assert RequestLog.of(caught.value, None) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "decorators", [[], [retrying(0.01)]], ids=["plain", "retrying"]
 )
@@ -215,6 +236,7 @@ READS_OF_WHOLE_BODIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "read", READS_OF_WHOLE_BODIES.values(), ids=READS_OF_WHOLE_BODIES
 )
@@ -232,6 +254,7 @@ async def test_body_that_came_with_its_headers_and_disappoints(serve, read):
             assert (200, None) == (log.response_status, log.response_cause)
 
 
+@pytest.mark.slow
 async def test_empty_body_that_disappoints(serve):
     """All empty bodies share one stream: the code that read it tells which it was."""
     url = await serve([b"HTTP/1.1 204 No Content\r\n\r\n"])
@@ -246,6 +269,7 @@ async def test_empty_body_that_disappoints(serve):
             assert RequestLog.of(caught.value, None) is None
 
 
+@pytest.mark.slow
 async def test_log_that_is_asked_for_where_only_the_stream_is_known(serve):
     """The code that waits for it has the response."""
     url = await serve(answer(b"short"))
@@ -261,3 +285,164 @@ async def test_log_that_is_asked_for_where_only_the_stream_is_known(serve):
         await parse_and_report(response.content)
 
         assert [RequestLog.of(response)] == logs
+
+
+HANGS_UP = [None]
+each_chain_in_vain = pytest.mark.parametrize(
+    "decorators",
+    [[], [retrying(0.01, max_total_attempts=1)], [DecoratingClient]],
+    ids=["plain", "retrying", "decorated"],
+)
+
+
+def built(url, *decorators):
+    """Build a session that sends the version of its program."""
+    builder = SessionBuilder(url, headers={"X-Version": "1"})
+    return decorated(builder, *decorators).build()
+
+
+async def log_in_vain(session, **options):
+    with capture_logs() as logs, suppress(aiohttp.ClientError, TimeoutError):
+        await session.get("/", **options)
+    return logs[0]
+
+
+def versions(log):
+    """Return the versions that the logs of a call and its attempts show."""
+    return [each.request_headers.get("X-Version") for each in (log, *log.children)]
+
+
+@each_chain_in_vain
+async def test_headers_that_change_after_the_call(serve, decorators):
+    """The log is that of the call: it shows nothing that came later."""
+    async with built(await serve(HANGS_UP), *decorators) as session:
+        with pytest.raises(aiohttp.ClientError) as caught:
+            await session.get("/", headers={"X-Call": "a"})
+        session.headers["X-Version"] = "2"
+        session.headers["X-Later"] = "yes"
+        log = RequestLog.of(caught.value)
+
+    assert {"1"} == {*versions(log)}
+    assert "X-Later" not in log.request_headers
+    assert "a" == log.request_headers["X-Call"]
+    assert "1" == log.to_dict()["request_headers"]["X-Version"]
+
+
+@each_chain_in_vain
+async def test_headers_that_are_taken_away_while_the_call_is_under_way(
+    serve, decorators
+):
+    """They were sent."""
+    async with built(await serve([0.05, None]), *decorators) as session:
+        with capture_logs() as logs:
+            call = asyncio.ensure_future(session.get("/"))
+            await asyncio.sleep(0.02)
+            del session.headers["X-Version"]
+
+            assert "1" == logs[0].request_headers["X-Version"]
+            with pytest.raises(aiohttp.ClientError):
+                await call
+
+    assert {"1"} == {*versions(logs[0])}
+
+
+async def test_headers_that_change_between_two_attempts(serve):
+    """Each attempt shows its own, the call those of the first."""
+
+    def upgrade(status, cause):
+        session.headers["X-Version"] = "2"
+        return NOW
+
+    retries = retrying(RetryStrategy.on_status(upgrade), max_total_attempts=3)
+    session = built(await serve(HANGS_UP), retries)
+    async with session:
+        log = await log_in_vain(session)
+        session.headers["X-Version"] = "3"
+
+    assert ["1", "1", "2", "2"] == versions(log)
+
+
+@pytest.fixture
+async def server():
+    async with FaultServer() as server:
+        yield server
+
+
+async def raise_for_status(request, handler):
+    """Raise as middlewares of many clients do."""
+    response = await handler(request)
+    response.raise_for_status()
+    return response
+
+
+async def translate(request, handler):
+    """Raise an exception of one's own, which says where it comes from."""
+    try:
+        return await raise_for_status(request, handler)
+    except aiohttp.ClientResponseError as error:
+        raise ApiError(
+            error.request_info,
+            error.history,
+            status=error.status,
+            headers=error.headers,
+        ) from ValueError("the body has no code")
+
+
+class ApiError(aiohttp.ClientResponseError):
+    """What a library raises for each status."""
+
+
+@pytest.mark.parametrize("middleware", [raise_for_status, translate])
+@pytest.mark.parametrize(
+    ("status", "sent", "counted"), [(404, 1, (1, 0)), (503, 3, (0, 3))]
+)
+async def test_middleware_that_raises(server, middleware, status, sent, counted):
+    """Strategy and breaker judge by the status."""
+    server.then = answer_raised(status)
+    breaker = CircuitBreaker("shop")
+    client = connected(
+        server.url,
+        CircuitBreakerClient.new_decorator(breaker),
+        retrying(SAFELY, max_total_attempts=3),
+        middlewares=[middleware],
+    )
+    log = await log_of(client, "/orders")
+
+    assert (sent, sent) == (log.total_attempts, len(server.requests))
+    assert counted == (breaker.event_count.success, breaker.event_count.failure)
+
+
+@pytest.mark.parametrize(("status", "sent"), [(404, 1), (503, 3)])
+async def test_function_around_a_session_that_raises(server, status, sent):
+    """A plain session, inside a function that is retried."""
+    server.then = answer_raised(status)
+    retry = RetryingRpcClient.new_decorator(SAFELY, max_total_attempts=3)
+
+    @rpc(retry, idempotent=True)
+    async def fetch():
+        async with aiohttp.ClientSession(raise_for_status=True) as client:
+            await client.get(server.url)
+
+    with pytest.raises(aiohttp.ClientResponseError):
+        await fetch()
+
+    assert sent == len(server.requests)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize(
+    ("status", "sent"), [(407, 1), (403, 1), (404, 1), (302, 1), (503, 3), (429, 3)]
+)
+async def test_tunnel_that_a_proxy_refuses(server, method, status, sent):
+    """Wrong credentials stay wrong; one that is busy has passed nothing on."""
+    server.then = answer_raised(status)
+    client = connected(None, retrying(SAFELY, max_total_attempts=3))
+    log = await log_of(
+        client, "https://shop.test/orders", method=method, proxy=server.url
+    )
+
+    assert aiohttp.ClientHttpProxyError is type(log.response_cause)
+    assert (sent, sent) == (log.total_attempts, len(server.requests))
+    assert False is log.sent
+    if sent == 1:
+        assert RetryStopReason.NO_RETRY == log.stop_reason

@@ -1,6 +1,6 @@
 """A server in a process of its own, which a test kills and starts again at its port.
 
-Run by test_killed_server.py. It waits for a line before it takes connections, and says
+Run by test_replicas.py. It waits for a line before it takes connections, and says
 when it does.
 """
 
