@@ -14,7 +14,7 @@ from aiohttp import ClientTimeout, web
 from chains import NOW, SAFELY, connected, retrying
 from fault_server import FaultServer, answer
 from races import hedging
-from story_chains import STORY_CHAINS
+from story_chains import CHAINS as STORY_CHAINS
 from story_text import Witness, told_log
 from until import nothing_to_collect
 

@@ -9,7 +9,8 @@ import aiohttp
 import pytest
 from aiohttp.http_exceptions import HttpProcessingError
 from chains import NOW, SAFELY, connected, decorated, log_of, retrying
-from fault_server import FaultServer, answer_raised
+from fault_server import FaultServer
+from fault_server import answer as answer_of
 
 from aioretry_smithy import (
     AttemptTimeoutError,
@@ -398,7 +399,7 @@ class ApiError(aiohttp.ClientResponseError):
 )
 async def test_middleware_that_raises(server, middleware, status, sent, counted):
     """Strategy and breaker judge by the status."""
-    server.then = answer_raised(status)
+    server.then = answer_of(status)
     breaker = CircuitBreaker("shop")
     client = connected(
         server.url,
@@ -415,7 +416,7 @@ async def test_middleware_that_raises(server, middleware, status, sent, counted)
 @pytest.mark.parametrize(("status", "sent"), [(404, 1), (503, 3)])
 async def test_function_around_a_session_that_raises(server, status, sent):
     """A plain session, inside a function that is retried."""
-    server.then = answer_raised(status)
+    server.then = answer_of(status)
     retry = RetryingRpcClient.new_decorator(SAFELY, max_total_attempts=3)
 
     @rpc(retry, idempotent=True)
@@ -435,7 +436,7 @@ async def test_function_around_a_session_that_raises(server, status, sent):
 )
 async def test_tunnel_that_a_proxy_refuses(server, method, status, sent):
     """Wrong credentials stay wrong; one that is busy has passed nothing on."""
-    server.then = answer_raised(status)
+    server.then = answer_of(status)
     client = connected(None, retrying(SAFELY, max_total_attempts=3))
     log = await log_of(
         client, "https://shop.test/orders", method=method, proxy=server.url

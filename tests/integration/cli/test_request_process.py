@@ -1,5 +1,9 @@
-"""``request`` in a process of its own: shells, readers who leave, full disks."""
+"""``request`` and other commands in processes of their own, and on full disks."""
 
+import asyncio
+import contextlib
+import itertools
+import json
 import os
 import signal
 import subprocess
@@ -8,8 +12,7 @@ from pathlib import Path
 
 import pytest
 from command_line import WITHOUT_RICH, needs_posix, nobody, run, written_to
-
-pytestmark = pytest.mark.slow
+from made_lines import call
 
 MODULE = [sys.executable, "-m", "aioretry_smithy"]
 # Shells start background jobs with Ctrl-C ignored, and children inherit that.
@@ -30,6 +33,7 @@ def run_process(arguments, stdout, stderr):
     return process.returncode
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "out"),
     [
@@ -50,6 +54,7 @@ def test_shell_sees_code_and_body(arguments, code, out, server):
     assert b"Traceback" not in process.stderr
 
 
+@pytest.mark.slow
 def test_shell_without_rich_sees_the_same(server):
     """The extra is optional: without it the tree is as good."""
     command = [*PLAIN, "request", f"{server.url}/fine"]
@@ -60,6 +65,7 @@ def test_shell_without_rich_sees_the_same(server):
     assert "└─ 1  200 OK" in process.stderr.decode()
 
 
+@pytest.mark.slow
 def test_reader_may_leave_early(server):
     """As before ``| head -c 1``: the rest is not wanted, and nobody complains."""
     command = [*MODULE, "request", f"{server.url}/large"]
@@ -75,6 +81,7 @@ def test_reader_may_leave_early(server):
     assert ["GET", "└─ "] == [line[:3] for line in err.splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "code"), [("fine", 0), ("nothing", 1)], ids=["success", "failure"]
 )
@@ -87,6 +94,7 @@ def test_reader_who_left_changes_no_exit_code(path, code, options, server):
     assert code == ended
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize(
     ("ran", "arguments", "stream", "code"),
@@ -118,6 +126,7 @@ def test_full_disk_is_told_by_the_exit_code(
         assert 1 == said.count("error: [Errno 28] No space left on device")
 
 
+@pytest.mark.slow
 @needs_posix("Ctrl-C for one process")
 def test_ctrl_c_leaves_no_traceback(server):
     """A real process that is interrupted ends with 130 and without a fuss."""
@@ -132,3 +141,259 @@ def test_ctrl_c_leaves_no_traceback(server):
     assert 130 == process.returncode
     assert b"" == out
     assert b"Traceback" not in err
+
+
+OUTAGE = ["--duration=6", "--outage=1:2:0.2", "--clients=2", "--rate=20"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["demo"],
+        ["demo", "--json"],
+        ["simulate", *OUTAGE],
+        ["simulate", "--json", *OUTAGE],
+        ["report", "calls.jsonl"],
+        ["report", "calls.jsonl", "--json"],
+        ["--help"],
+        ["report", "--help"],
+        ["--version"],
+    ],
+    ids=" ".join,
+)
+def test_full_disk(arguments, unbuffered, tmp_path):
+    """One line says why, and nothing else comes of it when Python exits."""
+    (tmp_path / "calls.jsonl").write_text(f"{json.dumps(call())}\n")
+    with Path("/dev/full").open("wb") as full:
+        process = subprocess.run(
+            [sys.executable, "-m", "aioretry_smithy", *arguments],
+            check=False, stdout=full, stderr=subprocess.PIPE, timeout=120,
+            cwd=tmp_path, env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+        )  # fmt: skip
+
+    assert 73 == process.returncode
+    expected = "aioretry-smithy: error: [Errno 28] No space left on device\n"
+    assert expected == process.stderr.decode()
+
+
+CHAINS = """
+from aioretry_smithy import SessionBuilder
+
+def chain():
+    print("made", flush=True)
+    return SessionBuilder.standard()
+"""
+HEARS_CTRL_C = """
+import runpy, signal
+
+# A shell lets what it runs in the background ignore the signal.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+runpy.run_module("aioretry_smithy", run_name="__main__", alter_sys=True)
+"""
+PATIENCE = 20.0
+"""Seconds to end in, on a machine that is busy; to make all clients takes minutes."""
+
+
+@pytest.mark.slow
+@needs_posix("Ctrl-C for one process")
+@pytest.mark.parametrize("made", [1, 300])
+async def test_ctrl_c_ends_it_while_the_clients_are_made(tmp_path, made):
+    """At once, with the exit code that other commands have, and without a word."""
+    file = tmp_path / "chains.py"
+    file.write_text(CHAINS)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", HEARS_CTRL_C),
+        *("simulate", f"{file}:chain", "--clients", "100000"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    for _ in range(made):
+        assert b"made\n" == await process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            _, errors = await process.communicate()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+
+    assert (130, b"") == (process.returncode, errors)
+
+
+TITLES = [
+    "503 twice",
+    "silence",
+    "reset",
+    "429",
+    "outage",
+    "circuit open",
+    "still open",
+    "trial",
+    "recovered",
+    "replica dies",
+]
+
+
+@pytest.fixture
+def text(demo_run):
+    """Return the demo's output for people."""
+    return demo_run.text
+
+
+@pytest.fixture
+def document(demo_run):
+    """Return the demo's output for machines."""
+    return json.loads(demo_run.json)
+
+
+@pytest.fixture
+def logs(document):
+    """The logs of the calls by their titles."""
+    return {call["title"]: call["log"] for call in document["calls"]}
+
+
+def statuses(log):
+    return [attempt["response_status"] for attempt in log["children"]]
+
+
+@pytest.mark.slow
+def test_demo_is_over_soon(demo_run):
+    """The demo is short, and prints nothing besides."""
+    assert demo_run.seconds < 30
+    assert "" == demo_run.errors
+
+
+@pytest.mark.slow
+def test_every_call_is_a_tree(text):
+    """Each title is followed by the headline of its call and by its attempts."""
+    lines = text.splitlines()
+    headlines = {
+        line.partition(":")[0]: following
+        for line, following in itertools.pairwise(lines)
+        if following.startswith("GET http://127.0.0.1:")
+    }
+
+    assert TITLES == [*headlines]
+    assert 8 == text.count("├─")
+    assert 10 == text.count("└─")
+
+
+@pytest.mark.slow
+def test_circuit_breaker_shows_its_way(text):
+    """The circuit opens in the outage and closes after the trial."""
+    lines = text.splitlines()
+    changes = [line for line in lines if line.startswith("circuit breaker: ")]
+
+    assert [
+        "circuit breaker: open",
+        "circuit breaker: half_open, then closed",
+    ] == changes
+
+
+@pytest.mark.slow
+def test_closing_table_has_a_row_for_each_call(text):
+    """The table at the end names every call and why it stopped."""
+    table = text.rpartition("why it stopped")[2].splitlines()
+    rows = [row for row in table if row.startswith(tuple(TITLES))]
+
+    assert len(TITLES) == len(rows)
+    assert [7, 1, 2] == [
+        sum(row.rstrip().endswith(why) for row in rows)
+        for why in ("success", "max_total_attempts", "refused")
+    ]
+
+
+@pytest.mark.slow
+def test_summary_is_the_table_for_machines(document):
+    """Every row has the figures as numbers and names the reason, if there is one."""
+    summary = document["summary"]
+    figures = [(row["call"], row["attempts"], row["outcome"]) for row in summary]
+    reasons = {row["call"]: row["stop_reason"] for row in summary if row["stop_reason"]}
+
+    expected = [
+        ("503 twice", 3, "200 OK"),
+        ("silence", 2, "200 OK"),
+        ("reset", 2, "200 OK"),
+        ("429", 2, "200 OK"),
+        ("outage", 3, "503 Service Unavailable"),
+        ("circuit open", 1, "FailFastError"),
+        ("still open", 1, "FailFastError"),
+        ("trial", 1, "200 OK"),
+        ("recovered", 1, "200 OK"),
+        ("replica dies", 2, "200 OK"),
+    ]
+    assert expected == figures
+    assert all(isinstance(row["seconds"], float) for row in summary)
+    assert {
+        "outage": "max_total_attempts",
+        "circuit open": "refused",
+        "still open": "refused",
+    } == reasons
+
+
+@pytest.mark.slow
+def test_server_errors_are_waited_out(logs):
+    """Two failures, with waits that double, then the answer."""
+    log = logs["503 twice"]
+
+    assert [503, 503, 200] == statuses(log)
+    assert [0.1, 0.2, None] == [attempt["delay"] for attempt in log["children"]]
+
+
+@pytest.mark.slow
+def test_silence_is_cut_by_the_attempt_timeout(logs):
+    """The attempt that gets no answer is cut off after half a second."""
+    first, second = logs["silence"]["children"]
+
+    assert "AttemptTimeoutError: attempt 1 had 0.500 s" == first["response_cause"]
+    assert 0.5 <= first["duration"] < 5
+    assert 200 == second["response_status"]
+
+
+@pytest.mark.slow
+def test_reset_is_a_reset(logs):
+    """The connection breaks without an answer, as it does with real servers."""
+    first, second = logs["reset"]["children"]
+
+    assert "reset" in first["response_cause"]
+    assert first["response_status"] is None
+    assert 200 == second["response_status"]
+
+
+@pytest.mark.slow
+def test_retry_after_is_obeyed(logs):
+    """The wait is the server's second, and a part of the backoff's tenth."""
+    first, _ = logs["429"]["children"]
+
+    assert "retry_after" == first["delay_source"]
+    assert 1.0 <= first["delay"] < 1.5
+    assert logs["429"]["duration"] >= 1
+
+
+@pytest.mark.slow
+def test_circuit_opens_refuses_tries_and_closes(document, logs):
+    """Refused calls take no time, and one trial after the open window closes it."""
+    states = {
+        call["title"]: call["circuit_breaker_states"]
+        for call in document["calls"]
+        if call["circuit_breaker_states"]
+    }
+
+    assert {"outage": ["open"], "trial": ["half_open", "closed"]} == states
+    for title in ("circuit open", "still open"):
+        assert "circuit breaker 'demo' is open" in logs[title]["response_cause"]
+        assert logs[title]["duration"] < 1.0
+
+
+@pytest.mark.slow
+def test_dead_replica_costs_one_attempt(logs):
+    """The second one goes to another of the three, without a wait."""
+    log = logs["replica dies"]
+    first, second = log["children"]
+
+    assert [None, 200] == statuses(log)
+    assert 0.0 == first["delay"]
+    assert first["endpoint"] != second["endpoint"] == log["endpoint"]

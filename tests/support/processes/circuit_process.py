@@ -1,6 +1,6 @@
 """One of the processes that share a circuit, whose server is down: it tries and tries.
 
-Run by test_shared_circuits.py. It prints when its requests went out.
+Run by test_redis.py. It prints when its requests went out.
 """
 
 import asyncio

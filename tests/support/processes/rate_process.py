@@ -1,6 +1,6 @@
 """One of the processes that share a rate: it calls until its input ends.
 
-Run by test_shared_rate_limit.py and test_shared_cost.py. It prints when its calls went
+Run by test_shared_rates.py. It prints when its calls went
 out, what they cost, and its warnings. Costs are given as numbers with commas between
 them, which calls have in turn; without any, each call is like the others.
 """

@@ -1,17 +1,20 @@
-"""Four processes share a rate, which a real Redis keeps."""
-
-import asyncio
-import time
-from itertools import pairwise
+"""Processes share a rate, which a real Redis keeps."""
 
 import pytest
 
 pytest.importorskip("limits.aio")  # "limits" is a folder of these tests too
 pytest.importorskip("redis.asyncio")
 
-PROCESSES = 4
+import asyncio
+import time
+from itertools import pairwise
+
+from redis.asyncio import Redis
 
 pytestmark = pytest.mark.long
+
+
+PROCESSES = 4
 
 
 def between(calls, begin, end):
@@ -57,3 +60,56 @@ async def test_calls_go_on_while_the_server_is_away(serve, fleet):
     assert all(between(each["calls"], killed, back) > 50 for each in reports)
     assert in_two_seconds(calls, back + 2.5) == pytest.approx(100, rel=0.05)
     assert [1] * PROCESSES == [len(report["warnings"]) for report in reports]
+
+
+AMOUNT, LENGTH = 1000, 2
+RATE = f"{AMOUNT} per {LENGTH} seconds"
+
+WINDOWS = 3
+
+LATE = 0.15
+"""Seconds by which a call may have been counted before it says so."""
+
+
+async def questions(path):
+    """Return how often the server was asked."""
+    async with Redis(unix_socket_path=path) as redis:
+        stats = await redis.info("commandstats")
+    return stats["cmdstat_evalsha"]["calls"]
+
+
+@pytest.mark.parametrize(
+    "costs",
+    [("10,50,300", "10,50,300"), ("20", "400")],
+    ids=["each of any cost", "one of light calls, one of heavy ones"],
+)
+async def test_processes_together_spend_no_more_than_a_counter_permits(
+    serve, fleet, costs
+):
+    """And not much less: what is left for no call at the end of a window is lost."""
+    await serve()
+    uri = f"async+redis+unix://{serve.path}"
+    await fleet.start_each("rate_process.py", [(uri, RATE, each) for each in costs])
+    await asyncio.sleep(WINDOWS * LENGTH + 0.5)
+    asked = await questions(serve.path)
+    reports = await fleet.stop()
+    calls = sorted(
+        call
+        for report in reports
+        for call in zip(report["calls"], report["costs"], strict=True)
+    )
+    begun = calls[0][0]
+
+    def spent(begin, until):
+        return sum(cost for at, cost in calls if begin <= at < until)
+
+    for window in range(WINDOWS):
+        begin = begun + window * LENGTH
+        assert spent(begin, begin + LENGTH - LATE) <= AMOUNT
+    for at, _ in calls:
+        assert spent(at, at + LENGTH - LATE) <= 2 * AMOUNT
+    end = begun + WINDOWS * LENGTH
+    assert 0.6 * WINDOWS * AMOUNT <= spent(begun, end) <= WINDOWS * AMOUNT
+    # A heavy call does not ask all the time whether there is enough for it.
+    assert asked <= 10 * len(calls)
+    assert [[], []] == [report["warnings"] for report in reports]
