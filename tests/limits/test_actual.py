@@ -16,7 +16,6 @@ from aioretry_smithy import (
     RateLimit,
     RateLimitingClient,
     RetryingClient,
-    RetryRule,
     RetryStrategy,
     RetryStrategyWithContent,
     capture_logs,
@@ -83,14 +82,6 @@ async def test_where_bodies_are_buffered_it_is_asked_with_the_content(meter):
     assert 10.0 == meter.spent
 
 
-async def test_an_empty_body_is_content_too(meter):
-    """All of them share one reader."""
-    chain = limiting(meter.limit), retrying(0.5, buffer_response=True)
-    await ask(session([204], *chain))
-
-    assert [(1, 204, b"")] == meter.asked
-
-
 async def test_outside_of_retries_it_is_asked_once(meter):
     """With what the retrying client inside has buffered."""
     chain = retrying(0.5, buffer_response=True), limiting(meter.limit)
@@ -129,20 +120,6 @@ async def test_a_strategy_that_looks_at_bodies_buffers_short_ones(meter):
 
     assert USAGE == await ask(session([(200, {}, b"{} "), ANSWER], *chain))
     assert [(1, 200, b"{} "), (2, 200, USAGE)] == meter.asked
-
-
-async def test_a_strategy_that_is_not_reached_reads_nothing(meter):
-    """So there is no content, though somebody might have looked."""
-    chain = RetryRule(statuses=[200], backoff=NOW.with_max_attempts(1)) | Locked(1000)
-    await ask(
-        session(
-            [ANSWER],
-            limiting(meter.limit),
-            RetryingClient.new_decorator(chain),
-        )
-    )
-
-    assert [(1, 200, None)] == meter.asked
 
 
 async def test_a_failure_is_not_asked_about(meter):

@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from heapq import heappop, heappush
 
 import pytest
-from chains import impatient, now
+from chains import now
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioretry_smithy import ConcurrencyLimit, ConcurrencyLimitListener
 from aioretry_smithy._clock import loop_time
-from aioretry_smithy.testing import VirtualTimeLoop
 
 
 class Diary(ConcurrencyLimitListener):
@@ -214,86 +212,6 @@ class TestLine:
 
         assert 0 == limit.pending
         place.release()
-
-    @pytest.mark.slow
-    @settings(max_examples=200)
-    @given(st.integers(0, 2**32).map(random.Random))
-    def test_no_schedule_exceeds_the_limit_or_loses_a_place(self, chance):
-        """A call may end by its answer, its time, or a cancellation at any await."""
-        most = chance.randint(1, 4)
-        limit = ConcurrencyLimit.fixed(most)
-        served = []
-
-        async def call(number):
-            place = limit._try_enter(loop_time())
-            if place is None:
-                until = now() + chance.choice([0.0, 0.5, 2.0, 9.0])
-                place = await limit._wait(until)
-                if place is None:
-                    return
-                served.append(number)
-
-            assert limit.in_flight <= most
-            try:
-                await asyncio.sleep(chance.choice([0.0, 0.5, 1.0]))
-            finally:
-                place.release()
-
-        calls = map(call, range(chance.randint(1, 12)))
-        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-            runner.run(impatient(chance, calls, pauses=[0.0, 0.25], cancelled=0.4))
-
-        assert (0, 0) == (limit.in_flight, limit.pending)
-        assert sorted(served) == served
-
-
-class Server:
-    """A server that has room for so many requests, and refuses the others at once.
-
-    A closed loop of clients keeps all places of a limit in use; no event loop runs.
-    """
-
-    def __init__(self, limit, capacity, seed):
-        self.limit, self.capacity = limit, capacity
-        self.chance = random.Random(seed)
-        self.now, self.in_flight, self.at_work = 0.0, 0, 0
-        self.ends = []
-
-    def run(self, requests):
-        """Answer so many requests; return the limits at their ends."""
-        limits = []
-        for _ in range(requests):
-            while self.in_flight < self.limit.limit:
-                self.begin()
-            self.now, begun, in_flight, dropped = heappop(self.ends)
-            self.in_flight -= 1
-            self.at_work -= not dropped
-            trip = self.now - begun
-            self.limit._learn(self.now, trip, in_flight, dropped)
-            limits.append(self.limit.limit)
-        return limits
-
-    def begin(self):
-        self.in_flight += 1
-        dropped = self.at_work >= self.capacity
-        self.at_work += not dropped
-        seconds = 0.01 if dropped else self.chance.uniform(0.08, 0.12)
-        end = self.now + seconds, self.now, self.in_flight, dropped
-        heappush(self.ends, end)
-
-
-@pytest.mark.parametrize("kind", [ConcurrencyLimit.aimd, ConcurrencyLimit.gradient])
-@pytest.mark.parametrize("seed", range(2))
-def test_limits_settle_where_the_server_has_room(kind, seed):
-    """Within a fifth of the best, also when that halves and comes back."""
-    server = Server(kind(), 100, seed)
-    server.run(4_000)
-    for capacity in (100, 50, 100):
-        server.capacity = capacity
-        server.run(4_000)
-        limits = server.run(2_000)
-
-        assert capacity == pytest.approx(sum(limits) / len(limits), rel=0.2)
 
 
 histories = st.integers(0, 2**32).map(random.Random)

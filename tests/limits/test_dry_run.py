@@ -341,15 +341,6 @@ async def test_nobody_is_refused_and_who_would_be_takes_nothing(said):
     )
 
 
-async def test_a_deadline_counts_as_ever(said):
-    """The turn has to come before it."""
-    chain = watching(RateLimit(1, burst=1))
-    async with session([200] * 2, chain, timeout=1.0) as client:
-        await ends_of(client, 1, 1)
-
-    assert [True] == ["would have refused" in line for line in said()]
-
-
 async def test_the_limit_that_is_named_is_the_one_whose_turn_is_latest(said):
     """Of several all are counted, or none."""
     both = [RateLimit(1, burst=5), RateLimit(1, burst=10, cost=weight)]

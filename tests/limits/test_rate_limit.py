@@ -7,16 +7,13 @@ import math
 import random
 
 import pytest
-from chains import impatient, now
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from chains import now
 
 from aioretry_smithy import RateLimit, RateLimitError
 from aioretry_smithy._clock import loop_time
 from aioretry_smithy._limits.rate_gate import Price, TurnTime, pass_all
 from aioretry_smithy._limits.rate_limit import wait_in
 from aioretry_smithy._limits.rate_rules import Bucket
-from aioretry_smithy.testing import VirtualTimeLoop
 
 
 async def turn_of(limit, until=math.inf):
@@ -100,33 +97,6 @@ def test_bad_arguments_are_refused(argument, options):
     """The error names the argument."""
     with pytest.raises(ValueError, match=f"^{argument}: "):
         RateLimit(**options)
-
-
-@pytest.mark.slow
-@settings(max_examples=200)
-@given(st.integers(0, 2**32).map(random.Random))
-def test_no_schedule_exceeds_the_rate_in_any_window(chance):
-    """Requests go out in the order of arrival, though any may come and leave."""
-    rate, burst = chance.choice([1, 3, 7]), chance.choice([1, 2, 5])
-    limit = RateLimit(rate, burst=burst)
-    granted = []
-
-    async def call(number):
-        await turn_of(limit)
-        granted.append((number, now()))
-
-    calls = map(call, range(chance.randint(1, 20)))
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(impatient(chance, calls, pauses=[0.0, 0.1, 1.3], cancelled=0.3))
-
-    times = [at for _, at in granted]
-    assert sorted(granted) == granted
-    assert 0 == limit.pending
-    for first, begun in enumerate(times):
-        for last in range(first, len(times)):
-            most = burst + rate * (times[last] - begun)
-
-            assert last - first + 1 <= most + 1e-3
 
 
 MANY = 1000

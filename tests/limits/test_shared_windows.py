@@ -278,19 +278,6 @@ def shared():
     return SessionBuilder.standard(rate=limit)
 
 
-def test_a_simulation_without_an_outage_loses_no_call():
-    """And is the same each time."""
-    first, again = (
-        simulate(
-            {"shared": shared}, clients=2, rate=20, capacity=40, outage=None, duration=9
-        )
-        for _ in range(2)
-    )
-
-    assert 1.0 == first.runs["shared"].success
-    assert first == again
-
-
 def test_processes_of_a_simulation_share_a_storage():
     """A rate of two a second is all that the server sees of nine calls a second."""
     storage = MemoryStorage()
@@ -417,11 +404,6 @@ async def test_nothing_is_settled(cost):
     response = new_response(HttpRequest("GET", URL))
     with pytest.raises(ValueError, match="^limit: .*no storage takes back what"):
         with_costs(cost=cost).settle(response, 5)
-
-
-def test_no_cost_and_no_actual_may_be_given():
-    """None is as nothing."""
-    assert repr(with_costs(cost=None)) == repr(with_costs(cost=None, actual=None))
 
 
 def test_it_describes_itself_with_its_cost():

@@ -40,12 +40,6 @@ class Storage:
         return answer
 
 
-async def test_an_answer_is_passed_on(probe):
-    """Any value is an answer, but None."""
-    assert "yes" == await probe.ask(Storage("yes", seconds=0.9))
-    assert not probe.is_down
-
-
 @pytest.mark.parametrize(
     ("storage", "ends"),
     [(Storage(LOST, seconds=0.3), 0.6), (Storage("late", seconds=5.0), 1.0)],
@@ -82,17 +76,6 @@ async def test_silence_after_a_failure_takes_no_longer_than_any(probe):
     assert ([0.0, 0.4], 1.0, True) == (asked, now(), probe.is_down)
 
 
-async def test_a_look_asks_once(probe):
-    """The next one follows in a second."""
-    await probe.ask(Storage(LOST))
-    storage = Storage(LOST)
-    await asyncio.sleep(1.0)
-    probe.probe(storage)
-    await asyncio.sleep(0.5)
-
-    assert ([1.0], True) == (storage.asked, probe.is_down)
-
-
 async def test_a_deadline_that_is_sooner_says_nothing_of_the_storage(probe, caplog):
     """There is no answer, and no warning either; the question goes on."""
     asked = probe.ask(Storage("late", seconds=0.5))
@@ -101,15 +84,6 @@ async def test_a_deadline_that_is_sooner_says_nothing_of_the_storage(probe, capl
     assert 0.2 == now()
     assert "late" == await asked
     assert (0.5, False, []) == (now(), probe.is_down, caplog.messages)
-
-
-async def test_silence_after_the_deadline_is_that_of_the_storage(probe, caplog):
-    """Calls that give up sooner than a second would never find out."""
-    asked = probe.ask(Storage("late", seconds=5.0))
-
-    assert None is await probe.answer(asked, deadline=0.2)
-    await asked
-    assert (1.0, True, 1) == (now(), probe.is_down, len(caplog.messages))
 
 
 async def test_a_storage_that_is_away_is_so_for_all_who_ask(probe, caplog):
@@ -121,12 +95,6 @@ async def test_a_storage_that_is_away_is_so_for_all_who_ask(probe, caplog):
     assert None is await probe.answer(second)
     assert None is await probe.answer(first)
     assert (1.0, 1) == (now(), len(caplog.messages))
-
-
-async def test_an_error_before_the_deadline_is_one_of_the_storage(probe):
-    """Also where the deadline is sooner than a second."""
-    assert None is await probe.answer(probe.ask(Storage(LOST)), deadline=0.2)
-    assert probe.is_down
 
 
 async def test_one_look_a_second_finds_out_that_it_is_back(probe):

@@ -264,17 +264,6 @@ class TestCancellation:
         assert [True, True] == [turn.is_given for turn, _ in others]
         assert 0 == len(storage.turns)
 
-    async def test_a_turn_to_ask_that_comes_with_a_cancellation_is_passed_on(self):
-        """To the next in line."""
-        storage = Storage(0.0, 0.0, latency=0.5)
-        calls = [storage.soon() for _ in range(3)]
-        await asyncio.sleep(0.25)
-        asyncio.get_running_loop().call_at(0.5, calls[1].cancel)
-        await calls[0]
-
-        assert (AT_ONCE, 1.0) == await calls[2]
-        assert calls[1].cancelled()
-
 
 LENGTH = 10
 
@@ -338,16 +327,6 @@ async def test_a_light_call_waits_behind_a_heavy_one():
     assert (True, 3.0, 3.0) == await first
     assert (True, 3.0, 3.0) == await second
     assert [(0.0, 8), (3.0, 8), (3.0, 1)] == storage.asked
-
-
-async def test_one_in_line_that_could_not_wait_so_long_is_refused():
-    """Once it is known that the heavy one before it sleeps."""
-    storage = Script(3.0, 0.0)
-    first, second = storage.soon(8), storage.soon(1, latest=2.0)
-
-    assert (False, 3.0, 0.0) == await second
-    assert (False, 3.0, 0.0) == await storage.turn(1, latest=2.0)
-    assert (True, 3.0, 3.0) == await first
 
 
 async def test_one_in_line_is_not_refused_for_a_heavy_one_that_gives_up():

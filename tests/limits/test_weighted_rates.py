@@ -7,16 +7,7 @@ import math
 
 import aiohttp
 import pytest
-from chains import (
-    URL,
-    Scripted,
-    after,
-    bad_argument,
-    now,
-    raises_exactly,
-    retrying,
-    session,
-)
+from chains import URL, Scripted, after, bad_argument, now, retrying, session
 from limiters import end_of, ends_of, level_of, tokens, weight
 
 from aioretry_smithy import (
@@ -132,19 +123,6 @@ class TestCost:
         assert 1 == RequestLog.of(caught.value).total_attempts
         assert (0, 0) == (breaker.event_count.failure, budget.failures_in_a_row)
         assert 5.0 == level_of(limit)
-
-    async def test_what_the_function_raises_is_the_callers_mistake(self):
-        """A usual strategy makes one attempt."""
-
-        def cost(ctx, request):
-            raise ConnectionError("no tokenizer")
-
-        chain = limiting(RateLimit(5, cost=cost)), retrying(0.5)
-        async with session([], *chain) as client:
-            with raises_exactly("no tokenizer", ConnectionError) as caught:
-                await client.get(URL)
-
-        assert 1 == RequestLog.of(caught.value).total_attempts
 
     async def test_every_hedge_pays_for_itself(self):
         """As every attempt does."""

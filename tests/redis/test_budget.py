@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import gc
 import weakref
 
@@ -101,24 +100,6 @@ class TestShared:
         assert 1 == len(await acquired(budget))
         await all_told()
 
-    async def test_a_retry_that_is_not_made_gives_its_token_back(self, redis):
-        """To all of them."""
-        one, other = budgets(redis)
-        first, _ = await acquired(one, 2)
-        one.release(first)
-        await all_told()
-
-        assert 1 == len(await acquired(other, 2))
-
-    async def test_there_is_no_more_than_the_capacity(self, redis):
-        """However much succeeds."""
-        (budget,) = budgets(redis, 1, deposit=1.0)
-        for _ in range(5):
-            budget.on_success(ended(200))
-        await all_told()
-
-        assert 2 == len(await acquired(budget, 3))
-
     async def test_listeners_hear_what_their_process_learns(self, redis):
         """From a budget of the same name."""
         purse = Purse()
@@ -205,18 +186,6 @@ class TestAway:
         await asyncio.sleep(4.0)
 
         assert {"aioretry_smithy:retry-budget:orders": (2.0, 1)} == redis.purses
-        assert 2 == len(await acquired(other, 3))
-
-    async def test_retries_meanwhile_are_paid_for_afterwards(self, redis):
-        """By all; those that were not made after all are not."""
-        one, other = budgets(redis, capacity=5)
-        await acquired(other)
-        redis.failure = LOST
-        first, *_ = await acquired(one, 3)
-        one.release(first)
-        redis.failure = None
-        await asyncio.sleep(3.0)
-
         assert 2 == len(await acquired(other, 3))
 
     async def test_a_budget_is_never_in_debt(self, redis):
@@ -344,13 +313,6 @@ async def test_a_timer_of_a_loop_that_has_ended_is_not_waited_for(redis):
     await all_told()
 
     assert 1 == redis.questions
-
-
-async def test_a_copy_is_the_same_budget(redis):
-    """Two would allow twice as many retries."""
-    (budget,) = budgets(redis, 1)
-
-    assert budget is copy.deepcopy(budget)
 
 
 @pytest.mark.parametrize(
