@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 
-_OURS: Final = __name__.partition(".")[0]
+_PACKAGE: Final = __name__.partition(".")[0]
 _TEXTS: Final = {bytearray, bytes, str}
 _PLAIN: Final = (
     *(BuiltinFunctionType, FunctionType, type),
@@ -92,8 +92,7 @@ def shown(value: object) -> str:
 def _description(value: object) -> str | None:
     """Return at least the beginning of what Python says; None if it may be secret."""
     # What we describe ourselves has no secret in it.
-    module = getattr(type(value).__repr__, "__module__", "")
-    if module.partition(".")[0] == _OURS:
+    if is_ours(getattr(type(value).__repr__, "__module__", "")):
         return repr(value)
     some: Any = value
     if type(value) in _TEXTS:
@@ -368,7 +367,6 @@ def missing_extra(extra: str, cause: ModuleNotFoundError) -> ModuleNotFoundError
 
 _T = TypeVar("_T")
 
-_PACKAGE = __name__.partition(".")[0]
 _ALSO = ", which counts the first attempt too"
 _LONG: Final = 100
 

@@ -15,12 +15,11 @@ from .. import _checks as check
 from .._bodies.response_content import TruncatedBody, read_whole
 from .._call.recorder import record_injected
 from .._call.time_limits import passed_limit
-from .._context.client import DecoratingClient, Decorator, HttpClient, chain_of
+from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._context.recording import close_result, record_cut, record_error, record_result
 from .._errors import bad_argument, is_finite, is_plain_function
 from .._failures.kept_cause import without_frames
 from .._policies.conditions import checked_answer
-from .._session.aiohttp_transport import AiohttpTransport
 from .._session.deadline import silence_limit
 from .._text.printable import name_of
 from ._transport import ScriptedBody, check_response, made_response
@@ -34,21 +33,15 @@ _SECONDS = "seconds, finite and >= 0, or a pair (low, high) of them"
 _ERROR = "an exception, or a class of exceptions that needs no argument"
 
 
-async def wait_for_answer(
-    delegate: HttpClient,
-    ctx: ClientRequestContext,
-    request: HttpRequest,
-    seconds: float,
+async def _wait(
+    ctx: ClientRequestContext, request: HttpRequest, seconds: float
 ) -> None:
     """Wait as long as for a silent server: until the timeout of the request.
 
     Raises:
         TimeoutError: A limit of the request has passed.
     """
-    transport = chain_of(delegate)[-1]
-    session = None
-    if isinstance(transport, AiohttpTransport):
-        session = transport.session()
+    session = ctx.call.session
     limit = math.inf if session is None else silence_limit(request, session)
     wait = min(limit, seconds)
     try:
@@ -367,14 +360,14 @@ class FaultInjectingClient(DecoratingClient[HttpClient]):
     def _struck_by(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> tuple[float, InjectedFault | None]:
-        """Return how long *request* is to wait, and the fault after that."""
+        """Return the seconds that *request* waits, and the fault after that."""
         seconds, enabled = 0.0, self._enabled
         if callable(enabled) and not checked_answer("enabled", enabled(ctx, request)):
             return seconds, None
         for fault in self._faults:
             if fault._strikes(request, self._random):
                 if fault._seconds is None:
-                    return seconds, fault
+                    return math.inf if fault._hangs else seconds, fault
                 low, high = fault._seconds
                 seconds += low + (high - low) * self._random()
         return seconds, None
@@ -392,9 +385,7 @@ class FaultInjectingClient(DecoratingClient[HttpClient]):
         """
         try:
             if seconds:
-                await wait_for_answer(self.delegate, ctx, request, seconds)
-            if fault is not None and fault._hangs:
-                await wait_for_answer(self.delegate, ctx, request, math.inf)
+                await _wait(ctx, request, seconds)
             if fault is None or fault._answer is None:
                 return None
             answer = fault._answer(request)

@@ -182,7 +182,7 @@ class SimulatedProcess(Counts):
         """Stand in for the method of the session that sends a request."""
         now = asyncio.get_running_loop().time()
         number = self.replica_of(str(url))
-        self.note_request(number, int(now))
+        self.by_replica[number, int(now)] += 1
         status, ready_at = self._replicas.servers[number].serve(now)
         if status == REFUSED:
             raise _refused(URL(url))
@@ -244,7 +244,7 @@ class PlainLoop(Counts):
     def _attempt(self, second: int, number: int) -> None:
         now = self._loop.time()
         replica = self._replicas.any()
-        self.note_request(replica, int(now))
+        self.by_replica[replica, int(now)] += 1
         status, ready_at = self._replicas.servers[replica].serve(now)
         if ready_at - now > PATIENCE:
             self.late[int(now)] += status != CUT

@@ -143,13 +143,8 @@ def read_outage(outage: object, restart: Restart | None = None) -> Outage | None
     """
     if outage is UNSET:
         return USUAL_OUTAGE if restart is None else None
-    if outage is None:
-        return None
-    try:
-        start, length, capacity = _numbers(outage)
-    except (TypeError, ValueError, OverflowError):
-        raise bad_argument("outage", outage, _OUTAGE) from None
-    return start, length, capacity
+    numbers: Outage | None = _read("outage", outage, 3, _OUTAGE)
+    return numbers
 
 
 def read_restart(restart: object) -> Restart | None:
@@ -158,18 +153,22 @@ def read_restart(restart: object) -> Restart | None:
     >>> read_restart("10:3")
     (10.0, 3.0)
     """
-    if restart is None:
+    numbers: Restart | None = _read("restart", restart, 2, _RESTART)
+    return numbers
+
+
+def _read(name: str, given: Any, many: int, expected: str) -> Any:
+    """Return so many numbers, also those of a text; None for None."""
+    if given is None:
         return None
+    parts = given.split(":") if isinstance(given, str) else given
     try:
-        start, length = _numbers(restart)
+        numbers = tuple(map(float, parts))
     except (TypeError, ValueError, OverflowError):
-        raise bad_argument("restart", restart, _RESTART) from None
-    return start, length
-
-
-def _numbers(given: object) -> Iterable[float]:
-    parts: object = given.split(":") if isinstance(given, str) else given
-    return map(float, parts)  # type: ignore[call-overload,no-any-return]
+        numbers = ()
+    if len(numbers) != many:
+        raise bad_argument(name, given, expected)
+    return numbers
 
 
 def time_of_trouble(
@@ -194,6 +193,12 @@ def _check_count(name: str, number: object, most: int) -> None:
 _RECOVERED = 0.99
 """The share of calls that succeed when all is well again."""
 
+_SHOWN = (
+    *("calls", "attempts", "answered", "failed", "late", "by_replica", "shares"),
+    *("success", "attempts_per_call", "load_in_outage", "seconds_to_recover"),
+)
+"""The counts and measures of a run that its dictionary has."""
+
 
 class Counts:
     """Counts of calls and their outcomes, by second."""
@@ -204,23 +209,15 @@ class Counts:
     answered: Counter[int]
     """The calls of these that were answered with a status < 400."""
 
-    attempts: Counter[int]
-    """The requests that were sent, by second."""
-
     by_replica: Counter[tuple[int, int]]
-    """These by replica, from 0, and second."""
+    """The requests that were sent, by replica, from 0, and second."""
 
     late: Counter[int]
     """The requests that were given up before the server came to them, by second."""
 
     def __init__(self) -> None:
-        self.calls, self.answered, self.attempts = Counter(), Counter(), Counter()
+        self.calls, self.answered = Counter(), Counter()
         self.by_replica, self.late = Counter(), Counter()
-
-    def note_request(self, replica: int, second: int) -> None:
-        """Count a request to a replica."""
-        self.attempts[second] += 1
-        self.by_replica[replica, second] += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,23 +260,23 @@ class SimulatedRun:
         """Add up what the processes have counted."""
         seconds = range(math.ceil(settings.duration))
 
-        def by_second(counts: list[Counter[int]]) -> tuple[int, ...]:
+        def by_second(name: str) -> tuple[int, ...]:
+            counts = [getattr(process, name) for process in processes]
             return tuple(sum(each[second] for each in counts) for second in seconds)
 
-        def to(replica: int) -> tuple[int, ...]:
-            counts = [process.by_replica for process in processes]
-            return tuple(
-                sum(each[replica, second] for each in counts) for second in seconds
-            )
-
+        sent = [process.by_replica for process in processes]
+        by_replica = tuple(
+            tuple(sum(each[replica, second] for each in sent) for second in seconds)
+            for replica in range(settings.replicas)
+        )
         return cls(
-            calls=by_second([process.calls for process in processes]),
-            attempts=by_second([process.attempts for process in processes]),
-            answered=by_second([process.answered for process in processes]),
+            calls=by_second("calls"),
+            attempts=tuple(map(sum, zip(*by_replica, strict=True))),
+            answered=by_second("answered"),
             outage=settings.outage,
-            by_replica=tuple(map(to, range(settings.replicas))),
+            by_replica=by_replica,
             restart=settings.restart,
-            late=by_second([process.late for process in processes]),
+            late=by_second("late"),
         )
 
     @property
@@ -365,19 +362,7 @@ class SimulatedRun:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts and the measures as plain JSON values."""
-        return {
-            "calls": list(self.calls),
-            "attempts": list(self.attempts),
-            "answered": list(self.answered),
-            "failed": list(self.failed),
-            "late": list(self.late),
-            "by_replica": [list(requests) for requests in self.by_replica],
-            "shares": list(self.shares),
-            "success": self.success,
-            "attempts_per_call": self.attempts_per_call,
-            "load_in_outage": self.load_in_outage,
-            "seconds_to_recover": self.seconds_to_recover,
-        }
+        return {name: _plain(getattr(self, name)) for name in _SHOWN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,12 +377,16 @@ class SimulationResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain JSON values."""
-        settings = asdict(self.settings)
-        for name in ("outage", "restart"):
-            times = settings[name]
-            settings[name] = None if times is None else list(times)
+        settings = {
+            name: _plain(value) for name, value in asdict(self.settings).items()
+        }
         runs = {name: run.to_dict() for name, run in self.runs.items()}
         return {"settings": settings, "runs": runs}
+
+
+def _plain(value: object) -> Any:
+    """Return lists in place of tuples."""
+    return [*map(_plain, value)] if isinstance(value, tuple) else value
 
 
 def _ratio(part: Iterable[int], whole: Iterable[int]) -> float:

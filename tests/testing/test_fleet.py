@@ -128,7 +128,7 @@ async def test_call_is_counted_where_it_began(first):
         await process.call()
 
     assert {0: 1} == process.calls
-    assert {0: 1, 1: 1} == process.attempts
+    assert {(0, 0): 1, (0, 1): 1} == process.by_replica
     assert {0: 1} == process.answered
 
 
@@ -161,7 +161,7 @@ async def test_timeout_cuts_a_slow_answer(builder, attempts):
         await process.call()
 
     assert 0 == process.answered.total()
-    assert attempts == process.attempts.total()
+    assert attempts == process.by_replica.total()
     assert attempts * 1.0 + (attempts - 1) * 1.5 == asyncio.get_running_loop().time()
 
 
