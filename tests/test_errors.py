@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import functools
 import logging
@@ -57,12 +56,6 @@ def test_errors_are_those_of_aiohttp(error):
     assert issubclass(error, aiohttp.ClientError)
 
 
-def test_the_deadline_is_a_timeout():
-    """``except asyncio.TimeoutError`` around existing code goes on working."""
-    assert issubclass(ResponseTimeoutError, asyncio.TimeoutError)
-    assert issubclass(ResponseTimeoutError, aiohttp.ServerTimeoutError)
-
-
 @pytest.mark.parametrize(
     ("retry_in", "message"),
     [
@@ -92,14 +85,6 @@ def test_half_open_circuit_says_that_it_is_tried():
     expected = "circuit breaker 'shop' is half open: a trial is under way"
     for each in error, copy.copy(error), pickle.loads(pickle.dumps(error)):
         assert f"{expected}, next trial in 2.500 s" == str(each)
-
-
-def test_bad_arguments_have_one_form():
-    """Name, value and condition stand where they always stand."""
-    error = bad_argument("delay", "1", "a number")
-
-    assert isinstance(error, ValueError)
-    assert "delay: '1' (expected: a number)" == str(error)
 
 
 @pytest.mark.parametrize(

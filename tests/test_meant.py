@@ -137,14 +137,6 @@ def test_name_that_resembles_none_is_refused_alone():
     assert expected == str(error.value)
 
 
-def test_missing_strategy_is_for_python_to_say():
-    """In the words that Python has for any function."""
-    with pytest.raises(
-        TypeError, match=r"^RetryConfig.__init__\(\) missing 1 .*'strategy"
-    ):
-        RetryConfig(max_total_attempts=3)
-
-
 UNCALLED = {
     "class": (Mine, "call it: Mine()"),
     "class with settings": (Slow, "call it: Slow(...)"),
@@ -241,16 +233,6 @@ def test_policy_in_the_place_of_a_decorator_is_refused_at_once(decorator):
     assert f"decorator: {decorator!r} (expected: {expected})" == str(error.value)
 
 
-def test_class_of_ones_own_may_be_a_decorator():
-    """Whatever it is called with a client for, and whatever that returns."""
-
-    class Wrapping:
-        def __new__(cls, delegate):
-            return delegate
-
-    assert "aiohttp" in SessionBuilder().decorator(Wrapping).describe()
-
-
 async def test_mapping_is_taken_where_a_strategy_is():
     """It finds the settings of each call, as by ``new_mapped_decorator()``."""
     config = RetryConfig(RetryStrategy.on_server_error_status(NOW), 2)
@@ -282,14 +264,6 @@ async def test_mapping_of_calls_is_taken_where_a_strategy_is():
         await fetch("eu")
 
     assert ["eu"] * 3 == regions
-
-
-def test_mapping_by_host_is_refused_for_a_function():
-    """A function has no host, and no method."""
-    mapping = RetryConfigMapping.per_host(lambda host: RetryConfig.no_retry())
-    expected = r"^strategy: .*\(expected: what RetryConfigMapping.of returns\)$"
-    with pytest.raises(ValueError, match=expected):
-        RetryingRpcClient.new_decorator(mapping)
 
 
 @pytest.mark.parametrize("client", [RetryingClient, RetryingRpcClient])

@@ -160,24 +160,6 @@ def test_permit_of_a_circuit_has_one_use(copied):
     assert CircuitState.HALF_OPEN is breaker.state
 
 
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
-def test_copy_is_the_thing_itself(copied):
-    """A count in the copy is a count in the original."""
-    counter = Counter()
-
-    assert counter is copied(counter)
-
-
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_there_is_no_pickle(protocol):
-    """With each protocol the error names the thing and says why."""
-    with pytest.raises(TypeError) as caught:
-        pickle.dumps([Counter()], protocol)
-
-    # From Python 3.14 on notes say where in the list it stands.
-    assert "Counter cannot be pickled: it holds shared state" == str(caught.value)
-
-
 def test_map_makes_a_value_once_per_key():
     """The factory is called with the key, once."""
     made = []

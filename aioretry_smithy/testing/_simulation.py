@@ -158,7 +158,7 @@ def read_restart(restart: object) -> Restart | None:
 
 
 def _read(name: str, given: Any, many: int, expected: str) -> Any:
-    """Return so many numbers, also those of a text; None for None."""
+    """Return the numbers of a text or an iterable; None for None."""
     if given is None:
         return None
     parts = given.split(":") if isinstance(given, str) else given

@@ -57,15 +57,6 @@ async def test_new_response_is_a_stream():
     assert response.content.at_eof()
 
 
-async def test_new_response_may_be_empty():
-    """Without a body reading gives nothing instead of waiting."""
-    response = new_response(ASKED)
-
-    assert b"" == await response.read()
-    assert 200 == response.status
-    assert response.connection is None
-
-
 async def test_new_response_knows_its_request():
     """URL, method and headers are those of the request, without credentials."""
     request = HttpRequest("post", "http://u:p@example.com/", headers={"A": "1"})
@@ -252,17 +243,6 @@ async def test_tap_that_has_enough_at_once_leaves_the_stream():
     assert copy_head(responding_with(content), head)
     assert "abc…" == head.text()
     assert type(content._buffer) is deque
-
-
-async def test_body_that_was_looked_at_can_be_tapped():
-    """All of it is in the stream again."""
-    content = stream(b"abc", b"def")
-    response = responding_with(content)
-    await read_head(response, 2)
-    head = BodyHead("text/plain", 9)
-
-    assert copy_head(response, head)
-    assert "abcdef" == head.text()
 
 
 async def test_look_at_a_tapped_body_is_not_tapped_again():

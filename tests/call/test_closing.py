@@ -10,7 +10,6 @@ import pytest
 from chains import (
     NOW,
     URL,
-    after,
     log_of_cancelled,
     now,
     pass_on,
@@ -32,10 +31,8 @@ from aioretry_smithy import (
     RateLimitingClient,
     RefreshingClient,
     RequestLog,
-    RetryBudget,
     RetryListener,
     RetryStrategy,
-    capture_logs,
     client_decorator,
 )
 from aioretry_smithy.smithy import StandardRetryStrategy
@@ -366,23 +363,6 @@ async def test_close_of_others_is_called():
     assert ([1.0], close) == (closed, client.close)
 
 
-async def test_close_that_is_put_there_during_a_wait_stays():
-    """Nobody is woken by it, and it is not taken away."""
-    client = retrying_session([503, 200], LONG)
-
-    async def close():
-        pass
-
-    task = asyncio.create_task(failure_of(client))
-    await asyncio.sleep(1.0)
-    client.close = close
-
-    assert (None, 60.0) == await task
-    assert close is client.close
-    del client.close
-    await client.close()
-
-
 async def test_nothing_is_left_in_the_session():
     """Whatever became of the wait."""
     client = retrying_session([503, 200, 503, 503], LONG)
@@ -409,30 +389,6 @@ async def test_close_is_fetched_from_what_nobody_keeps():
     await kept.pop().close()
 
     assert 1.0 == (await task)[1]
-
-
-async def test_permit_of_the_retry_was_used():
-    """The attempt that is refused is one."""
-    budget = RetryBudget(brake_after=None)
-    client = retrying_session([503, 200], LONG, limiter=budget)
-    task = asyncio.create_task(failure_of(client))
-    await asyncio.sleep(1.0)
-    with capture_logs() as logs:
-        await client.close()
-    await task
-
-    assert [] == logs
-    assert 9.0 == budget.tokens
-
-
-async def test_answer_under_way_is_not_hurried():
-    """A request that is sent comes to its own end."""
-    client = session([after(5.0, 200)], retrying(LONG))
-    task = asyncio.create_task(failure_of(client))
-    await asyncio.sleep(1.0)
-    await client.close()
-
-    assert (None, 5.0) == await task
 
 
 async def test_a_session_that_is_closed_twice_ends_each_wait_once():

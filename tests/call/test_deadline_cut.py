@@ -112,23 +112,6 @@ async def test_call_ends_at_its_deadline(chain):
     ]
 
 
-async def test_finally_of_what_is_cut_runs():
-    """All of it, and it may take its time."""
-    seen = []
-
-    @client_decorator
-    async def cleaning(delegate, ctx, request):
-        try:
-            await asyncio.sleep(LONG)
-        finally:
-            await asyncio.sleep(1.0)
-            seen.append(now())
-
-    await failure_of(session([], cleaning, pass_on, timeout=DEADLINE))
-
-    assert [CUT + 1.0] == seen
-
-
 async def test_answer_that_it_makes_of_the_cancellation_is_handed_over():
     """As where it has caught a timeout of its own."""
 
@@ -291,23 +274,6 @@ async def test_function_of_raise_for_status_is_cut():
 
     assert (CUT, 0) == (now(), cancelling())
     assert "the call had 2.000 s" == str(error)
-
-
-async def test_listener_is_heard_to_its_end():
-    """It is only told: a decorator around goes on when that is done."""
-    told = []
-
-    class Slow(RetryListener):
-        async def on_retry(self, ctx, cause, delay):
-            await asyncio.sleep(DEADLINE + 1.0)
-            told.append(now())
-
-    retries = retrying(SAFELY, listeners=[Slow()])
-    await failure_of(session([503, 200], retries, pass_on, timeout=DEADLINE))
-
-    assert [DEADLINE + 1.0] == told
-    assert DEADLINE + 1.0 == now()
-    assert 0 == cancelling()
 
 
 async def test_code_around_is_cut_after_what_a_listener_took():

@@ -10,17 +10,7 @@ import weakref
 
 import aiohttp
 import pytest
-from calls import (
-    REQUEST,
-    begin,
-    begin_body,
-    call_of,
-    end,
-    end_call,
-    function,
-    http,
-    leave,
-)
+from calls import REQUEST, begin, begin_body, call_of, end, function, http, leave
 from chains import in_threads, notes_of, response_of, session
 from command_line import needs_posix
 from multidict import CIMultiDict
@@ -135,16 +125,6 @@ async def test_id_is_short_text():
     assert re.fullmatch(r"[a-z2-7]{8}-[1-9]\d*", first)
     process, number = first.split("-")
     assert f"{process}-{int(number) + 1}" == second
-
-
-async def test_call_has_one_id_whoever_asks():
-    """It is the same for a view made anew, and when the call is over."""
-    ctx = begin()
-    before = ctx.log.id
-    end(ctx, 200)
-    end_call(ctx)
-
-    assert before == ctx.log.id == ctx.log.to_dict()["id"]
 
 
 async def test_attempt_has_the_id_of_its_call_with_its_number():

@@ -166,14 +166,6 @@ async def test_a_break_that_is_not_counted_begins_no_round(counter):
     assert 2 == await counted(counter(), *calls)
 
 
-@COUNTERS
-async def test_ten_in_a_row_are_ten(counter):
-    """A server that cuts each connection is down."""
-    calls = [(begin, begin + 1.0, CUT) for begin in range(10)]
-
-    assert 10 == await counted(counter(), *calls)
-
-
 @pytest.mark.parametrize(("outcome", "state"), [(CUT, CLOSED), (503, OPEN)])
 async def test_a_row_of_failures_is_counted_in_rounds(outcome, state):
     """Ten calls that one restart cuts open no circuit; five 503s do."""

@@ -28,14 +28,6 @@ async def test_session_has_the_deadline(wire):
     assert [None, exact(7.0), exact(4.0)] == wire.timeouts
 
 
-async def test_default_is_that_of_aiohttp(wire):
-    """Without any setting a call has 300 seconds, and the other limits stay."""
-    wire.answers = [503]
-    await get(retrying(10.0))
-
-    assert [None, exact(290.0, sock_connect=30)] == wire.timeouts
-
-
 @pytest.mark.parametrize("limit", [10, ClientTimeout(total=10)])
 async def test_request_has_the_deadline(wire, limit):
     """A request's own limit replaces the session's, larger or smaller."""
@@ -167,14 +159,6 @@ async def test_attempt_timeout_is_the_total(wire):
 
     assert [0.0, 3.0, 6.0, 9.0] == [call.at for call in wire.calls]
     assert [exact(total, **limits) for total in (3.0, 3.0, 3.0, 1.0)] == wire.timeouts
-
-
-async def test_attempt_timeout_of_a_request_without_limit(wire):
-    """Lifting the call's limit does not lift that of its attempts."""
-    wire.answers = [503]
-    await get(retrying(1.0, attempt_timeout=3.0), timeout=None)
-
-    assert [exact(3.0)] * 2 == wire.timeouts
 
 
 async def test_attempt_timeout_where_the_request_is_stricter(wire):

@@ -320,16 +320,6 @@ def test_a_setting_that_is_no_bool_is_refused():
         CircuitBreakerStrategy.on_server_error_status(count_throttling=0)
 
 
-def test_there_is_one_strategy_of_each_kind():
-    """And each says how to make it."""
-    assert BUT_THROTTLING is CircuitBreakerStrategy.on_server_error_status(
-        count_throttling=False
-    )
-    assert "CircuitBreakerStrategy.on_server_error_status(count_throttling=False)" == (
-        repr(BUT_THROTTLING)
-    )
-
-
 @pytest.mark.parametrize("status", [429, 503])
 async def test_the_budget_of_the_standard_chain_pays_for_ten(status):
     """And for no more; the circuit stays closed."""

@@ -58,18 +58,6 @@ class TestPlaces:
 
             assert (200, 3.0) == await shop.get()
 
-    async def test_another_session_with_the_same_limit(self):
-        """The limit counts, not the session."""
-        limit = ConcurrencyLimit.fixed(1)
-        async with (
-            Shop(place(limit, timeout=0.0)) as shop,
-            Shop(place(limit, timeout=0.0)) as other,
-        ):
-            shop.ask = lambda: other.get("/plain")
-
-            assert (200, 2.0) == await shop.get()
-            assert [("/plain", 0.0)] == other.sent
-
     async def test_place_of_another_host_is_waited_for(self):
         """It is an object of its own."""
         per_host = ConcurrencyLimitingClient.new_per_host_decorator(lambda key: 1)
@@ -318,13 +306,6 @@ class TestRates:
         async with Shop(rate(RateLimit(1, per=40.0))) as shop:
             assert (200, 2.0) == await shop.get()
             assert (200, 81.0) == await shop.get("/plain")
-
-    async def test_those_in_line_wait_longer(self):
-        """They had come before the call inside."""
-        async with Shop(rate(RateLimit(1, per=40.0))) as shop:
-            ends = await asyncio.gather(shop.get(), shop.get("/plain"))
-
-            assert [(200, 2.0), (200, 81.0)] == ends
 
     async def test_cost_is_charged_whole(self):
         """What it is, by the function of the user's."""

@@ -22,29 +22,6 @@ from aioretry_smithy import (
 class TestFetches:
     """A fetch that several wait for rides on what any of them holds."""
 
-    async def test_first_who_waited_has_gone(self):
-        """Its place is another's, who waits too."""
-        limit = ConcurrencyLimit.fixed(2)
-
-        async def fetch():
-            await asyncio.sleep(1.0)
-            async with client.get("/token") as response:
-                return str(response.status)
-
-        decorators = RefreshingClient.new_decorator(fetch), place(limit, timeout=5.0)
-        client = session([after(1.0, 200)] * 9, *decorators, base_url=BASE)
-        async with client:
-            first, *others = (
-                asyncio.create_task(client._request("GET", "/")) for _ in range(3)
-            )
-            await asyncio.sleep(0.5)
-            first.cancel()
-            responses = await asyncio.gather(*others)
-
-        assert [200, 200] == [each.status for each in responses]
-        assert 3.0 == now()
-        assert 0 == limit.in_flight
-
     async def test_one_who_comes_later_lends_its_place(self):
         """To a fetch that waits for one already."""
         limit = ConcurrencyLimit.fixed(1)
@@ -180,27 +157,6 @@ class TestFetches:
             assert 200 == (await got[0]).status
 
         assert 4.0 == now()
-
-    async def test_fetch_that_nobody_holds_anything_for_waits(self):
-        """As ever: its place is a further one."""
-        limit = ConcurrencyLimit.fixed(1)
-
-        async def fetch():
-            async with client.get("/token") as response:
-                return str(response.status)
-
-        # The place is taken further in than the token is asked for.
-        chain = place(limit), RefreshingClient.new_decorator(fetch)
-        client = session([after(1.0, 200)] * 9, *chain, base_url=BASE)
-        async with client:
-            busy = asyncio.create_task(
-                client._request("GET", "/busy", headers={"Authorization": "mine"})
-            )
-            await asyncio.sleep(0)
-            await client.get("/orders")
-            await busy
-
-        assert 3.0 == now()
 
     async def test_task_that_outlives_the_fetch_is_free(self):
         """It began in the fetch."""

@@ -16,7 +16,6 @@ from aioretry_smithy import (
     CircuitBreakerStrategy,
     ContentPreviewingClient,
     DecoratingClient,
-    HttpClient,
     LoggingClient,
     RequestLog,
     RetryConfig,
@@ -83,23 +82,6 @@ async def test_client_whose_constructor_forgets_its_delegate_says_so():
     assert expected == str(raised.value)
     assert 3 == Forgetful(None).limit
     assert not hasattr(Forgetful(None), "limits")
-
-
-def test_anything_that_executes_is_a_client():
-    """The protocol asks for nothing but ``execute``."""
-    assert isinstance(ScriptedTransport([]), HttpClient)
-    assert isinstance(mark(ScriptedTransport([])), HttpClient)
-    assert not isinstance(object(), HttpClient)
-
-
-def test_chain_is_listed_from_the_outside_in():
-    """Every ``delegate`` is followed to the one that has none."""
-    transport = ScriptedTransport([])
-    inner = Inner(transport)
-    outer = Marking(inner)
-
-    assert [outer, inner, transport] == chain_of(outer)
-    assert [transport] == chain_of(transport)
 
 
 def test_outermost_client_of_a_class_is_found():
@@ -229,18 +211,6 @@ async def test_patch_of_a_transport_counts_at_once():
     assert [200, 201] == statuses
 
 
-async def test_a_replaced_execute_is_seen_and_forgotten():
-    """As that of any object, at once."""
-    async with session([503, 200, 503, 200], retrying(SAFELY)) as client:
-        retries = unwrap(client, RetryingClient)
-        first = await client.get(URL)
-        with patch.object(retries, "execute", retries.delegate.execute):
-            second = await client.get(URL)
-        third = await client.get(URL)
-
-    assert [200, 503, 200] == [each.status for each in (first, second, third)]
-
-
 async def test_another_delegate_counts_from_the_next_attempt_on():
     """The attempts of a call that is under way go to it, too."""
     other = ScriptedTransport([200])
@@ -266,17 +236,6 @@ class Answering:
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
-
-
-async def test_failure_of_another_delegate_is_recorded():
-    """A client of the user's own is put into a chain that has been built."""
-    failure = LookupError()
-    async with session([], retrying()) as client:
-        unwrap(client, RetryingClient).delegate = Answering(failure)
-        with capture_logs() as logs, pytest.raises(LookupError):
-            await client.get(URL)
-
-    assert repr(failure) == repr(logs[0].children[0].response_cause)
 
 
 async def test_answer_of_another_delegate_is_recorded():
@@ -357,15 +316,6 @@ async def test_client_may_be_frozen():
 
 
 SAFELY_RETRIED = retrying(SAFELY)
-
-
-async def test_retries_around_retries_made_by_hand():
-    """A builder refuses such a chain; by hand the outer ones see an answer."""
-    transport = ScriptedTransport([503, 503, 503, 200])
-    twice = retrying(SAFELY, max_total_attempts=2)
-    response = await twice(twice(transport)).execute(begin(), REQUEST)
-
-    assert (503, 2) == (response.status, len(transport.requests))
 
 
 async def test_what_fails_around_a_call_is_no_failure_of_its_attempt():

@@ -21,17 +21,6 @@ START = ResponseTimeoutMode.SET_FROM_START
 EXTEND = ResponseTimeoutMode.EXTEND
 
 
-async def test_root_knows_the_call():
-    """The context of the call is its own root and counts no attempt."""
-    ctx = begin()
-
-    assert ctx is ctx.root
-    assert ctx.parent is None
-    assert ctx.attempt is None
-    assert REQUEST is ctx.request
-    assert ctx.log is ctx.log.root
-
-
 async def test_child_is_an_attempt():
     """Each child has the next number, its own request and its own log."""
     ctx = begin()
@@ -62,21 +51,6 @@ async def test_attributes_belong_to_the_call():
 
     assert {"seen": 1} == ctx.attributes
     assert ctx.attributes is ctx.derive(REQUEST).attributes
-
-
-async def test_attributes_of_calls_are_apart():
-    """Two calls share nothing."""
-    begin().attributes["seen"] = 1
-
-    assert {} == begin().attributes
-
-
-async def test_time_without_a_deadline_never_ends():
-    """No deadline is None, and infinitely much is left."""
-    ctx = begin()
-
-    assert ctx.deadline is None
-    assert math.inf == ctx.remaining()
 
 
 async def test_time_runs_out():
@@ -148,14 +122,6 @@ async def test_deadline_of_an_attempt_is_moved(seconds, mode, deadline):
     assert deadline == attempt.deadline
     assert 7.0 == other.deadline
     assert 10.0 == ctx.deadline
-
-
-async def test_extending_an_attempt_without_a_deadline_of_its_own():
-    """There is nothing to extend, so the call's deadline holds on."""
-    attempt = begin(timeout=10.0).derive(REQUEST)
-    attempt.set_response_timeout(5.0, EXTEND)
-
-    assert 10.0 == attempt.deadline
 
 
 async def test_moving_the_call_moves_its_attempts():

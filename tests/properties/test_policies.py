@@ -103,20 +103,6 @@ def test_jittered_delay_is_within_its_range(
     assert delay * (1 + lo) <= jittered.next_delay(1) <= delay * (1 + hi)
 
 
-@given(st.floats(0, 1e300), st.floats(0, 1), chances)
-def test_one_rate_is_the_same_rate_both_ways(
-    delay: float, rate: float, chance: float
-) -> None:
-    """``with_jitter(rate)`` is ``with_jitter(-rate, rate)``."""
-
-    def random() -> float:
-        return chance
-
-    one = Backoff.fixed(delay).with_jitter(rate, random=random)
-
-    assert Backoff.fixed(delay).with_jitter(-rate, rate, random=random) == one
-
-
 @given(backoffs(), st.lists(st.sampled_from(WRAPPERS), max_size=6), counts)
 def test_wrappers_compose(
     made: tuple[Backoff, float],
@@ -134,25 +120,6 @@ def test_wrappers_compose(
     assert delay is None or (math.isfinite(delay) and delay >= 0)
     with pytest.raises(ValueError, match="num_attempts_so_far"):
         backoff.next_delay(1 - n)
-
-
-@given(backoffs(), st.lists(st.sampled_from(WRAPPERS), max_size=3), counts, counts)
-def test_two_calls_that_share_a_backoff_do_not_meet(
-    made: tuple[Backoff, float],
-    wrappers: list[Callable[[Backoff], Backoff]],
-    mine: int,
-    theirs: int,
-) -> None:
-    """A call changes nothing for another: there is no state."""
-    backoff = made[0]
-    for wrap in wrappers:
-        backoff = wrap(backoff)
-    before = repr(backoff), hash(backoff)
-    backoff.next_delay(mine)
-    backoff.next_delay(theirs)
-
-    assert before == (repr(backoff), hash(backoff))
-    assert made[0].next_delay(mine) == made[0].next_delay(mine)
 
 
 words = st.sampled_from(

@@ -183,12 +183,6 @@ class TestWeight:
         with bad_argument("weight", given, "finite and >= 0"):
             Endpoint("http://a.example", weight=given)
 
-    def test_is_a_float(self):
-        """Whatever was given."""
-        assert "2.0 0.0" == " ".join(
-            str(Endpoint("http://a.example", weight=given).weight) for given in (2, 0)
-        )
-
 
 class TestText:
     """An endpoint in logs, keys and descriptions."""
@@ -270,14 +264,6 @@ class TestFind:
 
         assert URL(asked, encoded=True) == found
         assert not found.absolute
-
-    def test_any_number_of_paths_is_kept_in_bounds(self):
-        """Case 142: what was found of each is found anew."""
-        service = service_of("http://a.example/")
-        for number in range(2500):
-            service.find(f"/{number}")
-
-        assert len(service._found) <= 1024
 
     @pytest.mark.parametrize(
         "target",

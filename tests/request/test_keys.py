@@ -61,13 +61,6 @@ def test_host_key_is_host_and_port(url, key):
     assert key == host_key(request)
 
 
-def test_host_key_joins_the_base_url():
-    """A relative URL belongs to the server of the session's base URL."""
-    request = HttpRequest("GET", "/orders", base_url=URL("https://example.com/v1/"))
-
-    assert "example.com:443" == host_key(request)
-
-
 @pytest.mark.parametrize(
     ("url", "key"),
     [
@@ -218,15 +211,6 @@ def test_absolute_url_without_a_host_has_the_key_of_its_own_base(target):
     assert ["one.example:80", "two.example:80"] == known
 
 
-@pytest.mark.parametrize("path", ["//else.example/", "/\t/else.example/", "/\n/else"])
-def test_path_that_is_another_server_has_not_the_key_of_the_base(path):
-    """A URL loses its tabs and line ends before it is read."""
-    base = URL("http://base.example/")
-    host_key(HttpRequest("GET", "/orders", base_url=base))
-
-    assert host_key(HttpRequest("GET", path, base_url=base)) != "base.example:80"
-
-
 HERE = HttpRequest("GET", URL("http://here.test/a"))
 THERE = HttpRequest("POST", URL("http://there.test/b"))
 NOWHERE = HttpRequest("GET", URL("/a"))
@@ -252,11 +236,6 @@ def test_each_key_has_a_value_of_its_own():
     assert values.of(HERE) is values.of(HERE)
     assert values.of(HERE) is not values.of(THERE)
     assert ["here.test:80", "there.test:80"] == sorted(values.in_use())
-
-
-def test_a_request_without_a_key_has_no_value():
-    """A relative URL names no host."""
-    assert per(host_key).of(NOWHERE) is None
 
 
 def test_a_value_of_another_class_is_refused():

@@ -31,11 +31,6 @@ def test_url_is_joined_with_the_base(target, url):
     assert URL(url) == HttpRequest("GET", target, base_url=BASE).url
 
 
-def test_url_without_a_base_stays_relative():
-    """It is for aiohttp to refuse it."""
-    assert URL("/orders") == HttpRequest("GET", "/orders").url
-
-
 def test_url_leaves_params_where_they_are():
     """``params`` are joined for the log and stay an option for aiohttp."""
     request = HttpRequest("GET", "http://h/?a=1", params={"b": "2"})
@@ -108,13 +103,6 @@ def test_options_cannot_be_changed_in_place(headers):
 
     assert {"data": b"x"} == request.options
     assert {"headers": headers, "data": b"x"} == request.arguments
-
-
-def test_iterator_given_to_a_copy_is_kept_too():
-    """A decorator may pass any form of headers on as well."""
-    request = HttpRequest("GET", "/").replace(headers=iter([("A", "1")]))
-
-    assert request.headers == request.headers == CIMultiDict(A="1")
 
 
 def test_headers_cannot_be_changed_in_place():
@@ -232,11 +220,6 @@ def test_has_the_url_of_the_server_and_all_else_of_the_request():
     assert sent.given is request.given
 
 
-def test_shows_itself_as_any_request():
-    """Without what is secret."""
-    assert "<HttpRequest POST http://a.example/v1/orders>" == repr(routed())
-
-
 def test_keys_are_those_of_the_route():
     """A server has one key, its service another."""
     assert ("a.example:80", "orders") == (host_key(routed()), service_key(routed()))
@@ -289,13 +272,6 @@ def test_request_has_the_name_and_the_arguments():
     )
 
 
-def test_request_may_have_no_arguments():
-    """Then both are empty."""
-    request = RpcRequest("ping")
-
-    assert ((), {}) == (request.args, request.kwargs)
-
-
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
@@ -311,12 +287,6 @@ def test_copy_has_the_changes_alone(changes, expected):
 
     assert expected == (copy.name, copy.args, copy.kwargs)
     assert ("fetch", (1,)) == (request.name, request.args)
-
-
-def test_misspelt_change_is_a_type_error():
-    """As of any function."""
-    with pytest.raises(TypeError, match="arguments"):
-        RpcRequest("fetch").replace(arguments=(1,))
 
 
 @pytest.mark.parametrize("name", ["", None, 7])

@@ -58,12 +58,6 @@ def naming(name, seen):
     return note
 
 
-async def test_built_session_is_a_real_one():
-    """Nobody who asks for an aiohttp session can tell the difference."""
-    async with SessionBuilder().decorator(ScriptedTransport([])).build() as session:
-        assert type(session) is aiohttp.ClientSession
-
-
 async def test_last_decorator_is_outermost():
     """Requests pass from the last one added to the first, responses the other way."""
     seen = []
@@ -131,13 +125,6 @@ async def test_response_timeout_is_the_total():
         )
 
 
-async def test_response_timeout_keeps_the_defaults():
-    """Without a timeout of the caller's, only aiohttp's total is replaced."""
-    async with SessionBuilder().response_timeout(None).build() as session:
-        assert session.timeout.total is None
-        assert 30 == session.timeout.sock_connect
-
-
 @pytest.mark.parametrize(
     "seconds", [0, -1.0, math.inf, math.nan, True, "10", ClientTimeout(), 10**400]
 )
@@ -182,20 +169,6 @@ def test_description_lists_the_chain():
         "        aiohttp.ClientSession(base_url='https://****@example.com/',"
         " response_timeout=10.0)"
     )
-
-
-def test_description_of_an_empty_chain():
-    """Without decorators there is the session, with aiohttp's own limit."""
-    assert "aiohttp.ClientSession(response_timeout=300)" == SessionBuilder().describe()
-
-
-async def test_session_is_decorated_in_place():
-    """A library's own session gets a chain, and stays the object it was."""
-    transport = ScriptedTransport([503, 200])
-    async with aiohttp.ClientSession("http://h") as session:
-        assert session is decorate(session, transport, FAILSAFE)
-        async with session.get("/") as response:
-            assert 2 == RequestLog.of(response).total_attempts
 
 
 async def test_session_is_undecorated():

@@ -10,7 +10,7 @@ from unittest.mock import AsyncMock
 
 import aiohttp
 import pytest
-from chains import NOW, now, raises_exactly
+from chains import NOW, now
 
 from aioretry_smithy import (
     Backoff,
@@ -21,7 +21,6 @@ from aioretry_smithy import (
     LoggingClient,
     LoggingRpcClient,
     RequestLog,
-    ResponseTimeoutError,
     RetryConfig,
     RetryingClient,
     RetryingRpcClient,
@@ -49,17 +48,6 @@ async def test_decorated_function_is_called_as_before():
     decorated = rpc(RetryingRpcClient.new_decorator(ON_KEY_ERROR))(fetch)
 
     assert ("monday", 2) == await decorated("monday", page=2)
-
-
-async def test_function_may_be_decorated_with_nothing():
-    """Then calls have a log, a deadline and a place in the tree, and no more."""
-    with capture_logs() as logs:
-        result = await rpc()(fetch)("monday")
-
-    assert ("monday", 1) == result
-    assert [(1, None, ())] == [
-        (log.total_attempts, log.response_cause, log.children) for log in logs
-    ]
 
 
 def test_function_keeps_its_signature_name_and_docstring():
@@ -344,27 +332,6 @@ async def test_client_that_is_no_class_of_ours_decorates_calls():
 
     assert ("kept", None) == (result, logs[0].response_cause)
     assert logs[0].is_complete
-
-
-async def test_deadline_of_the_call_cuts_the_function():
-    """Where nothing retries, the call is its one attempt."""
-    hang = rpc(response_timeout=2.0)(asyncio.sleep)
-    with raises_exactly("the call had 2.000 s", ResponseTimeoutError) as caught:
-        await hang(9)
-
-    assert 2.0 == now()
-    assert RequestLog.of(caught.value).response_cause is caught.value
-
-
-async def test_log_says_when_and_how_a_call_ended():
-    """A function that returns has neither status nor cause."""
-    with capture_logs() as logs:
-        await rpc()(asyncio.sleep)(1.5)
-
-    (log,) = logs
-    assert (1.5, 1.5) == (log.duration, log.total_duration)
-    assert (True, True, None) == (log.is_complete, log.sent, log.stop_reason)
-    assert log is await log.when_complete()
 
 
 async def test_block_of_options_applies_to_a_call():

@@ -101,30 +101,6 @@ async def test_limit_of_a_request_that_is_shorter_stays(decorators):
     assert ("the call had 2.000 s", 2.0) == (str(log.response_cause), now())
 
 
-async def test_function_inside_has_no_more_time_than_its_attempt():
-    """The inner one loses its own, longer limit."""
-    limits = []
-
-    @client_decorator
-    async def seeing(delegate, ctx, request):
-        limits.append(ctx.remaining())
-        return await delegate.execute(ctx, request)
-
-    @rpc(seeing, response_timeout=60.0)
-    async def inner():
-        await asyncio.sleep(9.0)
-
-    @rpc(retried(max_total_attempts=1))
-    async def outer():
-        await asyncio.sleep(1.0)
-        await inner()
-
-    with pytest.raises(AttemptTimeoutError):
-        await outer()
-
-    assert ([2.0], 3.0) == (limits, now())
-
-
 @pytest.mark.parametrize("seconds", [None, 9.0])
 async def test_no_block_takes_a_call_beyond_its_attempt(seconds):
     """Nor does it where the function itself has the block."""
@@ -273,14 +249,6 @@ async def test_exception_leads_to_the_outermost_log():
     assert ["outer", [["inner", [["GET", []]]]]] == names(RequestLog.of(error))
 
 
-async def test_response_that_a_call_returns_leads_to_its_request():
-    """It is the request's, wherever it goes."""
-    async with session([200]) as client:
-        response = await rpc(retried())(get)(client)
-
-    assert "GET" == RequestLog.of(response).name
-
-
 async def test_exception_tells_of_the_attempts_of_each_call():
     """One note for each attempt; the inner ones first."""
 
@@ -366,17 +334,6 @@ async def test_options_around_do_not_reach_the_calls_inside():
     inherited = (None, None, tenant)
     assert [inherited, (config, None, {**tenant, "page": 1}), inherited] == seen
     assert 7.0 == log.response_timeout
-
-
-async def test_options_around_hold_again_after_a_call():
-    """As if it had not been."""
-    wait = rpc(retried(max_total_attempts=1))(asyncio.sleep)
-    with request_options(response_timeout=2.0), capture_logs() as logs:
-        await wait(0.0)
-        with pytest.raises(ResponseTimeoutError):
-            await wait(9.0)
-
-    assert (2.0, 2) == (now(), len(logs))
 
 
 async def test_task_that_outlives_its_attempt_is_free():

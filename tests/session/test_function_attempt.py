@@ -11,9 +11,6 @@ from chains import NOW, Always, now
 
 from aioretry_smithy import (
     AttemptTimeoutError,
-    Backoff,
-    CircuitBreaker,
-    CircuitBreakerRpcClient,
     DecoratingClient,
     RequestLog,
     ResponseTimeoutError,
@@ -73,17 +70,6 @@ async def test_call_without_delay_is_cut_at_the_deadline():
     assert [3.0, 3.0, 3.0, 1.0] == [child.duration for child in log.children]
     assert repr(log.children[2].response_cause) == repr(error.__cause__)
     assert ("deadline", 0) == (log.stop_reason, cancelling())
-
-
-async def test_call_with_delay_stops_when_the_next_attempt_would_be_late():
-    """With 3 s between attempts it stops at 9 with the outcome of attempt 2."""
-    strategy = Always(Backoff.fixed(3.0))
-    silent = rpc(retried(strategy), response_timeout=10.0)(hang)
-    error = await failure_of(silent())
-
-    log = RequestLog.of(error)
-    assert "attempt 2 had 3.000 s" == str(error)
-    assert (9.0, 2, "deadline") == (now(), log.total_attempts, log.stop_reason)
 
 
 async def test_cut_attempt_shows_what_it_was_awaiting():
@@ -210,18 +196,6 @@ async def test_timeout_of_the_function_s_own_is_its_failure():
     assert (TimeoutError, 2.5) == (type(error), now())
 
 
-async def test_cancelled_call_is_cancelled_at_once():
-    """From outside, it is neither retried nor swallowed."""
-    with capture_logs() as logs:
-        task = asyncio.create_task(rpc(retried())(hang)())
-        await asyncio.sleep(1.0)
-        task.cancel()
-        await failure_of(task, asyncio.CancelledError)
-
-    (log,) = logs
-    assert (1.0, "cancelled", True) == (now(), log.stop_reason, log.is_complete)
-
-
 async def test_cancelled_in_the_moment_of_the_cut_it_is_cancelled():
     """The cut takes its own cancellation back, not the other one."""
     task = asyncio.create_task(rpc(retried())(hang)())
@@ -264,30 +238,6 @@ async def test_calls_that_a_task_group_makes_leave_the_attempt_its_limit():
     # Before 3.13 a task group leaves its own cancellation counted.
     left = 0 if sys.version_info >= (3, 13) else 3
     assert (9.0, left) == (round(now(), 3), cancelling())
-
-
-async def test_time_limit_covers_the_decorators_further_in():
-    """One that waits before the function is cut too."""
-
-    @client_decorator
-    async def waiting(delegate, ctx, request):
-        await asyncio.sleep(9.0)
-        return await delegate.execute(ctx, request)
-
-    error = await failure_of(once(waiting)(unreached)())
-
-    (attempt,) = RequestLog.of(error).children
-    assert ("attempt 1 had 3.000 s", 3.0) == (str(error), now())
-    assert repr(error) == repr(attempt.response_cause)
-
-
-async def test_circuit_breaker_inside_counts_what_was_cut():
-    """It sees the timeout, not a cancellation."""
-    breaker = CircuitBreaker()
-    guarding = CircuitBreakerRpcClient.new_decorator(breaker)
-    await failure_of(rpc(guarding, retried(max_total_attempts=2))(hang)())
-
-    assert 2 == breaker.event_count.failure
 
 
 async def test_function_is_not_called_when_no_time_is_left():

@@ -103,14 +103,6 @@ async def test_budget_is_paid_by_functions_that_return():
     assert 1.5 == budget.tokens
 
 
-async def test_budget_per_host_counts_all_functions_together():
-    """They have none."""
-    limiter = RetryBudget.per_host(capacity=1.0, brake_after=None)
-    logs = [await log_of(scripted([KeyError()] * 3, limiter=limiter)) for _ in range(2)]
-
-    assert [2, 1] == [log.total_attempts for log in logs]
-
-
 class UntilFull(RetryStrategyWithContent):
     """Wants another attempt while a page is missing."""
 
@@ -383,15 +375,6 @@ async def test_failure_is_told_with_its_cause(caplog):
     )
 
 
-async def test_inside_of_the_retrying_client_each_attempt_is_told(caplog):
-    """With its number."""
-    decorators = [LoggingRpcClient.new_decorator(), RETRYING]
-    lines = await lines_of(caplog, KeyError("gone"), *decorators)
-
-    assert 4 == len(lines)
-    assert "name=reports.fetch, currentAttempt=2}" in lines[2][1]
-
-
 @pytest.mark.parametrize(("nested", "count"), [(False, 2), (True, 1)])
 async def test_lines_may_be_json(caplog, nested, count):
     """With null where a function has nothing."""
@@ -481,12 +464,6 @@ async def test_everything_else_is_left_alone(how, options):
 
         with pytest.raises(ConnectionResetError):
             await decorated()
-
-
-def test_function_without_retries_is_left_alone():
-    """It asks nobody."""
-    with warnings.catch_warnings(action="error"):
-        assert callable(rpc()(fetch))
 
 
 @pytest.mark.parametrize("value", [None, 1, "yes"])

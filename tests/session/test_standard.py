@@ -29,8 +29,6 @@ from aioretry_smithy import (
     RetryStrategy,
     SessionBuilder,
     decorate_standard,
-    smithy,
-    undecorate,
     unwrap,
 )
 from aioretry_smithy._session.builder import SessionArguments
@@ -131,16 +129,6 @@ async def test_it_waits_for_a_server_that_is_away():
     assert len(transport.requests) < 80
 
 
-async def test_random_503s_lose_hardly_a_call():
-    """Each success pays for a retry of one."""
-    dice = random.Random(3)
-    answers = [dice.choices([200, 503], [7, 3])[0] for _ in range(2000)]
-    async with standard_session(answers, logging=None) as client:
-        statuses = [(await outcome_of(client))[0] for _ in range(1000)]
-
-    assert statuses.count(200) >= 995
-
-
 async def test_random_500s_are_paid_for_in_full():
     """They have cost the server work: a tenth of what succeeds pays for retries."""
     dice = random.Random(3)
@@ -203,16 +191,6 @@ def test_wait_is_refused_beside_a_circuit_breaker(part, expected):
         SessionBuilder.standard(circuit_breaker=part, wait_for_ready=3.0)
 
 
-async def test_attempt_has_ten_seconds_and_the_call_thirty():
-    """Whichever ends first."""
-    transport = ScriptedTransport([200])
-    async with SessionBuilder.standard(inside=[transport]).build() as client:
-        await client.get(URL)
-    (attempt,) = transport.contexts
-
-    assert (10.0, 30.0) == (attempt.deadline, attempt.root.deadline)
-
-
 async def test_settings_can_be_replaced():
     """Each by its keyword, the others stay."""
     strategy = RetryStrategy.on_server_error_status(Backoff.without_delay())
@@ -233,16 +211,6 @@ async def test_settings_can_be_replaced():
         config.attempt_timeout,
         config.limiter,
     )
-
-
-async def test_smithy_strategy_fits_in():
-    """With its own quota beside the budget."""
-    async with standard_session(
-        [503, 200], strategy=smithy.StandardRetryStrategy()
-    ) as client:
-        status, log = await outcome_of(client)
-
-    assert (200, 2) == (status, log.total_attempts)
 
 
 @pytest.mark.parametrize(
@@ -324,36 +292,11 @@ async def test_mapping_may_take_the_place_of_the_retrying_part():
     assert 6 == log.total_attempts
 
 
-async def test_standard_settings_are_those_of_the_standard_chain():
-    """Apart from the limiter, which each has of its own."""
-    async with standard_session([]) as client:
-        config = unwrap(client, RetryingClient).config
-    alone = RetryConfig.standard()
-
-    assert repr(config) == repr(alone)
-    assert config.limiter is not alone.limiter
-
-
 @pytest.mark.parametrize("seconds", [0, -1.0, math.nan, "10"])
 def test_bad_response_timeout_has_its_own_name(seconds):
     """The argument of this call is named, not that of the builder's method."""
     with bad_argument("response_timeout", seconds, "finite and > 0, or None"):
         SessionBuilder.standard(response_timeout=seconds)
-
-
-async def test_second_retrying_client_is_refused():
-    """Attempts would multiply."""
-    builder = SessionBuilder.standard().decorator(
-        RetryingClient.new_decorator(RetryStrategy.failsafe())
-    )
-    with pytest.raises(ValueError, match="at most one RetryingClient"):
-        builder.build()
-
-
-def test_strategy_cannot_be_none():
-    """To leave retries out, leave the part out."""
-    with pytest.raises(ValueError, match="strategy: None"):
-        SessionBuilder.standard(strategy=None)
 
 
 @pytest.mark.parametrize(
@@ -432,15 +375,6 @@ async def test_settings_are_those_of_the_builder():
             assert unwrap(session, left_out) is None
 
 
-async def test_it_can_be_taken_off():
-    """As any chain."""
-    async with aiohttp.ClientSession() as session:
-        undecorate(decorate_standard(session))
-        assert unwrap(session, RetryingClient) is None
-        decorate_standard(session)
-        assert unwrap(session, RetryingClient) is not None
-
-
 async def test_an_attempt_is_not_longer_than_a_call():
     """As where a session is built."""
     timeout = aiohttp.ClientTimeout(total=5.0)
@@ -476,13 +410,6 @@ async def test_unknown_settings_are_refused(name, expected):
         assert f"argument: {name!r} (expected: {expected}" in str(caught.value)
         assert "hunter2" not in str(caught.value)
         assert unwrap(session, RetryingClient) is None
-
-
-async def test_bad_settings_are_refused():
-    """By the names that the caller wrote."""
-    async with aiohttp.ClientSession() as session:
-        with bad_argument("enforce", "no", "True or False"):
-            decorate_standard(session, enforce="no")
 
 
 def test_type_checkers_know_the_settings_that_there_are():

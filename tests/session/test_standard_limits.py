@@ -15,7 +15,6 @@ from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
     ConcurrencyLimit,
-    ConcurrencyLimitError,
     ConcurrencyLimitingClient,
     EndpointGroup,
     FailFastError,
@@ -72,11 +71,6 @@ async def ends_of(urls, **settings):
 URLS = "http://a/", "http://a/", "http://b/"
 
 
-async def test_nothing_is_limited_unless_asked_for():
-    """The chain has no such part."""
-    assert ([1, 1, 1], []) == await ends_of(URLS)
-
-
 @pytest.mark.parametrize(
     ("concurrency", "ends", "keys"),
     [
@@ -125,17 +119,6 @@ async def test_builders_share_a_limit_that_both_are_given(concurrency, expected)
     ends = [ends for ends, _ in await asyncio.gather(*both)]
 
     assert expected == ends
-
-
-def test_a_number_is_described_as_the_limit_of_each_host():
-    """In the same words for both limits."""
-    lines = described(concurrency=20, rate=100)
-
-    shown = "ConcurrencyLimit.fixed(limit=20)", "RateLimit(100, 1.0)"
-    assert [True, True] == [
-        any(f"Client(per='host', factory={limit}, " in line for line in lines)
-        for limit in shown
-    ]
 
 
 def test_limits_stand_inside_the_circuit_breaker():
@@ -187,37 +170,6 @@ async def test_limit_by_the_word_has_the_name_of_its_host():
         (limit,) = unwrap(client, ConcurrencyLimitingClient).limits.values()
 
     assert ("a:80", 4) == (limit.name, limit.limit)
-
-
-async def answered(many, latency):
-    """Begin many calls at once with the word; return how many get an answer."""
-    transport = ScriptedTransport([after(latency, 200)] * 3 * many)
-    builder = SessionBuilder.standard(inside=[transport], concurrency="aimd")
-    async with builder.build() as client:
-        calls = (client.get("http://a/") for _ in range(many))
-        ends = await asyncio.gather(*calls, return_exceptions=True)
-
-    refused = [end for end in ends if isinstance(end, ConcurrencyLimitError)]
-    assert many == len(refused) + sum(hasattr(end, "status") for end in ends)
-    return many - len(refused)
-
-
-async def test_burst_that_the_word_is_too_small_for_is_refused_in_part():
-    """It grows by one a round trip: quickly only where these are short."""
-    assert 50 == await answered(50, 0.1)
-    assert 60 <= await answered(100, 1.0) <= 70
-
-
-async def test_word_takes_a_server_for_overloaded_that_is_usually_slow():
-    """More than half of the attempt timeout is slow, however many calls there are."""
-    transport = ScriptedTransport([after(6.0, 200)] * 100)
-    builder = SessionBuilder.standard(inside=[transport], concurrency="aimd")
-    async with builder.build() as client:
-        for _ in range(20):
-            await client.get("http://a/")
-        (limit,) = unwrap(client, ConcurrencyLimitingClient).limits.values()
-
-    assert 1 == limit.limit
 
 
 PLACES = "an int >= 1, a ConcurrencyLimit, a function of the host, 'aimd' or None"

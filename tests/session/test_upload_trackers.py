@@ -14,7 +14,6 @@ from wire import pausing
 from aioretry_smithy import (
     CircuitBreaker,
     CircuitState,
-    DynamicEndpointGroup,
     HedgingClient,
     RateLimit,
     RateLimitingClient,
@@ -34,8 +33,6 @@ from aioretry_smithy.testing import (
 pytestmark = pytest.mark.skipif(
     not hasattr(aiohttp, "UploadTracker"), reason="a newer aiohttp"
 )
-
-URL = "http://localhost/orders"
 
 
 @client_decorator
@@ -122,18 +119,6 @@ async def test_upload_that_never_began_was_aborted(decorators):
     client = connected("http://h", *decorators(), timeout=aiohttp.ClientTimeout(1.0))
     async with client:
         with suppress(aiohttp.ClientError, OSError, LookupError):
-            await put(client, tracker)
-
-    with pytest.raises(aiohttp.UploadAbortedError):
-        await outcome_of(tracker)
-
-
-async def test_call_for_which_there_is_no_endpoint():
-    """It ends when the group has none."""
-    tracker = aiohttp.UploadTracker()
-    group = DynamicEndpointGroup(name="empty", selection_timeout=1.0)
-    async with connected(group) as client:
-        with pytest.raises(aiohttp.ClientError):
             await put(client, tracker)
 
     with pytest.raises(aiohttp.UploadAbortedError):

@@ -246,11 +246,6 @@ def test_requests_wait_for_those_before():
     assert pytest.approx([0.1, 0.2, 0.3]) == ready(new_server(), 0.0, 0.0, 0.15)
 
 
-def test_idle_server_serves_at_once():
-    """A request that finds no other is ready after the time of one."""
-    assert pytest.approx([0.1, 5.1]) == ready(new_server(), 0.0, 5.0)
-
-
 def test_outage_makes_it_slow():
     """In an outage a request takes longer, in proportion; else it does not."""
     server = new_server(outage=(10.0, 5.0, 0.2))

@@ -16,7 +16,6 @@ from aioretry_smithy import (
     RetryingClient,
     RetryStopReason,
     RetryStrategy,
-    SessionBuilder,
     capture_logs,
     decorate,
 )
@@ -235,18 +234,6 @@ async def test_closed_session_is_refused():
         await session.get("http://example.com/")
 
     assert [200] == transport.unused
-
-
-async def test_other_session_of_the_same_transport_stays_open():
-    """A builder may build several."""
-    builder = SessionBuilder("http://h").decorator(ScriptedTransport([201, 202]))
-    one, other = builder.build(), builder.build()
-    await one.close()
-
-    with pytest.raises(RuntimeError, match=r"^Session is closed$"):
-        await one.get("/")
-    async with other:
-        assert 201 == (await other.get("/")).status
 
 
 async def test_session_that_is_closed_between_two_attempts_is_refused():

@@ -32,13 +32,6 @@ async def test_tests_run_in_virtual_time():
     assert 0.0 == now()
 
 
-async def test_sleep_ends_exactly():
-    """A sleep of 3.0 seconds begun at 0.0 ends at 3.0, without rounding."""
-    await asyncio.sleep(3.0)
-
-    assert 3.0 == now()
-
-
 @pytest.mark.parametrize("delay", [0.1, 1 / 3, 1e-10, 86_400.0 * 400, 1e300])
 async def test_any_sleep_ends_exactly(delay):
     """Fractions, billionths and years end exactly too, one after the other."""
