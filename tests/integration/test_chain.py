@@ -116,26 +116,6 @@ async def test_logs_of_many_calls_add_up_to_what_the_server_saw(serving, caplog)
     assert 0 == in_use
 
 
-async def test_small_rest_of_a_body_is_read_and_the_connection_used_again(serving):
-    """Otherwise each retry would cost a new connection."""
-    peers = []
-
-    async def handler(request):
-        peers.append(request.transport.get_extra_info("peername"))
-        status = 200 if len(peers) == 3 else 503
-        return web.Response(status=status, body=b"x" * 30_000)
-
-    server = await serving(handler)
-    strategy = RetryStrategy.failsafe(Backoff.without_delay())
-    async with (
-        connected(server.make_url("/"), retrying(strategy)) as session,
-        session.get("/") as response,
-    ):
-        await response.read()
-
-    assert 1 == len(set(peers))
-
-
 USUAL = ("retry", "full", "standard", "standard, untouched", "Smithy", "mapping")
 USUAL_REQUESTS = {
     "GET": ("GET", {}),

@@ -13,6 +13,7 @@ from calls import begin, call_of, close_bodies
 from chains import SAFELY, connected, log_of, retrying
 from fake_responses import Sink
 from fault_server import End, Fault, FaultServer, Read, answer
+from streamed_bodies import upload
 
 from aioretry_smithy import (
     HedgingClient,
@@ -27,12 +28,6 @@ from aioretry_smithy import (
 from aioretry_smithy._bodies.request_body import prepare
 
 CONTENT = bytes(range(256)) * 1_000
-
-
-async def put(session, **arguments):
-    """Return the status of the answer, and why there was no other."""
-    async with session.put("/", **arguments) as response:
-        return response.status, RequestLog.of(response).stop_reason
 
 
 def changing(change):
@@ -72,47 +67,29 @@ async def test_file_that_changed_does_not_arrive(tmp_path, changed, chunked):
     path.write_bytes(CONTENT)
     decorator = changing(lambda: overwrite(path, changed))
     with path.open("rb", buffering=0) as file:
-        async with (
-            FaultServer([answer(503)]) as server,
-            connected(server.url, decorator, retrying(SAFELY)) as session,
-        ):
-            outcome = await put(session, data=file, chunked=chunked)
+        sent = await upload(
+            [answer(503)], decorator, retrying(SAFELY), data=file, chunked=chunked
+        )
 
-    assert (503, "body_not_replayable") == outcome
-    assert [CONTENT] == server.bodies
+    assert 503 == sent.answer[0]
+    assert sent.is_not_replayable
+    assert [CONTENT] == sent.bodies
 
 
-async def test_file_that_grew_is_sent_as_long_as_it_was(tmp_path):
-    """A log, for instance, that is being written."""
+@pytest.mark.parametrize(("chunked", "status"), [(None, 200), (True, 503)])
+async def test_file_that_grew_is_sent_as_long_as_it_was(tmp_path, chunked, status):
+    """A log, for instance; without a length nobody knows where it ended."""
     path = tmp_path / "file"
     path.write_bytes(CONTENT)
     decorator = changing(lambda: overwrite(path, CONTENT + b"more"))
     with path.open("rb") as file:
-        async with (
-            FaultServer([answer(503)]) as server,
-            connected(server.url, decorator, retrying(SAFELY)) as session,
-            session.put("/", data=file) as response,
-        ):
-            pass
+        sent = await upload(
+            [answer(503)], decorator, retrying(SAFELY), data=file, chunked=chunked
+        )
 
-    assert 200 == response.status
-    assert [CONTENT] * 2 == server.bodies
-
-
-async def test_file_that_grew_does_not_arrive_without_its_length(tmp_path):
-    """Nobody knows then where it ended."""
-    path = tmp_path / "file"
-    path.write_bytes(CONTENT)
-    decorator = changing(lambda: overwrite(path, CONTENT + b"more"))
-    with path.open("rb") as file:
-        async with (
-            FaultServer([answer(503)]) as server,
-            connected(server.url, decorator, retrying(SAFELY)) as session,
-        ):
-            outcome = await put(session, data=file, chunked=True)
-
-    assert (503, "body_not_replayable") == outcome
-    assert [CONTENT] == server.bodies
+    assert status == sent.answer[0]
+    assert sent.is_not_replayable is (status == 503)
+    assert [CONTENT] * (2 if status == 200 else 1) == sent.bodies
 
 
 async def test_two_sends_at_once_take_turns():
@@ -159,17 +136,12 @@ async def test_text_of_an_async_file_is_the_callers_mistake(tmp_path):
     """As it is to aiohttp, which sends bytes; no retry helps."""
     path = tmp_path / "file"
     path.write_text("text")
-    async with (
-        FaultServer() as server,
-        connected(server.url, retrying(SAFELY)) as session,
-        aiofiles.open(path) as file,
-    ):
-        with pytest.raises(aiohttp.ClientError) as caught:
-            await session.put("/", data=file)
+    async with aiofiles.open(path) as file:
+        sent = await upload([], retrying(SAFELY), data=file)
 
-    assert RetrySafety.NO is retry_safety(caught.value)
-    assert 1 == RequestLog.of(caught.value).total_attempts
-    assert [] == server.bodies
+    assert RetrySafety.NO is retry_safety(sent.error)
+    assert 1 == sent.log.total_attempts
+    assert [] == sent.bodies
 
 
 async def test_read_that_a_cancelled_attempt_left_running_is_waited_for(tmp_path):

@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 from chains import SAFELY, connected, pass_on, retrying, twice
 from fault_server import End, FaultServer, answer, cut
-from streamed_bodies import Progress, fetch_token, pieces
+from streamed_bodies import Progress, fetch_token, pieces, to_nobody_first, upload
 from streamed_bodies import form as form_of
 
 from aioretry_smithy import (
@@ -23,6 +23,8 @@ from aioretry_smithy import (
 
 CONTENT = random.Random(1).randbytes(200_000)
 STALE = [answer(), cut(end=End.RESET)]
+BREAKS = (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError)
+REFRESHING = RefreshingClient.new_decorator(fetch_token)
 
 
 def form(content):
@@ -95,17 +97,14 @@ async def test_equal_bodies_are_sent_again(kind):
 async def test_other_body_does_not_arrive(kind, changed, chunked):
     """The call ends with the answer that it had, which can be read."""
     data = making(kind(CONTENT), kind(changed))
-    async with (
-        FaultServer([answer(503, b"busy")]) as server,
-        connected(server.url, retrying(SAFELY)) as session,
-        session.put("/", data=data, chunked=chunked) as response,
-    ):
-        text, log = await response.text(), RequestLog.of(response)
+    sent = await upload(
+        [answer(503, b"busy")], retrying(SAFELY), data=data, chunked=chunked
+    )
 
-    assert (503, "busy") == (response.status, text)
-    assert RetryStopReason.BODY_NOT_REPLAYABLE is log.stop_reason
-    assert 503 == log.response_status
-    assert 1 == len(server.bodies)
+    assert (503, "busy") == sent.answer
+    assert sent.is_not_replayable
+    assert 503 == sent.log.response_status
+    assert 1 == len(sent.bodies)
 
 
 SPENT = {
@@ -141,31 +140,22 @@ async def test_spent_object_does_not_arrive_again(around):
 @every_spent
 async def test_rest_of_a_spent_object_does_not_arrive(around):
     """After a connection that broke while the first half went out."""
-    stream = pieces(CONTENT * 20)
-    async with (
-        FaultServer([cut(read=1 << 20, end=End.RESET)]) as server,
-        connected(server.url, retrying(SAFELY)) as session,
-    ):
-        with pytest.raises(aiohttp.ClientOSError) as caught:
-            await session.put("/", data=around(stream))
+    breaking = cut(read=1 << 20, end=End.RESET)
+    sent = await upload([breaking], retrying(SAFELY), data=around(pieces(CONTENT * 20)))
 
-    log = RequestLog.of(caught.value)
-    assert [] == server.bodies
-    assert RetryStopReason.BODY_NOT_REPLAYABLE is log.stop_reason
+    assert isinstance(sent.error, aiohttp.ClientOSError)
+    assert [] == sent.bodies
+    assert sent.is_not_replayable
 
 
 @every_spent
 async def test_spent_object_is_not_sent_on_a_stale_connection(around):
     """The caller gets the break, as from aiohttp alone."""
-    async with (
-        FaultServer(STALE) as server,
-        connected(server.url, retrying(RetryStrategy.never())) as session,
-    ):
-        await session.get("/")
-        with pytest.raises((aiohttp.ClientOSError, aiohttp.ServerDisconnectedError)):
-            await session.put("/", data=around(pieces(CONTENT)))
+    never = retrying(RetryStrategy.never())
+    sent = await upload(STALE, never, is_warm=True, data=around(pieces(CONTENT)))
 
-    assert 1 == len([body for body in server.bodies if body])
+    assert isinstance(sent.error, BREAKS)
+    assert 1 == len([body for body in sent.bodies if body])
 
 
 @pytest.mark.parametrize("strategy", [RetryStrategy.never(), SAFELY])
@@ -173,19 +163,11 @@ async def test_spent_object_is_not_sent_on_a_stale_connection(around):
 async def test_break_of_a_stale_connection_counts(strategy, inside):
     """Where the body is another one for the resend."""
     data = making(CONTENT, CONTENT[1:], CONTENT)
-    async with (
-        FaultServer(STALE) as server,
-        connected(server.url, *inside, retrying(strategy)) as session,
-    ):
-        await session.get("/")
-        with pytest.raises(
-            (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError)
-        ) as caught:
-            await session.put("/", data=data)
+    sent = await upload(STALE, *inside, retrying(strategy), is_warm=True, data=data)
 
-    log = RequestLog.of(caught.value)
-    assert [CONTENT] == server.bodies[1:]
-    assert caught.value is log.response_cause
+    assert isinstance(sent.error, BREAKS)
+    assert [CONTENT] == sent.bodies[1:]
+    assert sent.error is sent.log.response_cause
 
 
 @every_spent
@@ -194,44 +176,33 @@ async def test_break_of_a_stale_connection_counts(strategy, inside):
 )
 async def test_refused_token_is_answered_with_the_refusal(around, around_it):
     """Where the body is spent that goes with the next one."""
-    async with (
-        FaultServer([answer(401, b"no")]) as server,
-        connected(
-            server.url, RefreshingClient.new_decorator(fetch_token), *around_it
-        ) as session,
-        session.post("/", data=around(pieces(CONTENT))) as response,
-    ):
-        text, log = await response.text(), RequestLog.of(response)
+    data = around(pieces(CONTENT))
+    sent = await upload(
+        [answer(401, b"no")], REFRESHING, *around_it, method="POST", data=data
+    )
 
-    assert (401, "no") == (response.status, text)
-    assert 401 == log.response_status
-    assert 1 == len(server.bodies)
+    assert (401, "no") == sent.answer
+    assert 401 == sent.log.response_status
+    assert 1 == len(sent.bodies)
 
 
 async def test_another_token_goes_with_an_equal_body():
     """As it is made anew."""
-    async with (
-        FaultServer([answer(401)]) as server,
-        connected(server.url, RefreshingClient.new_decorator(fetch_token)) as session,
-        session.post("/", data=lambda: pieces(CONTENT)) as response,
-    ):
-        pass
+    sent = await upload(
+        [answer(401)], REFRESHING, method="POST", data=lambda: pieces(CONTENT)
+    )
 
-    assert 200 == response.status
-    assert [CONTENT] * 2 == server.bodies
+    assert 200 == sent.answer[0]
+    assert [CONTENT] * 2 == sent.bodies
 
 
 @every_spent
 async def test_decorator_that_sends_twice_gets_an_error(around):
     """The one that is promised."""
-    async with (
-        FaultServer() as server,
-        connected(server.url, twice) as session,
-    ):
-        with pytest.raises(UnprocessedRequestError):
-            await session.post("/", data=around(pieces(CONTENT)))
+    sent = await upload([], twice, method="POST", data=around(pieces(CONTENT)))
 
-    assert 1 == len(server.bodies)
+    assert isinstance(sent.error, UnprocessedRequestError)
+    assert 1 == len(sent.bodies)
 
 
 @pytest.mark.parametrize("size", [1, 60_000, 200_000, 2_000_000])
@@ -255,53 +226,31 @@ async def test_answer_that_it_had_is_whole_or_fails(size):
 async def test_failure_that_it_had_is_raised():
     """With the notes of its attempts."""
     data = making(CONTENT, CONTENT[1:])
-    async with (
-        FaultServer([cut(end=End.RESET)]) as server,
-        connected(server.url, retrying(SAFELY)) as session,
-    ):
-        with pytest.raises(aiohttp.ClientOSError) as caught:
-            await session.put("/", data=data)
+    sent = await upload([cut(end=End.RESET)], retrying(SAFELY), data=data)
 
-    log = RequestLog.of(caught.value)
-    assert 2 == len(caught.value.__notes__)
-    assert RetryStopReason.BODY_NOT_REPLAYABLE is log.stop_reason
-    assert [CONTENT] == server.bodies
+    assert isinstance(sent.error, aiohttp.ClientOSError)
+    assert 2 == len(sent.error.__notes__)
+    assert sent.is_not_replayable
+    assert [CONTENT] == sent.bodies
 
 
 async def test_limiter_hears_of_the_end():
     """The retry that it let through has ended; a budget is not asked for more."""
     budget = RetryBudget()
     data = making(CONTENT, CONTENT[1:])
-    async with (
-        FaultServer([answer(503)]) as server,
-        connected(server.url, retrying(SAFELY, limiter=budget)) as session,
-        session.put("/", data=data) as response,
-    ):
-        pass
+    sent = await upload([answer(503)], retrying(SAFELY, limiter=budget), data=data)
 
-    assert 503 == response.status
+    assert 503 == sent.answer[0]
     assert 9.0 == budget.tokens
 
 
 async def test_what_was_never_sent_may_be_another():
     """After a connection that was refused."""
-
-    @client_decorator
-    async def to_nobody_first(delegate, ctx, request):
-        if ctx.attempt == 1:
-            request = request.replace(url="http://127.0.0.1:1/")
-        return await delegate.execute(ctx, request)
-
     data = making(CONTENT, CONTENT[1:])
-    async with (
-        FaultServer() as server,
-        connected(server.url, to_nobody_first, retrying(SAFELY)) as session,
-        session.put("/", data=data) as response,
-    ):
-        pass
+    sent = await upload([], to_nobody_first, retrying(SAFELY), data=data)
 
-    assert 200 == response.status
-    assert [CONTENT[1:]] == server.bodies
+    assert 200 == sent.answer[0]
+    assert [CONTENT[1:]] == sent.bodies
 
 
 async def test_another_factory_may_return_the_same_file():
@@ -312,12 +261,7 @@ async def test_another_factory_may_return_the_same_file():
     async def remake(delegate, ctx, request):
         return await delegate.execute(ctx, request.replace(data=lambda: file))
 
-    async with (
-        FaultServer([answer(503), answer()]) as server,
-        connected(None, remake, retrying(SAFELY)) as session,
-        session.put(server.url, data=b"") as response,
-    ):
-        pass
+    sent = await upload([answer(503)], remake, retrying(SAFELY), data=b"")
 
-    assert 200 == response.status
-    assert [CONTENT] * 2 == server.bodies
+    assert 200 == sent.answer[0]
+    assert [CONTENT] * 2 == sent.bodies

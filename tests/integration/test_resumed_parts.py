@@ -10,7 +10,6 @@ from download_server import (
     FILE,
     HOLD,
     RESUMING,
-    RETRYING,
     TAG,
     Answer,
     DownloadServer,
@@ -24,7 +23,6 @@ from aioretry_smithy import (
     ConcurrencyLimit,
     ConcurrencyLimitingClient,
     RequestLog,
-    ResponseTimeoutError,
     ResumingClient,
     RetryStrategy,
     client_decorator,
@@ -71,23 +69,6 @@ async def test_the_attempt_timeout_ends_at_the_headers(changes, total):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("limit", [None, 0.5])
-async def test_the_deadline_holds_for_all_parts(limit):
-    """It cuts the body of a part, and names itself."""
-    answers = [Answer(stop=5_000), Answer(stop=9_000, end=HOLD)]
-    short = retrying(RetryStrategy.never(), attempt_timeout=limit)
-    async with DownloadServer(*answers) as server:
-        got, error, log = await failure(
-            server.url, short, RESUMING, timeout=ClientTimeout(total=1.0)
-        )
-
-    assert FILE[:9_000] == got
-    assert type(error) is ResponseTimeoutError
-    assert "deadline" == log.stop_reason
-    assert 0.9 <= log.total_duration
-
-
-@pytest.mark.slow
 async def test_a_part_may_be_shorter_than_asked():
     """Then the rest is asked for, without a wait."""
 
@@ -109,20 +90,6 @@ async def test_a_part_may_be_shorter_than_asked():
     assert {None} == {part.delay for part in log.children}
 
 
-@pytest.mark.slow
-async def test_a_416_without_a_total_is_no_end_of_what_was_cut_off():
-    """The file may be shorter by now, or the server may just send no parts."""
-    no_more = Answer(status=416, body=b"", end=True)
-    first = Answer(stop=4_000, chunk=1_000)
-    async with DownloadServer(first, no_more) as server:
-        got, error, log = await failure(server.url, RETRYING, RESUMING)
-
-    assert FILE[:4_000] == got
-    words = "there is no telling whether it was the end (416)"
-    assert f"cannot resume at byte 4000: {words}" == str(error)
-    assert "no_retry" == log.stop_reason
-
-
 NO_LENGTH = {"Content-Length": None}
 
 
@@ -140,29 +107,6 @@ async def test_a_part_that_ends_without_a_byte_brought_nothing():
     assert FILE[:5_000] == got
     assert "cannot resume at byte 5000: the parts are empty" == str(error)
     assert "backoff_exhausted" == log.stop_reason
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("says", ["bytes */20000", None])
-async def test_without_a_total_the_end_is_a_416(says):
-    """A part that ends is not taken for the whole."""
-    file = FILE[:20_000]
-
-    def open_ended(asked):
-        if asked.start == len(file):
-            changes = {"Content-Range": says, "Content-Length": "0"}
-            return Answer(status=416, body=b"", end=True, changes=changes)
-        end = min(asked.start + 8_000, len(file))
-        changes = {"Content-Range": f"bytes {asked.start}-{end - 1}/*"}
-        return Answer(stop=end, end=None, body=file, changes=changes | NO_LENGTH)
-
-    first = Answer(stop=4_000, chunk=1_000, body=file)
-    async with DownloadServer(first, open_ended) as server:
-        body, log = await download(server.url, RETRYING, RESUMING)
-
-    assert file == body
-    assert 416 == log.children[-1].response_status
-    assert (200, True, None) == (log.response_status, log.is_success, log.stop_reason)
 
 
 BROKEN = Answer(stop=5_000)
@@ -246,16 +190,6 @@ class TestRetryAfter:
             assert str(error).endswith("the server answers with 429")
             assert "retry_after_too_long" == log.stop_reason
 
-    async def test_settings_may_ignore_it(self, waits):
-        """Those of the retrying client further in."""
-        once = retrying(RetryStrategy.never(), use_retry_after=False)
-        busy = Answer(status=503, changes={"Retry-After": "3600"})
-        async with DownloadServer(BROKEN, busy, WHOLE) as server:
-            body, _ = await download(server.url, once, RESUMING)
-
-        assert FILE == body
-        assert waits[0] < 1.0
-
     async def test_an_exception_may_ask_for_it_too(self, waits):
         """By Smithy's attribute."""
         error = aiohttp.ServerDisconnectedError()
@@ -281,22 +215,6 @@ class TestRetryAfter:
 
         assert FILE == body
         assert 7.0 <= waits[0] < 7.5
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("waits")
-async def test_a_wait_beyond_the_deadline_is_not_begun_after_an_answer(waits):
-    """The answer's error goes out at once."""
-    patient = ResumingClient.new_decorator(max_resumes_without_progress=100)
-    async with DownloadServer(BROKEN, Answer(status=503)) as server:
-        _, error, log = await failure(
-            server.url, patient, timeout=ClientTimeout(total=5.0)
-        )
-
-    assert isinstance(error, aiohttp.ClientPayloadError)
-    assert "deadline" == log.stop_reason
-    # Twice as long would have been too long.
-    assert 2.0 < max(waits) < 5.0
 
 
 CHANGED = "Sun, 06 Nov 1994 08:49:37 GMT"

@@ -92,52 +92,6 @@ async def test_netrc_and_proxy_of_the_environment(serving, monkeypatch, tmp_path
 # What aiohttp does inside an attempt
 
 
-async def test_cookie_of_a_failed_attempt_goes_with_the_next(serving):
-    """The jar takes part in every attempt, as in calls made one by one."""
-    seen = []
-
-    async def handler(request):
-        seen.append(request.cookies.get("visit"))
-        response = web.Response(status=503 if len(seen) < 3 else 200)
-        response.set_cookie("visit", str(len(seen)))
-        return response
-
-    server = await serving(handler)
-    jar = aiohttp.CookieJar(unsafe=True)
-    async with connected(server.make_url("/"), RETRYING, cookie_jar=jar) as session:
-        await session.get("/")
-        kept = [cookie.value for cookie in jar]
-
-    assert [None, "1", "2"] == seen
-    assert ["3"] == kept
-
-
-async def test_middlewares_run_in_each_attempt(serving):
-    """The request's take the place of the session's, attempt by attempt."""
-    seen = []
-
-    def marking(mark):
-        async def middleware(request, handler):
-            request.headers["X-Mark"] = mark
-            return await handler(request)
-
-        return middleware
-
-    async def handler(request):
-        seen.append(request.headers.get("X-Mark"))
-        return web.Response(status=503)
-
-    server = await serving(handler)
-    async with connected(
-        server.make_url("/"), ONCE_MORE, middlewares=[marking("session")]
-    ) as session:
-        await session.get("/")
-        await session.get("/", middlewares=[marking("request")])
-        await session.get("/", middlewares=())
-
-    assert ["session"] * 2 + ["request"] * 2 + [None] * 2 == seen
-
-
 # Websockets
 
 

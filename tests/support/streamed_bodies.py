@@ -1,6 +1,12 @@
-"""Bodies that can be read once, as users write them around streams."""
+"""Bodies that can be read once, as users write them, and what came of an upload."""
+
+from typing import NamedTuple
 
 import aiohttp
+from chains import connected
+from fault_server import FaultServer
+
+from aioretry_smithy import RequestLog, RetryStopReason, client_decorator
 
 CHUNK = 1 << 16
 
@@ -59,3 +65,43 @@ def multipart(value):
 
 async def fetch_token():
     return "token"
+
+
+@client_decorator
+async def to_nobody_first(delegate, ctx, request):
+    """Send the first attempt to a port where nobody listens."""
+    if ctx.attempt == 1:
+        request = request.replace(url="http://127.0.0.1:1/")
+    return await delegate.execute(ctx, request)
+
+
+class Upload(NamedTuple):
+    """What came of a request with a body, and the bodies that arrived whole."""
+
+    log: RequestLog
+    bodies: list
+    answer: tuple | None = None
+    error: Exception | None = None
+
+    @property
+    def is_not_replayable(self):
+        return self.log.stop_reason is RetryStopReason.BODY_NOT_REPLAYABLE
+
+
+async def upload(faults, *decorators, method="PUT", is_warm=False, **options):
+    """Send a body through a chain to a server that answers so, and then with 200.
+
+    A connection that is warm was used for a request before.
+    """
+    async with (
+        FaultServer(faults) as server,
+        connected(server.url, *decorators) as session,
+    ):
+        if is_warm:
+            await session.get("/")
+        try:
+            async with session.request(method, "/", **options) as response:
+                answer = response.status, await response.text()
+        except (aiohttp.ClientError, OSError) as error:
+            return Upload(RequestLog.of(error), server.bodies, error=error)
+        return Upload(RequestLog.of(response), server.bodies, answer)
