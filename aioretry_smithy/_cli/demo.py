@@ -29,15 +29,15 @@ from .. import (
     SessionBuilder,
     capture_logs,
 )
-from .._report.document import Table
+from .._report.document import Heading, Table
 from ..testing import FaultInjectingClient, InjectedFault
 from .output import ExitCode, new_output
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
 
-    from .plain_output import PlainOutput
+    from .._report.document import Block
 
 _ATTEMPT_TIMEOUT = 0.5
 _OPEN_WINDOW = 1.0
@@ -111,13 +111,13 @@ async def demo(arguments: argparse.Namespace) -> ExitCode:
     def show(call: DemoCall) -> None:
         calls.append(call)
         if output is not None:
-            _show(call, output)
+            output.document(_blocks(call))
 
     await play(show)
     if output is None:
         print(json.dumps(_document(calls), indent=2))
     else:
-        output.document([_table(calls)])
+        output.document([Heading("Summary"), _table(calls)])
     return ExitCode.OK
 
 
@@ -204,12 +204,11 @@ async def _get(session: aiohttp.ClientSession, path: str) -> RequestLog:
     return logs[0]
 
 
-def _show(call: DemoCall, output: PlainOutput) -> None:
-    output.heading(call.title, call.story)
-    output.log(call.log)
+def _blocks(call: DemoCall) -> Iterator[Block]:
+    yield Heading(call.title, call.story)
+    yield call.log
     if call.states:
-        output.line(f"circuit breaker: {', then '.join(call.states)}")
-    output.line("")
+        yield f"circuit breaker: {', then '.join(call.states)}"
 
 
 def _table(calls: list[DemoCall]) -> Table:

@@ -13,12 +13,11 @@ from .._report.document import lines
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from .. import RequestLog
     from .._report.document import Block
 
 
 class PlainOutput:
-    """Writes headings, logs and tables as they are; None is nowhere."""
+    """Writes documents as they are; None is nowhere."""
 
     def __init__(self, file: TextIO | None) -> None:
         if isinstance(file, io.TextIOWrapper):
@@ -30,29 +29,10 @@ class PlainOutput:
         """Write a line."""
         print(text, file=self.file)
 
-    def heading(self, title: str, text: str) -> None:
-        """Write a title and its explanation."""
-        self.line(f"{title}: {text}")
-
-    def log(self, log: RequestLog) -> None:
-        """Draw a call with all attempts as a tree."""
-        self.line(log.render())
-
     @contextmanager
     def progress(self) -> Iterator[Callable[[str, float], None]]:
-        """Show in a terminal how far a simulation is, until the block ends."""
-        shown = self.file.isatty()
-
-        def show(name: str, done: float) -> None:
-            if shown:
-                self.file.write(f"\r{name}: {done:4.0%}  ")
-                self.file.flush()
-
-        try:
-            yield show
-        finally:
-            if shown:
-                self.line("")
+        """Let a block tell how far it is, which only colours can show."""
+        yield lambda name, done: None
 
     def document(self, blocks: Iterable[Block]) -> None:
         """Write headings, lines, tables and trees."""

@@ -103,7 +103,7 @@ def _show(log: RequestLog, arguments: argparse.Namespace) -> ExitCode:
         if arguments.json:
             print(json.dumps(log.to_dict(), indent=2))
         else:
-            output.log(log)
+            output.document([log])
         if timeline is not None and drawn is ExitCode.OK:
             output.line(f"timeline: {printable(str(timeline))}")
     except OSError as error:

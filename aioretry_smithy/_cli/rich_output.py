@@ -13,14 +13,12 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from .._log.rich_tree import RichTree
-from .._log.saved_log import SavedLog
 from .._report.document import Heading, Table, stacked, widths
 from .plain_output import PlainOutput, edge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from .. import RequestLog
     from .._report.document import Block
 
 _NARROWEST = 12
@@ -51,14 +49,6 @@ class RichOutput(PlainOutput):
             # In 80 columns, words are broken that somebody may look for.
             self._of_columns = _Console(file=self.file, width=_OF_A_FILE)
 
-    def heading(self, title: str, text: str) -> None:
-        """Write a title and its explanation."""
-        self._print(Text.assemble((title, "bold"), f": {text}"))
-
-    def log(self, log: RequestLog) -> None:
-        """Draw a call with all attempts as a tree."""
-        self._print(RichTree(log))
-
     @contextmanager
     def progress(self) -> Iterator[Callable[[str, float], None]]:
         """Show in a terminal how far a simulation is, until the block ends."""
@@ -85,10 +75,10 @@ class RichOutput(PlainOutput):
                 self._print(Text.assemble("\n", (block.title, "bold"), more))
             elif isinstance(block, Table):
                 self._print_table(block)
-            elif isinstance(block, SavedLog):
-                self._print(RichTree(block))
-            else:
+            elif isinstance(block, str):
                 self._print(Text(block))
+            else:
+                self._print(RichTree(block))
 
     def _print_table(self, table: Table) -> None:
         room = self._of_columns.width

@@ -26,6 +26,7 @@ from .answers import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from .._log.request_log import RequestLog
     from .answers import Answers, CallsByTime, GroupRow, Line
 
 
@@ -87,8 +88,8 @@ class Table:
     """The columns of texts; all others have numbers."""
 
 
-Block: TypeAlias = "Heading | Table | SavedLog | str"
-"""A part of a document; a text is a line."""
+Block: TypeAlias = "Heading | Table | RequestLog | SavedLog | str"
+"""A part of a document; a text is a line, a log a tree."""
 
 
 def blocks(answers: Answers) -> Iterator[Block]:
@@ -304,10 +305,10 @@ def lines(block: Block, width: int | None = None) -> Iterator[str]:
         yield f"{block.title}: {block.text}" if block.text else block.title
     elif isinstance(block, Table):
         yield from _table(block, width)
-    elif isinstance(block, SavedLog):
-        yield block.render()
-    else:
+    elif isinstance(block, str):
         yield block
+    else:
+        yield block.render()
 
 
 def widths(table: Table) -> list[int]:

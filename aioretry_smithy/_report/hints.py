@@ -86,7 +86,10 @@ class Evidence:
         self.refused = fields.CountTable[tuple[str, int], Share](Share)
         """Calls retried after a status, and the calls among them that succeeded."""
 
-        self.queued = self.too_long = self.spent_bodies = 0.0
+        self.stopped = fields.Totals[str]()
+        """Calls without success, by why they stopped."""
+
+        self.queued = 0.0
 
     def add(self, call: SeenCall, weight: float) -> None:
         """Look at a call and at those inside."""
@@ -147,8 +150,7 @@ class Evidence:
     def _add_ending(self, call: SeenCall, weight: float) -> None:
         values = call.values
         reason = stop_reason(values)
-        self.too_long += weight * (reason == "retry_after_too_long")
-        self.spent_bodies += weight * (reason == "body_not_replayable")
+        self.stopped.add([(reason or "", weight)])
         name = fields.host_of(values)
         if name is None:
             return
@@ -315,30 +317,25 @@ def _deadline_too_short(findings: Findings) -> Iterator[Hint]:
             )
 
 
-def _retry_after_too_long(findings: Findings) -> Iterator[Hint]:
-    calls = findings.evidence.too_long
-    if calls >= _FEW:
-        yield Hint(
-            "retry_after_too_long",
-            f"{count(calls)} calls were given up because the server asked for a longer"
-            " wait than is allowed.",
-            "max_retry_after=, response_timeout",
-            None,
-            {"calls": calls},
-        )
+_STOPPED: Final = {
+    "retry_after_too_long": (
+        "were given up because the server asked for a longer wait than is allowed.",
+        "max_retry_after=, response_timeout",
+    ),
+    "body_not_replayable": (
+        "could not be tried again because their body was read by then.",
+        "a body of bytes, or a file that can be read again",
+    ),
+}
+"""What happened to calls that stopped so, and the setting to change."""
 
 
-def _body_not_replayable(findings: Findings) -> Iterator[Hint]:
-    calls = findings.evidence.spent_bodies
-    if calls >= _FEW:
-        yield Hint(
-            "body_not_replayable",
-            f"{count(calls)} calls could not be tried again because their body was"
-            " read by then.",
-            "a body of bytes, or a file that can be read again",
-            None,
-            {"calls": calls},
-        )
+def _stopped(findings: Findings) -> Iterator[Hint]:
+    for reason, (said, setting) in _STOPPED.items():
+        calls = findings.evidence.stopped.get(reason, 0.0)
+        if calls >= _FEW:
+            what = f"{count(calls)} calls {said}"
+            yield Hint(reason, what, setting, None, {"calls": calls})
 
 
 def _unsent_not_retried(findings: Findings) -> Iterator[Hint]:
@@ -401,8 +398,7 @@ _ALL: Final[tuple[Callable[[Findings], Iterator[Hint]], ...]] = (
     _throttled,
     _attempt_timeout_too_short,
     _deadline_too_short,
-    _retry_after_too_long,
-    _body_not_replayable,
+    _stopped,
     _unsent_not_retried,
     _hedges_rarely_win,
     _retry_storm,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from .._log.saved_log import SavedLog
 from .._log.timeline_svg import STYLE, draw
 from .document import Heading, Table, blocks, shown
 
 if TYPE_CHECKING:
+    from .._log.request_log import RequestLog
+    from .._log.saved_log import SavedLog
     from .answers import Answers
     from .document import Block
 
@@ -74,9 +75,9 @@ def _element(block: Block) -> str:
         return f"<h2>{_text(block.title)}</h2>\n<p>{_text(block.text)}</p>"
     if isinstance(block, Table):
         return _table(block)
-    if isinstance(block, SavedLog):
-        return _figure(block)
-    return f"<p>{_text(block)}</p>"
+    if isinstance(block, str):
+        return f"<p>{_text(block)}</p>"
+    return _figure(block)
 
 
 def _table(table: Table) -> str:
@@ -95,7 +96,7 @@ def _row(tag: str, kinds: list[str], row: tuple[str, ...]) -> str:
     return f"<tr>{''.join(cells)}</tr>"
 
 
-def _figure(log: SavedLog) -> str:
+def _figure(log: RequestLog | SavedLog) -> str:
     """Return the timeline of a call, below which its tree can be opened."""
     lines = log.render().split("\n")
     more = len(lines) - _MOST_LINES

@@ -41,7 +41,7 @@ def units(call: SeenCall, by: By) -> Iterator[tuple[str, SeenCall]]:
         yield from units(inside, by)
 
 
-def key_of(values: Line, by: By) -> str | None:
+def key_of(values: Line, by: str) -> str | None:
     """Return the value of a key; None of a function, which has none but its name."""
     if by == "name":
         return text(values, "name")
@@ -117,9 +117,7 @@ def _places(call: SeenCall, key: str) -> Iterator[str]:
     if key == "url":
         yield url
         return
-    for by in KEYS:
-        if by == key:
-            yield key_of(call.values, by) or ""
+    yield key_of(call.values, key) or ""
     if key == "path":
         # As it is, besides the one that is folded.
         rest = url.partition("?")[0].partition("://")[2]

@@ -197,33 +197,37 @@ class LineSource:
         """Yield the lines that are not empty.
 
         Args:
-            progress: Called with the bytes of the file that were read since the last
-                time.
+            progress: Called now and then with the bytes that were read since.
 
         Raises:
             UnreadableError: The file cannot be read any further.
         """
-        yield from _lines(self._chunks(progress))
-
-    def _chunks(self, progress: Callable[[int], None]) -> Iterator[bytes]:
-        """Yield the decompressed bytes of the file, however it grows meanwhile."""
         file: gzip.GzipFile | io.BufferedReader | SpooledTemporaryFile[bytes]
-        position = 0
+        file, end = self._file, self.size
+        told, is_rest = 0, False
         try:
-            self._file.seek(0)
-            is_compressed = self._file.read(len(_GZIP)) == _GZIP
-            self._file.seek(0)
-            file, end = self._file, self.size
+            file.seek(0)
+            is_compressed = file.read(len(_GZIP)) == _GZIP
+            file.seek(0)
             if is_compressed:
                 file, end = gzip.GzipFile(mode="rb", fileobj=file), sys.maxsize
-            while chunk := file.read1(min(_CHUNK, end - position)):
-                yield chunk
-                before, position = position, self._file.tell()
-                progress(position - before)
+            # The file may grow meanwhile.
+            while line := file.readline(min(_LONGEST_LINE, end - self._file.tell())):
+                is_whole = line.endswith(b"\n")
+                if not is_rest and len(line) == _LONGEST_LINE and not is_whole:
+                    yield Skipped.TOO_LONG
+                elif not is_rest and not line.isspace():
+                    yield line.removesuffix(b"\n")
+                is_rest = not is_whole
+                position = self._file.tell()
+                if position - told >= _CHUNK:
+                    progress(position - told)
+                    told = position
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             self.warning = f"{self.name}: read as far as it goes: {error}"
         except OSError as error:
             raise self._unreadable(error) from None
+        progress(self.size - told)
 
 
 def _spooled(stream: BinaryIO) -> SpooledTemporaryFile[bytes]:
@@ -231,25 +235,3 @@ def _spooled(stream: BinaryIO) -> SpooledTemporaryFile[bytes]:
     file = SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
     shutil.copyfileobj(stream, file)
     return file
-
-
-def _lines(chunks: Iterator[bytes]) -> Iterator[bytes | Skipped]:
-    """Split chunks into lines, of which giants are passed over."""
-    rest, is_giant = b"", False
-    for chunk in chunks:
-        lines = (rest + chunk).split(b"\n")
-        rest = lines.pop()
-        if is_giant and lines:
-            # The end of the giant.
-            del lines[0]
-            is_giant = False
-        for line in lines:
-            if line and not line.isspace():
-                yield line
-        if is_giant:
-            rest = b""
-        elif len(rest) > _LONGEST_LINE:
-            yield Skipped.TOO_LONG
-            rest, is_giant = b"", True
-    if not is_giant and rest and not rest.isspace():
-        yield rest

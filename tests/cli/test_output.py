@@ -30,7 +30,7 @@ from aioretry_smithy._cli.output import (
     write,
 )
 from aioretry_smithy._cli.plain_output import PlainOutput
-from aioretry_smithy._report.document import Table
+from aioretry_smithy._report.document import Heading, Table
 from aioretry_smithy.testing import ScriptedTransport
 
 HAS_RICH = importlib.util.find_spec("rich") is not None
@@ -72,12 +72,9 @@ def outputs():
 async def test_output_without_a_terminal_is_plain(make, log):
     """Where there is no terminal the tree stands there as the log renders it."""
     file = io.StringIO()
-    output = make(file)
-    output.heading("title", "text [bold]")
-    output.log(log)
-    output.line("end")
+    make(file).document([Heading("title", "text [bold]"), log, "end"])
 
-    expected = f"title: text [bold]\n{log.render()}\nend\n"
+    expected = f"\ntitle: text [bold]\n{log.render()}\nend\n"
     assert expected == file.getvalue()
 
 
@@ -114,9 +111,7 @@ def test_columns_that_are_no_number_of_columns(make, columns, monkeypatch):
     """All is written, as where nothing is said of them."""
     monkeypatch.setenv("COLUMNS", columns)
     file = io.StringIO()
-    output = make(file)
-    output.heading("title", "text")
-    output.document([TABLE])
+    make(file).document([Heading("title", "text"), TABLE])
 
     assert {"title:", "text", "call", "attempts", "a", "10", "bcdefg", "2"} <= {
         *file.getvalue().split()
@@ -145,7 +140,7 @@ async def test_rich_output_colours_outcomes_on_a_terminal(log, monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.delenv("COLORTERM", raising=False)
     file = io.StringIO()
-    new_output(file).log(log)
+    new_output(file).document([log])
     text = file.getvalue()
 
     assert 1 == text.count("\x1b[31m503 Service Unavailable ")
@@ -161,8 +156,7 @@ async def test_output_suits_every_encoding(make, branch, log):
     """Lines that an encoding does not have are replaced; nothing breaks."""
     file = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     output = make(file)
-    output.log(log)
-    output.document([TABLE])
+    output.document([log, TABLE])
     file.flush()
 
     assert branch + b" 2  200 OK" in file.buffer.getvalue()

@@ -11,7 +11,6 @@ import pytest
 
 from aioretry_smithy.__main__ import main
 from aioretry_smithy._cli.options import UsageError
-from aioretry_smithy._cli.plain_output import PlainOutput
 from aioretry_smithy._cli.simulate import find_function
 
 TINY = ["--clients=2", "--rate=10", "--capacity=15", "--outage=2:1:0.2", "--duration=5"]
@@ -182,18 +181,6 @@ class Terminal(io.StringIO):
 
     def isatty(self):
         return True
-
-
-@pytest.mark.parametrize(("kind", "shown"), [(Terminal, True), (io.StringIO, False)])
-def test_progress_is_shown_in_a_terminal_alone(kind, shown):
-    """Without rich it is a line that is written over."""
-    file = kind()
-    with PlainOutput(file).progress() as progress:
-        progress("no retries", 0.5)
-        progress("no retries", 1.0)
-
-    expected = "\rno retries:  50%  \rno retries: 100%  \n" if shown else ""
-    assert expected == file.getvalue()
 
 
 @pytest.mark.parametrize(("kind", "shown"), [(Terminal, True), (io.StringIO, False)])

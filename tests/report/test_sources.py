@@ -39,8 +39,9 @@ def test_lines_without_the_empty_ones(file):
     source.close()
 
 
-def test_progress_is_told_in_bytes(file):
+def test_progress_is_told_in_bytes(file, monkeypatch):
     """Together they are the size."""
+    monkeypatch.setattr(sources, "_CHUNK", 4)
     source, told = LineSource(str(file)), []
     [*source.lines(told.append)]
 
@@ -99,7 +100,6 @@ def test_a_file_that_shrinks(file):
 
 def test_giant_lines(file, monkeypatch):
     """They are passed over, and take no memory."""
-    monkeypatch.setattr(sources, "_CHUNK", 4)
     monkeypatch.setattr(sources, "_LONGEST_LINE", 8)
     file.write_bytes(b"a\n" + b"x" * 50 + b"\nb\n" + b"y" * 50)
     source = LineSource(str(file))
