@@ -63,47 +63,6 @@ async def ask(client, **options):
         return await response.read()
 
 
-async def test_without_a_buffer_it_is_asked_at_the_headers(meter):
-    """There is no content, so the estimate stands."""
-    for chain in [], [retrying(0.5)]:
-        await ask(session([ANSWER], limiting(meter.limit), *chain))
-
-    assert [(None, 200, None), (1, 200, None)] == meter.asked
-    assert 40.0 == meter.spent
-
-
-async def test_where_bodies_are_buffered_it_is_asked_with_the_content(meter):
-    """Once an attempt, for every answer whatever its status."""
-    answers = [(503, {}, b'{"usage": 3}'), ANSWER]
-    chain = limiting(meter.limit), retrying(0.5, buffer_response=True)
-
-    assert USAGE == await ask(session(answers, *chain))
-    assert [(1, 503, b'{"usage": 3}'), (2, 200, USAGE)] == meter.asked
-    assert 10.0 == meter.spent
-
-
-async def test_outside_of_retries_it_is_asked_once(meter):
-    """With what the retrying client inside has buffered."""
-    chain = retrying(0.5, buffer_response=True), limiting(meter.limit)
-    await ask(session([503, ANSWER], *chain))
-
-    assert [(None, 200, USAGE)] == meter.asked
-    assert 7.0 == meter.spent
-
-
-async def test_inside_a_hedge_it_is_asked_with_the_content(meter):
-    """Each with its own, also one that lost with an answer."""
-    chain = (
-        limiting(meter.limit),
-        HedgingClient.new_decorator(1.0),
-        retrying(0.5, buffer_response=True),
-    )
-    await ask(session([after(1.5, 500), after(1.0, ANSWER)], *chain))
-
-    assert [(1, 500, b""), (2, 200, USAGE)] == meter.asked
-    assert 27.0 == meter.spent
-
-
 class Locked(RetryStrategyWithContent):
     """Looks at the first bytes of each body."""
 
@@ -114,22 +73,57 @@ class Locked(RetryStrategyWithContent):
         return NOW if content == b"{} " else None
 
 
-async def test_a_strategy_that_looks_at_bodies_buffers_short_ones(meter):
-    """Once it has come to the end."""
-    chain = limiting(meter.limit), RetryingClient.new_decorator(Locked(1000))
+LIMIT = None
+"""Where the limit stands in a chain."""
 
-    assert USAGE == await ask(session([(200, {}, b"{} "), ANSWER], *chain))
-    assert [(1, 200, b"{} "), (2, 200, USAGE)] == meter.asked
+BUFFERED = retrying(0.5, buffer_response=True)
+HEDGED = HedgingClient.new_decorator(1.0)
+LOOKING = RetryingClient.new_decorator(Locked(1000))
+BROKEN = aiohttp.ServerDisconnectedError()
 
 
-async def test_a_failure_is_not_asked_about(meter):
-    """The estimate stands: nobody knows what the server has done."""
-    chain = limiting(meter.limit), retrying(0.5, buffer_response=True)
-    answers = [aiohttp.ServerDisconnectedError(), ANSWER]
-    await ask(session(answers, *chain))
+@pytest.mark.parametrize(
+    ("chain", "answers", "asked", "spent"),
+    [
+        ([LIMIT], [ANSWER], [(None, 200, None)], 20.0),
+        ([LIMIT, retrying(0.5)], [ANSWER], [(1, 200, None)], 20.0),
+        (
+            [LIMIT, BUFFERED],
+            [(503, {}, b'{"usage": 3}'), ANSWER],
+            [(1, 503, b'{"usage": 3}'), (2, 200, USAGE)],
+            10.0,
+        ),
+        ([BUFFERED, LIMIT], [503, ANSWER], [(None, 200, USAGE)], 7.0),
+        (
+            [LIMIT, HEDGED, BUFFERED],
+            [after(1.5, 500), after(1.0, ANSWER)],
+            [(1, 500, b""), (2, 200, USAGE)],
+            27.0,
+        ),
+        (
+            [LIMIT, LOOKING],
+            [(200, {}, b"{} "), ANSWER],
+            [(1, 200, b"{} "), (2, 200, USAGE)],
+            27.0,
+        ),
+        ([LIMIT, BUFFERED], [BROKEN, ANSWER], [(2, 200, USAGE)], 27.0),
+    ],
+    ids=[
+        "at the headers without a buffer",
+        "at the headers of an attempt",
+        "with content, whatever the status",
+        "once, outside of retries",
+        "each with its own, inside a hedge",
+        "with what a strategy has read to its end",
+        "not for a failure",
+    ],
+)
+async def test_it_is_asked_for_each_answer(meter, chain, answers, asked, spent):
+    """Where there is no content the estimate stands, and after a failure."""
+    limit = limiting(meter.limit)
+    await ask(session(answers, *(limit if each is LIMIT else each for each in chain)))
 
-    assert [(2, 200, USAGE)] == meter.asked
-    assert 27.0 == meter.spent
+    assert (asked, spent) == (meter.asked, meter.spent)
 
 
 async def test_a_body_that_breaks_is_not_asked_about(meter):

@@ -204,24 +204,6 @@ class TestAway:
         assert (refused(1.0), 0.6) == await storage.turn()
         assert (refused(1.0), 0.6) == await storage.turn()
 
-    async def test_a_storage_that_is_back_is_asked_again(self):
-        """A task looks for it; no call waits for that."""
-        storage = Storage(LOST, LOST, 0.0, 2.0, 0.0)
-        await storage.turn()
-        await asyncio.sleep(1.0)
-
-        assert (AT_ONCE, 1.0) == await storage.turn()
-        await asyncio.sleep(0.5)
-        assert (given(2.0), 3.5) == await storage.turn()
-
-    async def test_silence_takes_a_second(self):
-        """Of those that ask; a deadline before that is kept."""
-        storage = Storage(0.0, latency=60.0)
-        first, second = storage.soon(), storage.soon(deadline=0.5)
-
-        assert (refused(0.0), 0.5) == await second
-        assert (AT_ONCE, 1.0) == await first
-
     @pytest.mark.parametrize("allow", [True, False])
     async def test_no_call_needs_the_patience_to_find_out(self, allow):
         """The second begins with the first question, whoever waits for its answer."""
@@ -232,17 +214,6 @@ class TestAway:
 
         assert (allow, 1.0) == ((await storage.turn(deadline=1.1))[0].is_given, now())
         assert [0.0] == storage.asked
-
-    async def test_calls_that_are_cancelled_find_out_too(self):
-        """Though none is left that waits when the second is over."""
-        storage = Storage(0.0, latency=60.0)
-        for _ in range(2):
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.1):
-                    await storage.turn()
-        await asyncio.sleep(0.8)
-
-        assert (AT_ONCE, 1.0) == await storage.turn(deadline=1.1)
 
 
 class TestCancellation:
