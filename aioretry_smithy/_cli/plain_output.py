@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PlainOutput:
-    """Writes documents as they are; None is nowhere."""
+    """Writes documents to a file without colours; without a file, nowhere."""
 
     def __init__(self, file: TextIO | None) -> None:
         if isinstance(file, io.TextIOWrapper):

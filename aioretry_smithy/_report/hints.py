@@ -327,7 +327,7 @@ _STOPPED: Final = {
         "a body of bytes, or a file that can be read again",
     ),
 }
-"""What happened to calls that stopped so, and the setting to change."""
+"""The end of the calls and the setting to change, by stop reason."""
 
 
 def _stopped(findings: Findings) -> Iterator[Hint]:

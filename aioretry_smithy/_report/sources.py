@@ -204,7 +204,7 @@ class LineSource:
         """
         file: gzip.GzipFile | io.BufferedReader | SpooledTemporaryFile[bytes]
         file, end = self._file, self.size
-        told, is_rest = 0, False
+        reported, is_rest = 0, False
         try:
             file.seek(0)
             is_compressed = file.read(len(_GZIP)) == _GZIP
@@ -220,14 +220,14 @@ class LineSource:
                     yield line.removesuffix(b"\n")
                 is_rest = not is_whole
                 position = self._file.tell()
-                if position - told >= _CHUNK:
-                    progress(position - told)
-                    told = position
+                if position - reported >= _CHUNK:
+                    progress(position - reported)
+                    reported = position
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             self.warning = f"{self.name}: read as far as it goes: {error}"
         except OSError as error:
             raise self._unreadable(error) from None
-        progress(self.size - told)
+        progress(self.size - reported)
 
 
 def _spooled(stream: BinaryIO) -> SpooledTemporaryFile[bytes]:
