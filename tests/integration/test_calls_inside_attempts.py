@@ -67,83 +67,79 @@ async def shop():
     shop.end.set()
 
 
+class AskingStrategy(RetryStrategy):
+    """Calls the server before it decides."""
+
+    def __init__(self, shop):
+        self._shop = shop
+
+    async def should_retry(self, ctx, cause):
+        if ctx.request.url.path != "/orders" or ctx.log.response_status == 200:
+            return None
+        await self._shop.ask()
+        return NOW
+
+
+class AskingLimiter(RetryLimiter):
+    """Calls the server before it lets a retry through."""
+
+    def __init__(self, shop):
+        self._shop = shop
+
+    async def acquire(self, ctx, cause):
+        await self._shop.ask()
+        return True
+
+
+def asking(shop, asked=None):
+    """Call the server with an answer in hand."""
+
+    @client_decorator
+    async def ask(delegate, ctx, request):
+        response = await delegate.execute(ctx, request)
+        if request.url.path == "/orders":
+            await shop.ask()
+            if asked is not None:
+                asked.append(response.status)
+        return response
+
+    return ask
+
+
+@client_decorator
+async def in_a_task(delegate, ctx, request):
+    return await asyncio.create_task(delegate.execute(ctx, request))
+
+
+ASKING = {
+    "strategy": lambda shop: {"strategy": AskingStrategy(shop)},
+    "strategy around hedges": lambda shop: {
+        "outside": [hedging(9.0)],
+        "strategy": AskingStrategy(shop),
+    },
+    # The place was taken in that task, and is the attempt's all the same.
+    "strategy around a task": lambda shop: {
+        "outside": [in_a_task],
+        "strategy": AskingStrategy(shop),
+    },
+    "limiter": lambda shop: {
+        "strategy": RetryStrategy.on_server_error_status(NOW),
+        "limiter": AskingLimiter(shop),
+    },
+    "decorator further out": lambda shop: {"outside": [asking(shop)]},
+}
+"""By name: settings of a chain that makes a call while an answer's body is open."""
+
+
 class TestOpenBodies:
     """The place of an answer is the attempt's until the attempt is over."""
 
-    @pytest.mark.parametrize("outside", [(), (hedging(9.0),)], ids=["alone", "hedged"])
-    async def test_strategy(self, serving, shop, outside):
-        """It decides about an answer whose body is open."""
-
-        class Asking(RetryStrategy):
-            async def should_retry(self, ctx, cause):
-                if ctx.request.url.path != "/orders" or ctx.log.response_status == 200:
-                    return None
-                await shop.ask()
-                return NOW
-
+    @pytest.mark.parametrize("settings", ASKING.values(), ids=ASKING)
+    async def test_who_has_the_answer_may_call(self, serving, shop, settings):
+        """The answer is decided about, or given up, after that."""
         server = await serving(shop.respond)
         async with (
-            shop.open(server, outside=outside, strategy=Asking()) as client,
-            client.get("/orders") as response,
-        ):
-            assert 200 == response.status
-
-        assert 0 == shop.limit.in_flight
-
-    async def test_limiter(self, serving, shop):
-        """It is asked before the answer is given up."""
-
-        class Asking(RetryLimiter):
-            async def acquire(self, ctx, cause):
-                await shop.ask()
-                return True
-
-        server = await serving(shop.respond)
-        strategy = RetryStrategy.on_server_error_status(NOW)
-        async with (
-            shop.open(server, strategy=strategy, limiter=Asking()) as client,
-            client.get("/orders") as response,
-        ):
-            assert 200 == response.status
-
-        assert 0 == shop.limit.in_flight
-
-    async def test_decorator_further_out(self, serving, shop):
-        """It has the answer in its hands."""
-
-        @client_decorator
-        async def asking(delegate, ctx, request):
-            response = await delegate.execute(ctx, request)
-            if request.url.path == "/orders":
-                await shop.ask()
-            return response
-
-        server = await serving(shop.respond)
-        async with (
-            shop.open(server, outside=[asking]) as client,
-            client.get("/orders") as response,
-        ):
-            assert 200 == response.status
-
-        assert 0 == shop.limit.in_flight
-
-    async def test_strategy_around_a_decorator_with_a_task(self, serving, shop):
-        """The place was taken in that task, and is the attempt's all the same."""
-
-        @client_decorator
-        async def in_a_task(delegate, ctx, request):
-            return await asyncio.create_task(delegate.execute(ctx, request))
-
-        class Asking(RetryStrategy):
-            async def should_retry(self, ctx, cause):
-                if ctx.request.url.path != "/orders" or ctx.log.response_status == 200:
-                    return None
-                await shop.ask()
-                return NOW
-
-        server = await serving(shop.respond)
-        async with (
-            shop.open(server, outside=[in_a_task], strategy=Asking()) as client,
+            shop.open(server, **settings(shop)) as client,
             client.get("/orders") as response,
         ):
             assert 200 == response.status
@@ -154,17 +150,9 @@ class TestOpenBodies:
         """It has the answer of the one that won."""
         asked = []
 
-        @client_decorator
-        async def asking(delegate, ctx, request):
-            response = await delegate.execute(ctx, request)
-            if request.url.path == "/orders":
-                await shop.ask()
-                asked.append(response.status)
-            return response
-
         server = await serving(shop.respond)
         place = ConcurrencyLimitingClient.new_decorator(shop.limit, max_pending=0)
-        url, chain = server.make_url("/"), (place, hedging(9.0), asking)
+        url, chain = server.make_url("/"), (place, hedging(9.0), asking(shop, asked))
         shop.client = connected(url, *chain)
         async with shop.client as client, client.get("/orders"):
             with pytest.raises(ConcurrencyLimitError):
@@ -184,16 +172,9 @@ class TestOpenBodies:
             response.close()
             return await delegate.execute(ctx.derive(request), request)
 
-        @client_decorator
-        async def asking(delegate, ctx, request):
-            response = await delegate.execute(ctx, request)
-            if request.url.path == "/orders":
-                await shop.ask()
-            return response
-
         server = await serving(shop.respond)
         place = ConcurrencyLimitingClient.new_decorator(shop.limit, max_pending=0)
-        shop.client = connected(server.make_url("/"), place, twice, asking)
+        shop.client = connected(server.make_url("/"), place, twice, asking(shop))
         async with shop.client as client, client.get("/orders") as response:
             assert 200 == response.status
             with pytest.raises(ConcurrencyLimitError):

@@ -262,18 +262,6 @@ async def test_connector_closed_meanwhile(serve):
 # Nobody can know
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [(None,), (b"HTTP/1.1 200 OK\r\nContent-Le", None)],
-    ids=["no answer", "half a head"],
-)
-async def test_hung_up(serve, parts):
-    """The server may have done its work before it hung up."""
-    cause = await fail(await serve(parts))
-
-    assert Verdict(aiohttp.ServerDisconnectedError, MAYBE) == verdict(cause)
-
-
 async def test_reset(serve):
     """So it may before a reset."""
     cause = await fail(await serve([ConnectionResetError]))
@@ -296,19 +284,6 @@ async def test_reset_in_mid_upload(serve):
     assert (MAYBE, False, False) == verdict(cause)[1:]
 
 
-@pytest.mark.parametrize(
-    "head",
-    [b"garbage\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: " + b"x" * 20_000 + b"\r\n\r\n"],
-    ids=["garbage", "header too long"],
-)
-async def test_no_http(serve, head):
-    """An answer that is no HTTP is no 400, though aiohttp says so."""
-    cause = await fail(await serve([head]))
-
-    assert Verdict(aiohttp.ClientResponseError, MAYBE) == verdict(cause)
-    assert 400 == cause.status
-
-
 SOON, TOTAL = ClientTimeout(sock_read=0.05), ClientTimeout(total=0.05)
 CHUNKS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n01"
 GZIP = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\n"
@@ -318,7 +293,14 @@ LATE = Verdict(ResponseTimeoutError, MAYBE, False, True)
 ENDLESS = Verdict(aiohttp.TooManyRedirects, NO)
 NO_HTTP = Verdict(aiohttp.NonHttpUrlRedirectClientError, NO)
 NO_URL = Verdict(aiohttp.InvalidUrlRedirectClientError, NO)
+LONG = b"HTTP/1.1 200 OK\r\nX: " + b"x" * 20_000 + b"\r\n\r\n"
+HUNG_UP = Verdict(aiohttp.ServerDisconnectedError, MAYBE)
+UNREADABLE = Verdict(aiohttp.ClientResponseError, MAYBE)
 SERVED = {
+    "no answer": ([None], {}, HUNG_UP),
+    "half a head": ([b"HTTP/1.1 200 OK\r\nContent-Le", None], {}, HUNG_UP),
+    "garbage": ([b"garbage\r\n\r\n"], {}, UNREADABLE),
+    "header too long": ([LONG], {}, UNREADABLE),
     "silence, seen by the socket": ([3600.0], {"timeout": SOON}, SILENT),
     "silence, seen by the call": ([3600.0], {"timeout": TOTAL}, LATE),
     "silence in the body": ([OK + b"01234", 3600.0], {"timeout": SOON}, SILENT),

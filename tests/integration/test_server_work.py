@@ -51,57 +51,37 @@ async def judged(url, **options):
     return judging.judged
 
 
-def cut_after(seconds, end):
-    return Fault(send=(seconds,), end=end)
+UNSERVED, SLOW, SERVED = (True, False), (False, True), (False, False)
+"""Whether the server is not at work, and whether it was slow."""
+IN_LITTLE_TIME = {"timeout": aiohttp.ClientTimeout(total=0.2)}
+WORK = {
+    "reset soon": (Fault(send=(0.2,), end=End.RESET), {}, UNSERVED),
+    "closed soon": (Fault(send=(0.2,), end=End.CLOSE), {}, UNSERVED),
+    "reset late": (Fault(send=(1.5,), end=End.RESET), {}, SLOW),
+    "closed late": (Fault(send=(1.5,), end=End.CLOSE), {}, SLOW),
+    "502 at once": (Fault(send=(response(502),)), {}, UNSERVED),
+    "503 at once": (Fault(send=(response(503),)), {}, UNSERVED),
+    "503 late": (Fault(send=(1.2, response(503))), {}, SLOW),
+    "busy": (Fault(send=(response(503, b"", "Retry-After: 1"),)), {}, SERVED),
+    "silent": (Fault(send=(), end=End.STALL), IN_LITTLE_TIME, SLOW),
+    "half a head": (Fault(send=(OK[:9],), end=End.CLOSE), {}, SERVED),
+}
+"""By name: what the server does, options of the request, and what that cost."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("end", [End.RESET, End.CLOSE])
-@pytest.mark.parametrize(
-    ("seconds", "expected"), [(0.2, (True, False)), (1.5, (False, True))]
-)
-async def test_connections_that_break(end, seconds, expected):
-    """Before a byte of the answer: soon, or when the server has had its time."""
-    async with FaultServer([cut_after(seconds, end)]) as server:
-        assert [expected] == await judged(server.url)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("status", [502, 503])
-@pytest.mark.parametrize(
-    ("seconds", "expected"), [(0.0, (True, False)), (1.2, (False, True))]
-)
-async def test_statuses_of_gateways(status, seconds, expected):
-    """At once, or late."""
-    async with FaultServer([Fault(send=(seconds, response(status)))]) as server:
-        assert [expected] == await judged(server.url)
-
-
-async def test_a_server_that_says_when_to_come_back_is_there():
-    """It is busy."""
-    busy = response(503, b"", "Retry-After: 1")
-    async with FaultServer([Fault(send=(busy,))]) as server:
-        assert [(False, False)] == await judged(server.url)
+@pytest.mark.parametrize(("fault", "options", "expected"), WORK.values(), ids=WORK)
+async def test_failure_tells_what_it_cost(fault, options, expected):
+    """It broke or was refused soon, or the server has had its time."""
+    async with FaultServer([fault]) as server:
+        assert [expected] == await judged(server.url, **options)
 
 
 async def test_refused_connections():
     """Nobody listens there any more."""
     async with FaultServer() as server:
         url = server.url
-    assert [(True, False)] == await judged(url)
-
-
-async def test_timeouts_are_slow_however_short():
-    """The server may be at work."""
-    limit = aiohttp.ClientTimeout(total=0.2)
-    async with FaultServer([Fault(send=(), end=End.STALL)]) as server:
-        assert [(False, True)] == await judged(server.url, timeout=limit)
-
-
-async def test_an_answer_that_had_begun_was_served():
-    """Of which half a head came."""
-    async with FaultServer([Fault(send=(OK[:9],), end=End.CLOSE)]) as server:
-        assert [(False, False)] == await judged(server.url)
+    assert [UNSERVED] == await judged(url)
 
 
 EXACTLY = RetryStrategy.failsafe(Backoff.without_delay())
