@@ -73,6 +73,9 @@ class EndpointGroup(Shared):
         listener: EndpointGroupListener | None = None,
         selection_timeout: float = 3.2,
     ) -> None:
+        if not hasattr(source, "usual_name"):
+            expected = "EndpointGroup.of(*urls), .dns(url) or .srv(name) makes a group"
+            raise bad_argument("source", source, expected)
         check.kind("selection", selection, EndpointSelectionStrategy)
         if not is_plain_function(selection.select):
             raise bad_argument("selection", selection, "with a plain select()")

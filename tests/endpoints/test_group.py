@@ -74,6 +74,12 @@ class TestOf:
         with bad_argument("endpoints", (), "at least one"):
             EndpointGroup.of()
 
+    @pytest.mark.parametrize("given", ["http://a.example", ["http://a.example"]])
+    def test_constructor_names_what_makes_a_group(self, given):
+        """The class itself is what one tries first."""
+        with pytest.raises(ValueError, match=r"EndpointGroup\.of\(\*urls\), \.dns"):
+            EndpointGroup(given)
+
     def test_what_is_no_endpoint_is_refused(self):
         """Case 3: a list is no URL, and the text says what to write."""
         servers = ["http://a.example", "http://b.example"]
