@@ -17,7 +17,6 @@ from download_server import (
     broken_at,
     download,
     failure,
-    text,
 )
 from fake_responses import FakeResponse
 from multidict import CIMultiDict
@@ -52,29 +51,6 @@ CHAINS = {
 }
 
 
-async def chunked(response):
-    return b"".join([piece async for piece in response.content.iter_chunked(1000)])
-
-
-async def chunks(response):
-    return b"".join([piece async for piece, _ in response.content.iter_chunks()])
-
-
-async def lines(response):
-    return b"".join([line async for line in response.content])
-
-
-async def exactly(response):
-    return await response.content.readexactly(len(FILE))
-
-
-async def in_pieces(response):
-    pieces = []
-    while not response.content.at_eof():
-        pieces.append(await response.content.read(777))
-    return b"".join(pieces)
-
-
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
 @pytest.mark.parametrize("end", [None, ConnectionResetError], ids=["closed", "reset"])
 async def test_a_broken_download_comes_whole(chain, end):
@@ -88,20 +64,6 @@ async def test_a_broken_download_comes_whole(chain, end):
         # Otherwise bytes may be lost that were under way.
         assert [None, "bytes=5000-", "bytes=5001-", "bytes=17000-"] == server.ranges
         assert [200, 206, 206, 206] == [part.response_status for part in log.children]
-
-
-@pytest.mark.parametrize(
-    "read",
-    [chunked, chunks, lines, exactly, text, in_pieces],
-    ids=lambda it: it.__name__,
-)
-@pytest.mark.parametrize("chunk", [0, 700])
-async def test_every_way_to_read_gives_the_same(read, chunk):
-    """Also where the parts come in HTTP chunks."""
-    async with DownloadServer(*broken_at(7_000, 14_000, chunk=chunk)) as server:
-        body, _ = await download(server.url, RESUMING, read=read)
-
-    assert FILE == body
 
 
 async def test_what_had_arrived_before_a_break_is_kept():
@@ -379,102 +341,6 @@ async def test_the_log_keeps_the_first_and_the_last_parts():
     assert 121 == log.to_dict()["total_attempts"]
     assert "121 attempts" in log.render()
     assert "and 21 more attempts" in log.render()
-
-
-LIES = {
-    "the whole again": (
-        {"status": 200},
-        "the server has another version by now, or sends no parts (200)",
-    ),
-    "not found": ({"status": 404}, "the server answers with 404"),
-    "another ETag": (
-        {"changes": {"ETag": '"v2"'}},
-        "the server has another version by now (ETag)",
-    ),
-    "a weak ETag": (
-        {"changes": {"ETag": 'W/"v1"'}},
-        "the server has another version by now (ETag)",
-    ),
-    "no ETag": ({"changes": {"ETag": None}}, "the part has no ETag"),
-    "two ETags": ({"also": ('ETag: "v2"',)}, "the part has several values of ETag"),
-    "another type": (
-        {"changes": {"Content-Type": "multipart/byteranges"}},
-        "the server has another version by now (Content-Type)",
-    ),
-    "an encoding": (
-        {"changes": {"Content-Encoding": "br2"}},
-        "the part is encoded",
-    ),
-    "no range": (
-        {"changes": {"Content-Range": None}},
-        "the part does not say its range",
-    ),
-    "two ranges": (
-        {"also": ("Content-Range: bytes 0-1/2",)},
-        "the part does not say its range",
-    ),
-    "another unit": (
-        {"changes": {"Content-Range": "lines 5000-21999/22000"}},
-        "the part does not say its range",
-    ),
-    "an earlier start": (
-        {"changes": {"Content-Range": "bytes 4999-21999/22000"}},
-        "the part is of another range",
-    ),
-    "a later start": (
-        {"changes": {"Content-Range": "bytes 5001-21999/22000"}},
-        "the part is of another range",
-    ),
-    "an end before the start": (
-        {"changes": {"Content-Range": "bytes 5000-4999/22000"}},
-        "the part is of another range",
-    ),
-    "another length": (
-        {"changes": {"Content-Range": "bytes 5000-20999/22000"}},
-        "the part has another length than its range",
-    ),
-    "another total": (
-        {"changes": {"Content-Range": "bytes 5000-21999/22001"}},
-        "the server has a body of another length by now",
-    ),
-    "beyond the end": (
-        {"changes": {"Content-Range": "bytes 5000-22000/*", "Content-Length": "17001"}},
-        "the range of the part goes beyond the end",
-    ),
-    "no more": (
-        {"status": 416, "changes": {"Content-Range": "bytes */22000"}},
-        "the server has no more, but it is not the end (416)",
-    ),
-    "no more of another version": (
-        {"status": 416, "changes": {"Content-Range": "bytes */5000"}},
-        "the server has a body of another length by now",
-    ),
-    "no more of another tag": (
-        {"status": 416, "changes": {"ETag": '"v2"'}},
-        "the server has another version by now (ETag)",
-    ),
-    "no more, in other words": (
-        {"status": 416, "changes": {"Content-Range": "bytes */many"}},
-        "there is no telling whether it was the end (416)",
-    ),
-}
-
-
-@pytest.mark.parametrize(("lie", "words"), LIES.values(), ids=LIES)
-async def test_nothing_is_glued_together_from_two_versions(lie, words):
-    """What contradicts an earlier answer ends the stream, and says what it was."""
-    first = Answer(stop=5_000, changes={"Content-Type": "text/plain"})
-    other = Answer(**{"body": FILE[::-1]} | lie)
-    connector = aiohttp.TCPConnector(limit=1)
-    async with DownloadServer(first, other) as server:
-        got, error, log = await failure(
-            server.url, RETRYING, RESUMING, connector=connector
-        )
-
-    assert FILE[:5_000] == got
-    assert isinstance(error, aiohttp.ClientPayloadError)
-    assert f"cannot resume at byte 5000: {words}" == str(error)
-    assert "no_retry" == log.stop_reason
 
 
 async def test_a_decorator_outside_may_make_attempts():

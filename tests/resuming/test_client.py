@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import aiohttp
 import pytest
 from chains import bad_argument, chain, pass_on, response_of, retrying, session
@@ -22,6 +24,7 @@ from aioretry_smithy import (
     rpc,
     unwrap,
 )
+from aioretry_smithy._resuming.client import _NoConnection
 from aioretry_smithy.testing import ScriptedTransport
 
 RESUMING = ResumingClient.new_decorator()
@@ -183,3 +186,12 @@ class TestWhatPasses:
 
         assert own is await response_of(client)
         assert [] == own.calls
+
+
+async def test_stream_of_parts_pauses_no_connection():
+    """The first one may be gone by then; aiohttp asks it all the same."""
+    connection = _NoConnection(asyncio.get_running_loop())
+    connection.pause_reading()
+    connection.resume_reading()
+
+    assert connection.transport is None

@@ -119,8 +119,31 @@ class TestParts:
         with pytest.raises(Mismatch, match="another version"):
             known.check(part("bytes 20-29/*", ETag='W/"v2"'), 20)
 
-    @pytest.mark.parametrize("digits", ["1" * 19, "\u0661"])
-    def test_numbers_are_plain_and_not_endless(self, digits):
-        """Others are no range."""
+    @pytest.mark.parametrize(
+        ("words", "status", "headers"),
+        [
+            ("another version by now (ETag)", 206, {"ETag": 'W/"v1"'}),
+            ("does not say its range", 206, {"Content_Range": "lines 10-19/100"}),
+            ("does not say its range", 206, {"Content_Range": "bytes 10-\u0661/*"}),
+            ("does not say its range", 206, {"Content_Range": f"bytes 10-{10**18}/*"}),
+            ("of another range", 206, {"Content_Range": "bytes 9-99/100"}),
+            ("of another range", 206, {"Content_Range": "bytes 10-9/100"}),
+            ("beyond the end", 206, {"Content_Range": "bytes 10-100/*"}),
+            ("a body of another length", 416, {"Content_Range": "bytes */10"}),
+            ("another version by now (ETag)", 416, {"ETag": '"v2"'}),
+            ("no telling whether it was the", 416, {"Content_Range": "bytes */many"}),
+        ],
+    )
+    def test_what_contradicts_the_first_answer_is_refused(self, words, status, headers):
+        """In words that say what it was."""
+        known = version(ETag=TAG, Content_Length="100")
+        with pytest.raises(Mismatch) as caught:
+            known.check(answer(status, **{"ETag": TAG, **headers}), 10)
+
+        assert words in str(caught.value)
+
+    def test_a_part_has_one_range(self):
+        """Two headers say two things."""
+        headers = CIMultiDict([("Content-Range", "bytes 10-19/*")] * 2, ETag=TAG)
         with pytest.raises(Mismatch, match="does not say its range"):
-            version(ETag=TAG).check(part(f"bytes 10-{digits}/*", ETag=TAG), 10)
+            version(ETag=TAG).check(SimpleNamespace(status=206, headers=headers), 10)
