@@ -208,20 +208,15 @@ def test_process_has_a_home(tmp_path, monkeypatch):
         ("max_attempts = 3\n  5", "'3\\n5'", "a positive integer"),
     ],
 )
-@pytest.mark.parametrize(
-    ("profile", "section"), [("default", "default"), ("dev", "profile dev")]
-)
-def test_unreadable_value_in_the_file_is_refused(
-    tmp_path, profile, section, text, shown, expected
-):
+def test_unreadable_value_in_the_file_is_refused(tmp_path, text, shown, expected):
     """The error names file, section and key; a comment behind a value is part of it."""
-    path = config_file(tmp_path, f"[{section}]\n{text}\n")
+    path = config_file(tmp_path, f"[profile dev]\n{text}\n")
     with pytest.raises(ValueError) as caught:
-        strategy_from_env({"AWS_CONFIG_FILE": path, "AWS_PROFILE": profile})
+        strategy_from_env({"AWS_CONFIG_FILE": path, "AWS_PROFILE": "dev"})
 
     message = str(caught.value)
     key = text.partition(" ")[0]
-    assert message.startswith(f"{path} [{section}] {key}: ")
+    assert message.startswith(f"{path} [profile dev] {key}: ")
     assert message.endswith(f"{shown} (expected: {expected})")
 
 
@@ -260,57 +255,6 @@ def mode_of(path: Path, profile: str = "default") -> str | None:
     """Return what a profile says about the mode, None without such a profile."""
     section = read_profile(path, profile)
     return None if section is None else section.values.get("retry_mode", "")
-
-
-@pytest.mark.parametrize(
-    ("profile", "section", "mode"),
-    [
-        ("default", "default", "a"),
-        ("dev", "profile dev", "b"),
-        ("two words", 'profile "two words"', "c"),
-        ("tab", "profile\ttab", "d"),
-        ("Dev", "profile Dev", "e"),
-    ],
-)
-def test_profile_is_a_section(tmp_path, profile, section, mode):
-    """It is found by its name, which may stand in quotes, and says where it stands."""
-    path = written(
-        tmp_path,
-        """\
-        [default]
-        retry_mode = a
-        [profile dev]
-        retry_mode=b
-        [profile "two words"]
-        Retry_Mode: c
-        [profile\ttab]
-        retry_mode = d
-        [profile Dev]
-        retry_mode = e
-        """,
-    )
-    found = read_profile(path, profile)
-
-    assert f"{path} [{section}]" == found.place
-    assert mode == found.values["retry_mode"]
-
-
-@pytest.mark.parametrize(
-    "section",
-    [
-        "dev",
-        "profile",
-        "profile dev more",
-        "sso-session dev",
-        'profile "dev',
-        "Default",
-    ],
-)
-def test_other_sections_are_no_profiles(tmp_path, section):
-    """Their names are only like those of profiles."""
-    path = written(tmp_path, f"[{section}]\nretry_mode = a\n")
-
-    assert [None, None] == [mode_of(path, name) for name in ("dev", "default")]
 
 
 def test_file_that_is_not_there_has_no_profiles(tmp_path):
@@ -396,6 +340,12 @@ def test_file_that_cannot_be_read_is_refused(tmp_path, text, line):
         "retry_mode = a\n",
         "[default]\nretry_mode\n",
         "",
+        '[profile "dev"]\nRetry_Mode: a\n',
+        "[profile\tdev]\nretry_mode=a\n",
+        "[Default]\nretry_mode = b\n",
+        "[profile]\nretry_mode = a\n[profile dev more]\nretry_mode = b\n",
+        "[sso-session dev]\nretry_mode = a\n",
+        "[default]\nretry_mode = a ; ${b}\r\nmax_attempts = 3\r\n",
     ],
 )
 def test_file_is_read_as_botocore_reads_it(tmp_path, text):
