@@ -8,23 +8,100 @@ import sys
 
 import aiohttp
 import pytest
-from chains import URL, after, notes_of, refused, retrying, session
+from chains import after, notes_of, refused, retrying
 from limiters import Recording
 from races import hedging, race, sent
-from raised import raised, raising
+from raised import raising
 
 from aioretry_smithy import (
     RateLimit,
     RateLimitingClient,
     ResponseTimeoutError,
-    UnprocessedRequestError,
-    capture_logs,
     client_decorator,
     is_unprocessed,
 )
 from aioretry_smithy.testing import ScriptedTransport
 
 NONE = None, None
+
+
+class BusyError(aiohttp.ClientError):
+    """As a rate limit further in raises."""
+
+    retry_after = 1.0
+
+
+LATER = 503, {"Retry-After": "0"}, b""
+BUSY, WRONG, ROUND = BusyError(), ValueError(), aiohttp.TooManyRedirects(None, ())
+RACES = {
+    "two answers in one moment": (
+        [after(1.0, 200), after(0.5, 201)],
+        (200, [(0, 200, 1.0), (0.5, None, 0.5)]),
+    ),
+    "a hedge after each delay": (
+        [after(9.0, 200 + number) for number in range(4)],
+        (200, [(0, 200, 9.0), (0.5, None, 8.5), (1.0, None, 8.0), (1.5, None, 7.5)]),
+    ),
+    "a hedge that goes out early starts the delay anew": (
+        [after(0.3, 503), after(9.0, 201), after(0.1, 202)],
+        (202, [(0, 503, 0.3), (0.3, None, 0.6), (0.8, 202, 0.1)]),
+    ),
+    "the first one is good when hedges were not": (
+        [after(2.0, 200), *[after(0.1, 503)] * 2, after(0.1, OSError())],
+        (200, [(0, 200, 2.0), (0.5, 503, 0.1), (0.6, 503, 0.1), (0.7, OSError, 0.1)]),
+    ),
+    "the first one goes on when hedging ends": (
+        [after(2.0, 200), after(0.1, LATER)],
+        (200, [(0, 200, 2.0), (0.5, 503, 0.1)]),
+    ),
+    "no hedge after Retry-After": ([after(0.1, LATER)], (503, [(0, 503, 0.1)])),
+    "no hedge after the hint of AWS": (
+        [after(0.1, (503, {"x-amz-retry-after": "0"}, b""))],
+        (503, [(0, 503, 0.1)]),
+    ),
+    "no hedge after an error with a hint": ([BUSY], (BUSY, [(0, BusyError, 0)])),
+    "no hedge after a mistake": ([WRONG], (WRONG, [(0, ValueError, 0)])),
+    "no hedge after too many redirects": (
+        [ROUND],
+        (ROUND, [(0, aiohttp.TooManyRedirects, 0)]),
+    ),
+}
+"""By name: answers, then what comes of the call and of each request."""
+
+ERROR = aiohttp.ClientResponseError
+RAISED = {
+    "a good one wins": (
+        [after(9.0, 200), after(0.25, 404)],
+        (404, [(0, None, 0.75), (0.5, ERROR, 0.25)]),
+    ),
+    "a bad one sends the next hedge": (
+        [after(0.25, 429), after(0.25, 503), after(0.25, 200)],
+        (200, [(0, ERROR, 0.25), (0.25, ERROR, 0.25), (0.5, 200, 0.25)]),
+    ),
+    "one with a hint sends none": ([after(0.25, LATER)], (503, [(0, ERROR, 0.25)])),
+    "the first of bad ones counts": (
+        [after(0.25, 503), after(0.25, 429), 503, 500],
+        (503, [(0, ERROR, 0.25), (0.25, ERROR, 0.25), *[(0.5, ERROR, 0)] * 2]),
+    ),
+}
+"""The same, by name, where an answer is raised for its status."""
+
+
+@pytest.mark.parametrize(("answers", "expected"), RACES.values(), ids=RACES)
+async def test_requests_of_a_race(answers, expected):
+    """When each was sent, what it came to and which one counts."""
+    outcome, ended, log = await race(answers, hedging(0.5, max_hedges=3))
+
+    assert expected == (outcome, sent(log))
+    assert ended == log.duration
+
+
+@pytest.mark.parametrize(("answers", "expected"), RAISED.values(), ids=RAISED)
+async def test_what_is_raised_for_a_status_is_that_answer(answers, expected):
+    """It ends a race as an answer with that status does."""
+    outcome, _, log = await race(answers, raising, hedging(0.5, max_hedges=3))
+
+    assert expected == (getattr(outcome, "status", outcome), sent(log))
 
 
 class TestWhoWins:
@@ -42,22 +119,6 @@ class TestWhoWins:
         assert (201, 2, 0.75) == (log.response_status, log.total_attempts, log.duration)
         assert isinstance(log.children[0].response_cause, asyncio.CancelledError)
         assert all(each.is_complete for each in log.children)
-
-    async def test_of_two_answers_in_one_moment_the_earlier_request_wins(self):
-        """The other one is given up, although it has an answer."""
-        answers = [after(1.0, 200), after(0.5, 201)]
-        status, ended, log = await race(answers, hedging(0.5))
-
-        assert (200, 1.0) == (status, ended)
-        assert [(0, 200, 1.0), (0.5, None, 0.5)] == sent(log)
-
-    async def test_a_hedge_follows_after_each_delay(self):
-        """As many as there may be; then the last one is waited for."""
-        answers = [after(9.0, 200 + number) for number in range(4)]
-        status, ended, log = await race(answers, hedging(0.5, max_hedges=3))
-
-        assert (200, 9.0) == (status, ended)
-        assert [0, 0.5, 1.0, 1.5] == [start for start, *_ in sent(log)]
 
     @pytest.mark.parametrize("status", [100, 204, 301, 404, 428, 430, 499])
     async def test_what_no_retry_would_change_is_good(self, status):
@@ -81,21 +142,6 @@ class TestBadAnswers:
         assert (200, 0.3) == (status, ended)
         kind = bad if isinstance(bad, int) else type(bad)
         assert [(0, kind, 0.1), (0.1, 200, 0.2)] == sent(log)
-
-    async def test_a_hedge_that_goes_out_early_starts_the_delay_anew(self):
-        """The next one comes a delay after it."""
-        answers = [after(0.3, 503), after(9.0, 201), after(0.1, 202)]
-        status, ended, log = await race(answers, hedging(0.5, max_hedges=2))
-
-        assert (202, 0.9) == (status, ended)
-        assert [(0, 503, 0.3), (0.3, None, 0.6), (0.8, 202, 0.1)] == sent(log)
-
-    async def test_the_first_request_may_be_good_yet(self):
-        """A hedge that fails ends nothing."""
-        answers = [after(2.0, 200), after(0.1, 503), after(0.1, OSError())]
-        status, ended, log = await race(answers, hedging(0.5, max_hedges=2))
-
-        assert (200, 2.0, 3) == (status, ended, log.total_attempts)
 
     async def test_of_failures_the_first_counts(self):
         """The very exception; its notes list all requests."""
@@ -133,45 +179,6 @@ class TestBadAnswers:
         beside, _, _ = await race([refused(), ConnectionResetError()], hedging(1.0))
 
         assert [True, False] == [is_unprocessed(each) for each in (alone, beside)]
-
-    @pytest.mark.parametrize("name", ["Retry-After", "x-amz-retry-after"])
-    async def test_a_server_that_wants_to_be_left_alone_gets_no_hedge(self, name):
-        """Be it for no time at all."""
-        answer = 503, {name: "0"}, b""
-        status, ended, log = await race([after(0.1, answer)], hedging(0.5))
-
-        assert (503, 0.1, 1) == (status, ended, log.total_attempts)
-
-    @pytest.mark.parametrize("kind", [ValueError, aiohttp.TooManyRedirects])
-    async def test_a_permanent_failure_ends_hedging(self, kind):
-        """The next request would fail in the same way."""
-        error = ValueError() if kind is ValueError else kind(None, ())
-        failure, ended, log = await race([after(0.1, error)], hedging(0.5))
-
-        assert (error, 0.1, 1) == (failure, ended, log.total_attempts)
-
-    async def test_what_is_under_way_goes_on_when_hedging_ends(self):
-        """The first request may have a good answer all the same."""
-        answers = [after(2.0, 200), after(0.1, (503, {"Retry-After": "9"}, b""))]
-        status, ended, log = await race(answers, hedging(0.5, max_hedges=3))
-
-        assert (200, 2.0, 2) == (status, ended, log.total_attempts)
-
-    async def test_an_error_that_says_retry_after_ends_hedging(self):
-        """As a rate limit further in does."""
-
-        class BusyError(aiohttp.ClientError):
-            retry_after = 1.0
-
-        _, _, busy = await race([BusyError()], hedging(0.5))
-        limited = RateLimitingClient.new_decorator(RateLimit(1, per=60), timeout=0)
-        with capture_logs() as logs:
-            async with session([200], limited, hedging(0.5)) as client:
-                await client.get(URL)
-                with pytest.raises(UnprocessedRequestError):
-                    await client.get(URL)
-
-        assert [1, 1, 1] == [log.total_attempts for log in (busy, *logs)]
 
 
 class TestLimiter:
@@ -311,45 +318,3 @@ class TestLogOfTheAttempt:
         first, hedge = (each.headers for each in transport.requests)
 
         assert ({}, {name: "1"} if name else {}) == (dict(first), dict(hedge))
-
-
-async def raced(answers):
-    with capture_logs() as logs:
-        async with session(answers, raising, hedging(0.5, max_hedges=2)) as client:
-            try:
-                response = await client.get(URL)
-            except aiohttp.ClientResponseError as error:
-                return error.status, logs[0]
-            return response.status, logs[0]
-
-
-async def test_good_one_wins():
-    """A 404 is an answer: nobody waits for a slower one."""
-    status, log = await raced([after(9.0, 200), after(0.25, 404)])
-
-    assert (404, 0.75) == (status, log.duration)
-    assert [True, False] == [each.superseded for each in log.children]
-    assert [0, 0.5] == [began for began, _, _ in sent(log)]
-
-
-@pytest.mark.parametrize("status", [429, 503])
-async def test_bad_one_sends_the_next_hedge_at_once(status):
-    """As the answer of a server that fails."""
-    ended, log = await raced([after(0.25, status), after(0.25, 200)])
-
-    assert (200, 0.5) == (ended, log.duration)
-
-
-async def test_hint_sends_none():
-    """A server that says when to come back is left alone until then."""
-    headers = {"Retry-After": "1"}
-    status, log = await raced([after(0.25, (503, headers, b"")), 200])
-
-    assert (503, 1) == (status, log.total_attempts)
-
-
-async def test_bad_ones_alone_end_with_one_of_them():
-    """As failures do."""
-    status, log = await raced([after(0.25, 503), after(0.25, 503), raised(429)])
-
-    assert (503, 3) == (status, log.total_attempts)
