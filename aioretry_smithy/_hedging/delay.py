@@ -147,9 +147,6 @@ class RecentTimes:
     """The times of the last one to two windows, counted in logarithmic buckets.
 
     Two windows take turns: one gathers, the one before it is complete.
-
-    Args:
-        _settings: Which quantile to find, and how.
     """
 
     _settings: _Percentile

@@ -41,11 +41,6 @@ class ResumedBody(aiohttp.StreamReader):
 
     It takes a piece of a part when somebody reads, so that aiohttp reads no faster than
     the caller does.
-
-    Args:
-        download: Has the pieces.
-        first: The body of the first part.
-        in_chunks: Whether that comes in HTTP chunks, whose ends are to be seen.
     """
 
     def __init__(

@@ -74,12 +74,7 @@ _USUAL: Final = RetryConfig.no_retry()
 
 
 class Progress:
-    """The parts in a row that brought nothing, and the wait before the next one.
-
-    Args:
-        call: The call.
-        most: So many of them end the download.
-    """
+    """The parts in a row that brought nothing, and the wait before the next one."""
 
     wait: Wait | None
     """The wait before the next part is asked for; None where there is none."""

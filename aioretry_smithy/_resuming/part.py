@@ -71,14 +71,7 @@ class Mismatch(Exception):  # noqa: N818
 
 
 class Version:
-    """The version of a downloaded body, identified by its validators.
-
-    Args:
-        headers: Those of the first answer.
-        validator: The value for ``If-Range``.
-        total: The length of the whole body; None where it is not known yet.
-        start: The position of the first byte of that answer.
-    """
+    """The version of a downloaded body, identified by its validators."""
 
     start: int
     """The position of the first byte of the first answer."""
@@ -344,14 +337,7 @@ class Piece(NamedTuple):
 
 
 class Part:
-    """The body of one answer, a part of the whole.
-
-    Args:
-        response: The answer.
-        began_at: The position of its first byte.
-        end: The position after its last byte; None of the first part, of which aiohttp
-            knows where it ends.
-    """
+    """The body of one answer, a part of the whole."""
 
     began_at: int
     """The position of its first byte in the whole."""

@@ -116,11 +116,7 @@ class _InLoop:
 
 
 class Tokens:
-    """Has the newest token of each event loop, and fetches one where there is none.
-
-    Args:
-        fetch: The user's function.
-    """
+    """Has the newest token of each event loop, and fetches one where there is none."""
 
     __slots__ = ("__weakref__", "_fetch", "_in_loops")
 
