@@ -164,25 +164,6 @@ class TestUnservedFailures:
         assert 0.1 == budget.failures_in_a_row
 
 
-class TestPriceOfEachHost:
-    """Each host has such a budget."""
-
-    async def test_each_has_the_price(self):
-        """And shows it."""
-        limiter = RetryBudget.per_host(unserved_cost=0.25)
-        ctx = ended(503, url="http://orders/")
-        limiter.on_failure(ctx, None)
-        assert limiter.acquire(ctx, None)
-        budget = limiter.budget_for("orders:80")
-
-        assert (9.75, 0.25) == (budget.tokens, budget.failures_in_a_row)
-        settings = "deposit=0.1, capacity=10.0, brake_after=3, unserved_cost=0.25"
-        assert f"RetryBudget.per_host({settings})" == repr(limiter)
-        assert f"RetryBudget('orders:80', {settings})" == repr(budget)
-        limiter.release(ctx)
-        assert 10.0 == budget.tokens
-
-
 CAUSE = ConnectionResetError()
 
 
@@ -332,15 +313,6 @@ class TestListeners:
             ("orders", 0.5),
             ("orders", 1.0),
         ] == diary.entries
-
-    async def test_refusals_of_the_brake_are_told(self, ctx):
-        """Also where tokens are left."""
-        diary = Diary()
-        budget = RetryBudget("orders", brake_after=1, listeners=[diary])
-        budget.on_failure(ctx, CAUSE)
-        budget.acquire(ctx, CAUSE)
-
-        assert [("orders", "refused", ctx)] == diary.entries
 
     async def test_an_error_is_logged_and_the_others_hear(self, ctx, caplog):
         """A broken listener breaks neither the budget nor its neighbours."""

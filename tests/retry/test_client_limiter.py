@@ -24,7 +24,6 @@ from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitState,
-    RequestLog,
     RetryLimiter,
     RetryStopReason,
     RetryStrategy,
@@ -76,19 +75,6 @@ async def test_it_hears_of_each_attempt_and_is_asked_for_each_retry(kind, strate
         "success 3",
         "end 2",
     ] == limiter.heard
-
-
-async def test_refusal_ends_the_call_with_its_last_response():
-    """Nothing was waited for, and the response is whole."""
-    limiter = Recording(permits=0)
-    async with (
-        session([(503, {}, b"busy")], limiter) as client,
-        client.get(URL) as response,
-    ):
-        body = await response.read()
-
-    assert (b"busy", 0.0) == (body, now())
-    assert RetryStopReason.LIMITER == RequestLog.of(response).stop_reason
 
 
 async def test_it_is_not_asked_for_what_other_limits_forbid():
@@ -175,19 +161,6 @@ async def test_fallback_of_a_circuit_breaker_neither_pays_nor_counts():
     status, _ = await status_and_log(session([], limiter, SOON, inside))
 
     assert (200, []) == (status, limiter.heard)
-
-
-async def test_call_that_is_cancelled_while_a_leave_goes_back_says_so():
-    """The limiter takes its time, and the caller goes away."""
-
-    class Slow(Recording):
-        def release(self, ctx):
-            return asyncio.sleep(5)
-
-    client = session([503], Slow(takes=0.75), timeout=1.0)
-    log = await log_of_cancelled(client, 0.9)
-
-    assert RetryStopReason.CANCELLED == log.stop_reason
 
 
 class Broken:

@@ -376,12 +376,3 @@ async def test_chain_in_a_session():
 
     assert "done" == await response.text()
     assert [1.0, 0.25, 1.0, None] == [attempt.delay for attempt in log.children]
-
-
-@pytest.mark.parametrize("plain", PLAIN)
-async def test_next_of_a_chain_is_asked_in_a_session(plain):
-    """A member that leaves it to the next one says so with a decision, or with None."""
-    chain = plain(RetryDecision.next()) | WhileBusy()
-    response = await response_of(session([body(b"busy"), body(b"done")], chain))
-
-    assert "done" == await response.text()

@@ -24,22 +24,14 @@ from aioretry_smithy import (
     RateLimitingClient,
     RetryBudget,
     RetryBudgetListener,
-    RetryRule,
     RetryStrategy,
 )
 
 LATER = RetryStrategy.failsafe(Backoff.fixed(0.5))
-RESTING = (503, {"Retry-After": "7"}, b"")
 
 
 class TestOrder:
     """Where attempts go."""
-
-    async def test_second_goes_elsewhere(self):
-        """Case 59: whatever the strategy of selection likes."""
-        _, log, asked = await logged(Fleet(a=503), group_of("ab"), retrying(0.5))
-
-        assert ("ab", "b.example") == (asked, log.endpoint)
 
     async def test_fourth_begins_the_round_anew(self):
         """Case 61: with those tried least."""
@@ -48,15 +40,6 @@ class TestOrder:
         status, _, asked = await logged(fleet, group, retrying(0.5))
 
         assert (200, "abcabca") == (status, asked)
-
-    async def test_one_endpoint_gets_all(self):
-        """Case 62: with the waits of the strategy."""
-        _, log, asked = await logged(
-            Fleet(a=[503, 503, 200]), group_of("a"), retrying(0.5)
-        )
-
-        assert "aaa" == asked
-        assert [(0.5, "backoff")] * 2 == delays(log)
 
     async def test_untried_one_that_is_out_is_none(self):
         """Case 59: the tried one is asked again while no other is well."""
@@ -83,30 +66,6 @@ class TestAtOnce:
         assert ("ab", [(0.0, "next_endpoint")]) == (asked, delays(log))
         assert 0.0 == log.duration
         assert "then at once to the next endpoint" in log.render()
-
-    async def test_not_to_the_same_one(self):
-        """Case 62: one endpoint is waited for."""
-        _, log, _ = await logged(
-            Fleet(a=[refused(), 200]), group_of("a"), retrying(LATER)
-        )
-
-        assert [(0.5, "backoff")] == delays(log)
-
-    async def test_once_for_each_other_one(self):
-        """Case 64: of three, two; then the round begins anew after a wait."""
-        fleet = Fleet(**dict.fromkeys("abc", refused()))
-        group = group_of("abc", outlier_detection=None)
-        _, log, asked = await logged(
-            fleet, group, retrying(LATER, max_total_attempts=5)
-        )
-
-        assert "abcab" == asked
-        assert [
-            (0.0, "next_endpoint"),
-            (0.0, "next_endpoint"),
-            (0.5, "backoff"),
-            (0.5, "backoff"),
-        ] == delays(log)
 
     async def test_twice_a_call(self):
         """Case 64: retries are not used up in no time where all refuse."""
@@ -153,37 +112,8 @@ class TestAtOnce:
         ]
 
 
-class TestMethods:
-    """What may be sent again is unchanged."""
-
-    async def test_post_after_a_refused_connection_is(self):
-        """Case 69: nothing was sent."""
-        status, _, asked = await logged(
-            Fleet(a=refused()), group_of("ab"), retrying(LATER), method="POST"
-        )
-
-        assert (200, "ab") == (status, asked)
-
-
 class TestHints:
     """What servers ask for."""
-
-    async def test_503_sets_its_endpoint_aside(self):
-        """Case 66: the next one after the backoff, which the hint does not delay."""
-        group = group_of("ab")
-        status, log, asked = await logged(Fleet(a=RESTING), group, retrying(0.5))
-
-        assert (200, "ab", [(0.5, "backoff")]) == (status, asked, delays(log))
-        assert {"a": "retry_after"} == out(group)
-
-    @pytest.mark.usefixtures("draw")
-    async def test_503_of_the_only_one_is_waited_for(self):
-        """Case 66: nobody else could answer."""
-        _, log, asked = await logged(
-            Fleet(a=[RESTING, 200]), group_of("a"), retrying(0.5)
-        )
-
-        assert ("aa", [(7.0, "retry_after")]) == (asked, delays(log))
 
     async def test_503_that_asks_for_too_long_stops_no_call(self):
         """Case 66: while another one is well."""
@@ -194,17 +124,6 @@ class TestHints:
         )
 
         assert (200, 503, "retry_after_too_long") == (status, only, log.stop_reason)
-
-    @pytest.mark.usefixtures("draw")
-    async def test_429_is_the_services(self):
-        """Case 67: the hint is waited for, wherever the next one goes."""
-        fleet = Fleet(a=(429, {"Retry-After": "7"}, b""))
-        group = group_of("ab")
-        strategy = RetryRule(statuses={429}, backoff=Backoff.fixed(0.5))
-        status, log, asked = await logged(fleet, group, retrying(strategy))
-
-        assert (200, "ab", [(7.0, "retry_after")]) == (status, asked, delays(log))
-        assert {} == out(group)
 
 
 class TestLimits:

@@ -131,21 +131,6 @@ class TestBreakerInside:
 
         assert (200, "cde", 0.0) == (status, asked, now())
 
-    async def test_total_attempts_count_them(self):
-        """They are attempts."""
-        error, log, _ = await logged(
-            Fleet(),
-            group_of("abcd"),
-            Breakers(*"abc").decorator,
-            retrying(LATER, max_total_attempts=2),
-        )
-
-        assert (FailFastError, 2, "refused") == (
-            type(error),
-            log.total_attempts,
-            log.stop_reason,
-        )
-
     async def test_all_open_is_a_refusal(self):
         """There is no other; all but one are set aside."""
         group = group_of("ab")
@@ -281,17 +266,6 @@ class TestBreakerInside:
         assert 200 == status
         assert "next_endpoint" not in {source for _, source in delays(log)}
 
-    @pytest.mark.parametrize("detection", [OutlierDetection(), None])
-    async def test_calls_after_it_ask_the_others(self, detection):
-        """Until the circuit may be tried."""
-        fleet = Fleet(a=503)
-        group = group_of("ab", outlier_detection=detection)
-        async with fleet.session(group, Breakers().decorator, retrying(0.5)) as client:
-            for _ in range(5):
-                assert 200 == (await call(client))[0]
-
-        assert "abbbbb" == fleet.text
-
 
 class TestCertificates:
     """Case 25: servers that cannot prove who they are."""
@@ -378,23 +352,6 @@ class TestSmithy:
         assert (200, "ab", "backoff") == (status, asked, source)
         assert delay <= 1.0
         assert {"a": "retry_after"} == out(group)
-
-    @pytest.mark.usefixtures("draw")
-    async def test_error_of_the_only_503_has_one(self):
-        """Then the server is waited for."""
-        _, log, _ = await logged(
-            Fleet(a=[RESTING, 200]), group_of("a"), self.standard()
-        )
-
-        assert [(7.0, "retry_after")] == delays(log)
-
-    async def test_circuit_that_is_open_goes_elsewhere(self):
-        """Case 103: whatever the strategy says."""
-        _status, _log, asked = await logged(
-            Fleet(), group_of("abcde"), Breakers(*"abcd").decorator, self.standard()
-        )
-
-        assert ("e", 0.0) == (asked, now())
 
     async def test_certificate_does_not_use_up_the_token(self):
         """The strategy is not asked, since it would say no: another may fail too."""

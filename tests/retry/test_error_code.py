@@ -7,7 +7,7 @@ import math
 
 import aiohttp
 import pytest
-from calls import begin_body, end, end_body, ended
+from calls import begin_body, ended
 from chains import bad_argument, set_time_of_day
 from fake_responses import unending
 from multidict import CIMultiDict
@@ -389,16 +389,6 @@ def test_verdict_shows_how_it_is_made(text):
     assert text == repr(eval(text, names))
 
 
-async def test_status_and_headers_are_those_of_the_response():
-    """Names of headers in any case."""
-    failure = Failure(ended(503, headers={"X-Quota": "7"}))
-
-    assert 503 == failure.status
-    assert "7" == failure.headers["x-quota"]
-    assert None is failure.cause
-    assert None is failure.code
-
-
 async def test_exception_has_neither_status_nor_headers():
     """So that a classifier may look at headers without asking first."""
     cause = TimeoutError()
@@ -418,18 +408,6 @@ async def test_error_raised_for_a_status_stands_for_its_response(status):
 
     assert status == failure.status
     assert 3.0 == failure.retry_after
-
-
-async def test_body_that_failed_leaves_the_status():
-    """The answer came, its body did not."""
-    cause = aiohttp.ClientPayloadError("cut")
-    ctx = ended(503, headers={"Retry-After": "2"})
-    end_body(ctx, 0, cause)
-    end(ctx, cause)
-    failure = Failure(ctx, cause)
-
-    assert 503 == failure.status
-    assert 2.0 == failure.retry_after
 
 
 async def test_hint_without_a_date_counts_from_when_the_response_came():

@@ -24,11 +24,10 @@ from chains import (
 )
 from functions import lookups
 from limiters import Recording
-from token_strategies import SCOPE, THROTTLED, adaptive, standard
+from token_strategies import SCOPE, THROTTLED, adaptive
 
 from aioretry_smithy import (
     Backoff,
-    HedgingClient,
     ResponseTimeoutError,
     RetryConfig,
     RetryingRpcClient,
@@ -276,22 +275,6 @@ async def test_what_it_puts_into_the_context_is_there_for_the_next_attempt():
     ]
 
 
-async def test_hears_nothing_of_hedges():
-    """They are no retries, and nothing has failed."""
-
-    async def late(ctx, request):
-        await asyncio.sleep(5.0)
-        return 200
-
-    diary = Diary()
-    client = session(
-        [late, 200], HedgingClient.new_decorator(1.0), retrying(SOON, listeners=[diary])
-    )
-    _, log = await status_and_log(client)
-
-    assert ([], 2) == (diary.heard, log.total_attempts)
-
-
 async def test_hears_of_the_next_endpoint():
     """The retry is made at once, and elsewhere."""
     diary, fleet = Diary(), Fleet(a=refused())
@@ -300,15 +283,6 @@ async def test_hears_of_the_next_endpoint():
 
     assert "ab" == fleet.text
     assert [(1, aiohttp.ClientConnectorError, 0.0, 0.0)] == diary.heard
-
-
-async def test_hears_of_retries_by_a_smithy_strategy():
-    """With the delay of the token."""
-    diary = Diary()
-    client = retrying_session([503, 200], standard(), listeners=[diary])
-    status, _ = await status_and_log(client)
-
-    assert (200, [(1, 503, 0.5, 0.0)]) == (status, diary.heard)
 
 
 async def test_hears_nothing_of_the_wait_before_a_first_attempt():
@@ -363,15 +337,6 @@ def test_settings_say_that_there_are_listeners():
 
     assert "listeners=(Broken(),)" in described
     assert "listeners" not in without
-
-
-def test_listeners_of_settings_cannot_be_changed():
-    """Settings are frozen: what was given is copied."""
-    given = [Broken()]
-    config = RetryConfig(SAFELY, listeners=given)
-    given.clear()
-
-    assert 1 == len(config.listeners)
 
 
 async def test_listener_need_not_override_anything():

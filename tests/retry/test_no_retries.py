@@ -26,7 +26,7 @@ from chains import (
 )
 from functions import lookups
 from limiters import Recording
-from token_strategies import adaptive, available, standard
+from token_strategies import adaptive, standard
 
 from aioretry_smithy import (
     AttemptTimeoutError,
@@ -230,14 +230,6 @@ async def test_limiter_is_told_and_not_asked(off):
     await status_and_log(client)
 
     assert ["failure 1 NoneType"] == limiter.heard
-
-
-async def test_quota_is_not_spent(off):
-    """A Smithy strategy is not asked for another token."""
-    strategy = standard()
-    await status_and_log(retrying_session([503], strategy))
-
-    assert 500 == available(strategy)
 
 
 async def test_server_is_told_of_one_attempt(off):

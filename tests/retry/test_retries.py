@@ -13,17 +13,14 @@ import pytest
 from balanced import Fleet, call, group_of
 from calls import REQUEST, begin, call_of
 from chains import (
-    NOW,
     URL,
     Always,
     after,
     log_of_cancelled,
     notes_of,
     now,
-    refused,
     response_of,
     retrying,
-    retrying_session,
     session,
     silence,
     twice,
@@ -37,7 +34,6 @@ from aioretry_smithy import (
     RequestLog,
     RetryStopReason,
     RetryStrategy,
-    UnprocessedRequestError,
     client_decorator,
     new_response,
 )
@@ -146,25 +142,6 @@ class TestSeveralPasses:
         ]
 
 
-async def test_refusal_of_a_decorator_inside_is_an_attempt():
-    """A refusal by a decorator is retried like a refused connection."""
-    refusals = iter([UnprocessedRequestError("busy"), None])
-
-    @client_decorator
-    async def doorman(delegate, ctx, request):
-        refusal = next(refusals)
-        if refusal is not None:
-            raise refusal
-        return await delegate.execute(ctx, request)
-
-    async with session(
-        [200], doorman, retrying(RetryStrategy.on_unprocessed(NOW))
-    ) as client:
-        response = await client.post(URL)
-
-    assert 2 == RequestLog.of(response).total_attempts
-
-
 class TestOtherPeoplesCode:
     """Strategies, decorators and exceptions of other people's may do odd things."""
 
@@ -249,18 +226,6 @@ class Breaking(RetryStrategy):
         return Backoff.fixed(1.0)
 
 
-async def test_error_of_a_strategy_goes_to_the_caller():
-    """With the failure of the attempt as its context, and why in the log."""
-    failure, error = refused(), ZeroDivisionError()
-    client = retrying_session([503, failure], Breaking(error))
-    async with client:
-        raised, log = await call(client, "http://a.example/")
-
-    assert error is raised
-    assert failure is error.__context__
-    assert ("error", 2) == (log.stop_reason, log.total_attempts)
-
-
 async def test_between_endpoints_nothing_is_left_under_way():
     """Of a group as of one server."""
     fleet, group = Fleet(a=503, b=503), group_of("abc")
@@ -290,30 +255,6 @@ async def test_call_that_is_thrown_away_does_not_wait_for_a_limiter(waits, heard
         coroutine.close()
 
     assert ([heard], 0) == (limiter.heard, limit.in_flight)
-
-
-def test_context_that_there_is_stays():
-    """It is not written over, nor made a circle."""
-    cause, error = ValueError(), ZeroDivisionError()
-    keep_as_context(error, cause)
-    keep_as_context(error, KeyError())
-    first = error.__context__
-    keep_as_context(cause, error)
-
-    assert (cause, None) == (first, cause.__context__)
-
-
-def test_exception_that_refuses_to_be_written_on():
-    """It goes as it is."""
-
-    class SealedError(Exception):
-        def __setattr__(self, name, value):
-            raise TypeError
-
-    error = SealedError()
-    keep_as_context(error, ValueError())
-
-    assert error.__context__ is None
 
 
 async def test_retry_count_header_is_absent_on_the_first_attempt_only():
@@ -411,3 +352,14 @@ async def test_ten_attempts_are_made_by_default():
     response = await response_of(session(transport, retrying(Always())))
 
     assert 10 == len(transport.requests) == RequestLog.of(response).total_attempts
+
+
+def test_context_that_there_is_stays():
+    """It is not written over, nor made a circle."""
+    cause, error = ValueError(), ZeroDivisionError()
+    keep_as_context(error, cause)
+    keep_as_context(error, KeyError())
+    first = error.__context__
+    keep_as_context(cause, error)
+
+    assert (cause, None) == (first, cause.__context__)

@@ -192,17 +192,6 @@ async def test_content_is_asked_for_last(outcome, expected):
     assert expected == seen
 
 
-async def test_function_may_retry_an_attempt_without_content():
-    """It is shown None where the attempt failed, and may want another one."""
-    rule = RetryRuleWithContent(
-        on_content=lambda content: content is None, backoff=BACKOFF
-    )
-
-    assert BACKOFF is await ask(rule, cause=ConnectionResetError())
-    assert None is await ask(rule, content=b"")
-    assert None is await ask(rule, cause=RuntimeError("Session is closed"))
-
-
 @pytest.mark.parametrize(
     ("settings", "method", "waits"),
     [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -18,7 +17,6 @@ from aioretry_smithy import (
     RetryingClient,
     RetryStopReason,
     capture_logs,
-    client_decorator,
     new_response,
     smithy,
 )
@@ -64,54 +62,6 @@ async def test_error_code_in_a_body_throttles_and_the_body_is_still_there():
         assert (400, body) == (response.status, await response.read())
     assert 2.0 == log.children[0].delay
     assert 495 == available(strategy)
-
-
-async def test_body_is_read_inside_the_attempt_on_request():
-    """buffer_response means the same as with the other strategies."""
-
-    class Cut(aiohttp.StreamReader):
-        def __init__(self):
-            super().__init__(None, 1, loop=asyncio.get_running_loop())
-            self.set_exception(aiohttp.ClientPayloadError("cut"))
-
-    def cut(ctx, request):
-        response = new_response(request, 200)
-        response.content = Cut()
-        return response
-
-    body = b'{"__type": "Throttling"}'
-    throttled = (400, {"Content-Type": "application/json"}, body)
-    strategy = standard(max_attempts=4)
-    answers = [cut, throttled, (200, {}, b"fine")]
-    client = session(answers, strategy, buffer_response=True)
-    status, log = await status_and_log(client)
-
-    assert (200, 3) == (status, log.total_attempts)
-    assert [0.5, 2.0, None] == [child.delay for child in log.children]
-
-
-@pytest.mark.usefixtures("draw")
-async def test_exception_that_knows_about_retries_is_believed():
-    """A decorator inside may raise an error that carries the attributes itself."""
-
-    class BusyError(Exception):
-        is_retry_safe = True
-        is_throttling_error = True
-        retry_after = 3.0
-
-    @client_decorator
-    async def raising(delegate, ctx, request):
-        response = await delegate.execute(ctx, request)
-        if response.status == 418:
-            response.close()
-            raise BusyError
-        return response
-
-    strategy = standard()
-    _, log = await status_and_log(session([418, 200], strategy, raising))
-
-    assert (3.0, 2) == (log.children[0].delay, log.total_attempts)
-    assert 500 == available(strategy)
 
 
 async def test_retry_error_is_raised_on_request():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import logging
 from contextlib import suppress
 
 import pytest
@@ -15,7 +14,6 @@ from token_strategies import Plain, standard
 from aioretry_smithy import (
     Backoff,
     LogFormatter,
-    LoggingClient,
     RequestLog,
     RetryBudget,
     RetryLimiter,
@@ -226,19 +224,6 @@ async def test_a_limit_of_concurrent_retries_says_how_many_there_are():
     log = await log_of(session([503] * 9, retrying(SOON, limiter=limiter)))
 
     assert "RetryLimiter.concurrency(1), 1 under way" == log.limiter
-
-
-async def test_a_line_says_it_too(caplog):
-    """That of the standard chain."""
-    caplog.set_level(logging.DEBUG, "aioretry_smithy")
-    logging_ = LoggingClient.new_decorator(formatter=LogFormatter.line())
-    chain = retrying(SOON, limiter=RetryBudget("orders")), logging_
-    await log_of(session([503] * 9, *chain))
-
-    assert (
-        " (limiter: retry budget 'orders', 3 failures in a row, brake_after=3), id="
-        in caplog.messages[0]
-    )
 
 
 async def test_an_error_says_it_after_its_last_attempt():
