@@ -153,14 +153,7 @@ class UnprocessedRequestError(aiohttp.ClientError):
 
 
 class Snapshot:
-    """A snapshot of an unpicklable object's values, for pickled errors.
-
-    It has the object's text and some attributes, except those that raised.
-
-    Args:
-        text: How the object describes itself.
-        values: The attributes.
-    """
+    """A snapshot of an unpicklable object's text and attributes, for pickled errors."""
 
     def __init__(self, text: str, values: dict[str, object]) -> None:
         self._text = text
@@ -423,12 +416,7 @@ def refuses_unknown_names(kind: type[_T]) -> type[_T]:
 
 
 def call_it(value: object, *kinds: type) -> str:
-    """Return what to add to what is expected, where a value had to be called.
-
-    Args:
-        value: What was given; perhaps a class, or one of its factories.
-        kinds: The classes of which an object is expected.
-    """
+    """Return what to add to what is expected, where a value had to be called."""
     if isinstance(value, type):
         if not issubclass(value, kinds) or issubclass(value, Enum):
             return ""

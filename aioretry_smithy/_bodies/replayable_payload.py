@@ -31,9 +31,6 @@ class SentContent:
     """The length and the checksum of a body as it went out, for later sends to equal.
 
     Of one that never went out whole, they are those of its longest beginning.
-
-    Args:
-        name: What errors call the body.
     """
 
     __slots__ = ("_announced", "_name", "checksum", "is_whole", "length", "refusal")
@@ -58,11 +55,7 @@ class SentContent:
         self.refusal = None
 
     def expect(self, size: int | None) -> None:
-        """Check the announced length of a body before sending.
-
-        Raises:
-            SpentBodyError: It is another one.
-        """
+        """Check the announced length of a body before sending."""
         if not (self.length or self.is_whole):
             self._announced = size
             return
@@ -75,21 +68,12 @@ class SentContent:
             raise self.refuse("has another length than before")
 
     def expect_at_most(self, limit: int) -> None:
-        """Compare the number of bytes after which a server takes the body for whole.
-
-        Raises:
-            SpentBodyError: It is another one, or more went out before.
-        """
+        """Compare the number of bytes after which a server takes the body for whole."""
         if limit < self.length or (self.is_whole and limit != self.length):
             raise self.refuse("has another length than before")
 
     def refuse(self, words: str, *, was_seen: bool = False) -> SpentBodyError:
-        """Make the error for what cannot be sent again, or no further.
-
-        Args:
-            words: What the body does or was done to it.
-            was_seen: Whether a server has seen something of the request.
-        """
+        """Make the error for what cannot be sent again, or no further."""
         self.refusal = error = SpentBodyError(f"the body {words}: {self._name}")
         if was_seen:
             judge(error).reached_server = True
@@ -104,10 +88,6 @@ class ComparingWriter:
     """Stands before aiohttp's writer of a body, and lets out what equals earlier sends.
 
     What differs is not written, and so the request does not become whole.
-
-    Args:
-        writer: The writer.
-        before: What went out before; what goes out now is noted there.
     """
 
     def __init__(self, writer: AbstractStreamWriter, before: SentContent) -> None:
@@ -119,22 +99,14 @@ class ComparingWriter:
     async def write(
         self, chunk: bytes | bytearray | memoryview, *flow: bool, **options: int
     ) -> None:
-        """Write the next bytes.
-
-        Raises:
-            SpentBodyError: They are others than before.
-        """
+        """Write the next bytes."""
         self._compare(
             chunk if isinstance(chunk, bytes) else memoryview(chunk).tobytes()
         )
         await self._write(chunk, *flow, **options)
 
     def end(self) -> None:
-        """Note that the body has ended.
-
-        Raises:
-            SpentBodyError: It ended later before.
-        """
+        """Note that the body has ended."""
         if self._length < self._before.length:
             raise self._refuse("ends earlier than before")
         self.note()
@@ -183,9 +155,6 @@ class AsyncFilePayload(AsyncIterablePayload):
 
     It reads in threads that go on when a send is cancelled. To rewind waits for such a
     read.
-
-    Args:
-        given: The payload that aiohttp made of it.
     """
 
     can_rewind = True
@@ -288,12 +257,6 @@ class ReplayablePayload(Payload):
     when an attempt is cancelled. This one is closed after the last attempt, and waits
     for such a read before it rewinds. What is not in memory may have changed meanwhile:
     it is compared with what went out before.
-
-    Args:
-        source: What the caller gave, or what made it.
-        given: The payload that aiohttp made of it.
-        sent: What was sent of others that are to equal it; None where it is the first.
-        start: The position of a source that aiohttp has read already.
     """
 
     def __init__(
@@ -390,11 +353,7 @@ class ReplayablePayload(Payload):
         return text
 
     async def as_bytes(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:
-        """Return the body as bytes, for a middleware that signs requests.
-
-        Raises:
-            SpentBodyError: They were sent before, and cannot be read again.
-        """
+        """Return the body as bytes, for a middleware that signs requests."""
         async with self._sending:
             await self._rewind()
             self.start()
@@ -411,9 +370,6 @@ class ReplayablePayload(Payload):
 
         Who sends it a second time meanwhile waits for the end of the first. What is in
         memory can go out several times at once.
-
-        Raises:
-            SpentBodyError: It was read before, or differs from what was sent before.
         """
         if not self.may_differ:
             self.start()
@@ -439,11 +395,7 @@ class ReplayablePayload(Payload):
             await part.rewind()
 
     def start(self) -> None:
-        """Note the beginning of the reading.
-
-        Raises:
-            SpentBodyError: It was read before.
-        """
+        """Note the beginning of the reading."""
         if self.consumed:
             raise self.sent.refuse("was read before", was_seen=self._was_sent)
         self._is_started = True

@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 
 
 class MadeBodies:
-    """The bodies that a factory makes in a call, which are to be equal.
-
-    Args:
-        factory: What the caller gave.
-    """
+    """The bodies that a factory makes in a call, which are to be equal."""
 
     may_differ = True
 
@@ -46,11 +42,7 @@ class MadeBodies:
         return next((each for each in self._bodies if each.source is product), None)
 
     def take(self, product: object, payload: Payload) -> ReplayablePayload:
-        """Return the body to send of what the factory has made.
-
-        Raises:
-            SpentBodyError: It is longer or shorter than what was sent before.
-        """
+        """Return the body to send of what the factory has made."""
         body = ReplayablePayload(product, payload, self.sent)
         if self._shape is None:
             self._shape = body.shape
@@ -62,11 +54,7 @@ class MadeBodies:
         return body
 
     def take_none(self) -> None:
-        """Note that the factory has made no body.
-
-        Raises:
-            SpentBodyError: Something was sent before.
-        """
+        """Note that the factory has made no body."""
         self.sent.expect_at_most(0)
         self.sent.is_whole = True
 
@@ -90,9 +78,6 @@ def prepare(call: Call, data: object) -> object:
     for a fresh body, which has to equal what was sent before. Any other body is wrapped
     for the whole call: opened once, rewound for each attempt, closed at the end, and
     refused if it cannot be sent whole again.
-
-    Raises:
-        SpentBodyError: An earlier attempt of this call has read it.
     """
     if _is_factory(data):
         return _made(call, data)

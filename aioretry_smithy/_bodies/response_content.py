@@ -116,11 +116,6 @@ class TruncatedBody(aiohttp.StreamReader):
     """The body of a response, up to where it is cut off.
 
     A body that is no longer than that comes whole.
-
-    Args:
-        response: The response.
-        after: How many bytes come.
-        record: Called with the failure as soon as it is certain.
     """
 
     whole: aiohttp.StreamReader
@@ -453,11 +448,7 @@ async def read_within(
     response: aiohttp.ClientResponse,
     look: Callable[[aiohttp.ClientResponse], Awaitable[_T]],
 ) -> _T:
-    """Read what is wanted of a body within the time of its attempt or call.
-
-    Raises:
-        Exception: The body failed; so the attempt has failed, also in its log.
-    """
+    """Read what is wanted of a body within the time of its attempt or call."""
     try:
         try:
             # For bodies that are not from aiohttp, which has its own timer.
@@ -476,9 +467,6 @@ async def read_whole(ctx: Context, response: aiohttp.ClientResponse) -> None:
     """Read a body whole likewise; the response stays readable.
 
     The log gets the preview that is wanted, whatever comes of it.
-
-    Raises:
-        BaseException: The body failed, or something broke into the reading of it.
     """
     record = ctx.record
     if record.preview_length is not None:
@@ -495,9 +483,5 @@ async def read_whole(ctx: Context, response: aiohttp.ClientResponse) -> None:
 async def read_head_of(
     ctx: Context, response: aiohttp.ClientResponse, limit: int
 ) -> bytes:
-    """Return the first *limit* bytes of a body likewise; the response stays readable.
-
-    Raises:
-        Exception: The body failed.
-    """
+    """Return the first *limit* bytes of a body likewise; it stays readable."""
     return await read_within(ctx, response, partial(read_head, limit=limit))

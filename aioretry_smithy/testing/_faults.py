@@ -36,11 +36,7 @@ _ERROR = "an exception, or a class of exceptions that needs no argument"
 async def _wait(
     ctx: ClientRequestContext, request: HttpRequest, seconds: float
 ) -> None:
-    """Wait as long as for a silent server: until the timeout of the request.
-
-    Raises:
-        TimeoutError: A limit of the request has passed.
-    """
+    """Wait as long as for a silent server: until the timeout of the request."""
     session = ctx.call.session
     limit = math.inf if session is None else silence_limit(request, session)
     wait = min(limit, seconds)

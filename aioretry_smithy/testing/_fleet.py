@@ -31,12 +31,7 @@ if TYPE_CHECKING:
 
 
 class SimulatedReplicas:
-    """Interchangeable servers of a simulation.
-
-    Args:
-        servers: At least one.
-        chance: Returns numbers in [0, 1), for who gets what is for any of them.
-    """
+    """Interchangeable servers of a simulation."""
 
     def __init__(
         self,
@@ -63,12 +58,8 @@ class SimulatedServer:
     """A server with one queue, without a limit.
 
     Like most servers, it also carries out requests whose client has given up.
-
-    Args:
-        settings: Its capacity, its outage, its restart and its errors.
-        chance: Returns numbers in [0, 1), for the errors.
-        number: Which of the replicas it is, from 0: the first ones are dead in the
-            outage, the next ones fail, and one more is slow. The first one restarts.
+    Of several the first ones are dead in an outage, the next ones fail, and one more is
+    slow. The first one restarts.
     """
 
     def __init__(
@@ -129,11 +120,6 @@ LONGEST = 60.0
 class SimulatedProcess(Counts):
     """One client of the server: a process with a session of its own.
 
-    Args:
-        builder: Makes the session.
-        replicas: The servers that its requests go to. Where the builder has a group,
-            its endpoints stand for them, in their order.
-
     Raises:
         ValueError: There are not as many endpoints as servers, or they have no URLs of
             their own.
@@ -165,11 +151,7 @@ class SimulatedProcess(Counts):
         calls.create_task(self.call())
 
     async def call(self) -> None:
-        """Make a call.
-
-        Raises:
-            Exception: The chain has raised what is no failure of a request.
-        """
+        """Make a call."""
         second = int(asyncio.get_running_loop().time())
         self.calls[second] += 1
         with suppress(aiohttp.ClientError, TimeoutError):
@@ -222,10 +204,6 @@ class PlainLoop(Counts):
     The counts are those of a retrying client without a budget in a session, at a
     fraction of the cost, because a retry storm is hundreds of thousands of attempts.
     Its calls share nothing, so that one stands for any number of processes.
-
-    Args:
-        max_total_attempts: The attempts of a call, the first one included.
-        replicas: The servers; each request goes to any of them.
     """
 
     def __init__(self, max_total_attempts: int, replicas: SimulatedReplicas) -> None:
@@ -278,12 +256,6 @@ async def run_fleet(
 
     The clock of the running loop must be virtual and begin at 0.0. The calls come at
     the same moments for any chain.
-
-    Args:
-        name: What *chain* is called in an error.
-        chain: Called for each process.
-        settings: The numbers.
-        progress: Is called once a second.
 
     Raises:
         ValueError: *chain* returns no builder, or the same one twice.
