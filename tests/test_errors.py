@@ -12,7 +12,7 @@ from datetime import timedelta
 
 import aiohttp
 import pytest
-from chains import URL, response_of, retrying, session
+from chains import URL, raises_exactly, response_of, retrying, session
 from multidict import CIMultiDict
 
 from aioretry_smithy import (
@@ -356,14 +356,12 @@ async def test_error_that_allows_no_retry_is_named_by_its_class():
     """In a loop of one's own it is what the request failed with."""
     strategy = smithy.SimpleRetryStrategy()
     token = await strategy.acquire_initial_retry_token()
-    with pytest.raises(smithy.RetryError) as caught:
+    with raises_exactly(
+        "the error allows no retry: <ClientResponseError object>", smithy.RetryError
+    ):
         await strategy.refresh_retry_token_for_retry(
             token_to_renew=token, error=await status_error()
         )
-
-    assert "the error allows no retry: <ClientResponseError object>" == str(
-        caught.value
-    )
 
 
 async def test_decorated_session_is_named():

@@ -229,7 +229,5 @@ def test_map_keeps_nothing_when_the_factory_raises():
 )
 def test_map_rejects_bad_arguments(arguments, message):
     """A bad argument is named where the map is made."""
-    with pytest.raises(ValueError) as caught:
+    with raises_exactly(message):
         BoundedMap(*arguments)
-
-    assert message == str(caught.value)

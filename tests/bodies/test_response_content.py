@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 from aiohttp.client_proto import ResponseHandler
 from calls import REQUEST, begin, begin_body, call_of, record_of
+from chains import raises_exactly
 from fake_responses import FakeResponse, FakeStream, unending
 from multidict import CIMultiDict
 from yarl import URL
@@ -115,10 +116,8 @@ async def test_new_response_to_what_is_no_url():
 )
 async def test_new_response_refuses_bad_arguments(arguments, message):
     """A bad argument is named where the response is made."""
-    with pytest.raises(ValueError) as caught:
+    with raises_exactly(message):
         new_response(ASKED, **arguments)
-
-    assert message == str(caught.value)
 
 
 async def test_new_response_is_freed_at_once():

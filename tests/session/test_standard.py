@@ -10,7 +10,7 @@ import re
 
 import aiohttp
 import pytest
-from chains import URL, bad_argument, now, standard_session
+from chains import URL, bad_argument, now, raises_exactly, standard_session
 
 from aioretry_smithy import (
     Backoff,
@@ -314,11 +314,9 @@ def test_part_that_is_no_decorator_is_told_by_its_name(name, value, expected):
 
 def test_single_decorator_inside_is_told_by_its_name():
     """It belongs into a list."""
-    with pytest.raises(ValueError) as caught:
-        SessionBuilder.standard(inside=DecoratingClient)
-
     expected = f"inside: {DecoratingClient!r} (expected: a list of decorators)"
-    assert expected == str(caught.value)
+    with raises_exactly(expected):
+        SessionBuilder.standard(inside=DecoratingClient)
 
 
 KNOWN = "a setting of the standard chain"
