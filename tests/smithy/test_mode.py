@@ -194,6 +194,16 @@ async def test_separate_settings_hold_where_there_is_no_strategy():
     assert (StandardRetryStrategy, 3) == (type(explicit), explicit.max_attempts)
 
 
+async def test_strategy_is_returned_as_it_is():
+    """A strategy that is given needs no settings to find another."""
+    strategy = SimpleRetryStrategy(max_attempts=7)
+    resolved = await RetryStrategyResolver().resolve_retry_strategy(
+        retry_strategy=strategy, retry_mode="adaptive"
+    )
+
+    assert strategy is resolved
+
+
 @pytest.mark.parametrize("given", ["standard", 5, SimpleRetryStrategy, object()])
 async def test_what_is_neither_strategy_nor_options_is_refused(given):
     """The name of a mode belongs into the options."""
