@@ -8,8 +8,7 @@ import errno
 import json
 import sys
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import aiohttp
 from aiohttp import web
@@ -18,8 +17,6 @@ from .. import (
     Backoff,
     CircuitBreaker,
     CircuitBreakerClient,
-    CircuitBreakerListener,
-    CircuitState,
     Decorator,
     EndpointGroup,
     EndpointSelectionStrategy,
@@ -35,9 +32,7 @@ from .output import ExitCode, new_output
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import AsyncIterator, Callable, Iterator
-
-    from .._report.document import Block
+    from collections.abc import AsyncIterator, Callable
 
 _ATTEMPT_TIMEOUT = 0.5
 _OPEN_WINDOW = 1.0
@@ -77,30 +72,16 @@ _OUTAGE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DemoCall:
+_COLUMNS = ("call", "attempts", "outcome", "seconds", "why it stopped")
+_TEXTS = ("call", "outcome", "why it stopped")
+
+
+class DemoCall(NamedTuple):
     """A call that the demo made."""
 
     title: str
     story: str
     log: RequestLog
-    states: tuple[CircuitState, ...] = ()
-    """The states that the circuit breaker went through during the call."""
-
-    def summary(self) -> dict[str, object]:
-        """Return the row of the closing table."""
-        log = self.log
-        if log.response_status is None:
-            outcome = type(log.response_cause).__name__
-        else:
-            outcome = f"{log.response_status} {log.response_reason}"
-        return {
-            "call": self.title,
-            "attempts": log.total_attempts,
-            "outcome": outcome,
-            "seconds": log.duration,
-            "stop_reason": log.stop_reason,
-        }
 
 
 async def demo(arguments: argparse.Namespace) -> ExitCode:
@@ -111,13 +92,15 @@ async def demo(arguments: argparse.Namespace) -> ExitCode:
     def show(call: DemoCall) -> None:
         calls.append(call)
         if output is not None:
-            output.document(_blocks(call))
+            output.document([Heading(call.title, call.story), call.log])
 
     await play(show)
     if output is None:
-        print(json.dumps(_document(calls), indent=2))
+        values = [{**call._asdict(), "log": call.log.to_dict()} for call in calls]
+        print(json.dumps({"calls": values}, indent=2))
     else:
-        output.document([Heading("Summary"), _table(calls)])
+        table = Table([_COLUMNS, *map(_row, calls)], _TEXTS)
+        output.document([Heading("Summary"), table])
     return ExitCode.OK
 
 
@@ -151,12 +134,8 @@ async def _retry(url: str, show: Callable[[DemoCall], None]) -> None:
 
 
 async def _break_circuit(url: str, show: Callable[[DemoCall], None]) -> None:
-    states: list[CircuitState] = []
     breaker = CircuitBreaker(
-        "demo",
-        minimum_request_threshold=3,
-        circuit_open_window=_OPEN_WINDOW,
-        listeners=[_Recorder(states)],
+        "demo", minimum_request_threshold=3, circuit_open_window=_OPEN_WINDOW
     )
     breaking = CircuitBreakerClient.new_decorator(breaker)
     retrying = RetryingClient.new_decorator(
@@ -168,9 +147,7 @@ async def _break_circuit(url: str, show: Callable[[DemoCall], None]) -> None:
     async with builder.response_timeout(10.0).build() as session:
         for title, story, pause in _OUTAGE:
             await asyncio.sleep(pause)
-            log = await _get(session, "/outage")
-            show(DemoCall(title, story, log, tuple(states)))
-            states.clear()
+            show(DemoCall(title, story, await _get(session, "/outage")))
 
 
 async def _lose_replica(url: str, show: Callable[[DemoCall], None]) -> None:
@@ -187,16 +164,6 @@ async def _lose_replica(url: str, show: Callable[[DemoCall], None]) -> None:
             show(DemoCall("replica dies", "one of three is gone, nobody notices", log))
 
 
-class _Recorder(CircuitBreakerListener):
-    def __init__(self, states: list[CircuitState]) -> None:
-        self._states = states
-
-    def on_state_changed(
-        self, circuit_breaker: CircuitBreaker, state: CircuitState
-    ) -> None:
-        self._states.append(state)
-
-
 async def _get(session: aiohttp.ClientSession, path: str) -> RequestLog:
     with capture_logs() as logs, contextlib.suppress(aiohttp.ClientError, TimeoutError):
         async with session.get(path) as response:
@@ -204,35 +171,14 @@ async def _get(session: aiohttp.ClientSession, path: str) -> RequestLog:
     return logs[0]
 
 
-def _blocks(call: DemoCall) -> Iterator[Block]:
-    yield Heading(call.title, call.story)
-    yield call.log
-    if call.states:
-        yield f"circuit breaker: {', then '.join(call.states)}"
-
-
-def _table(calls: list[DemoCall]) -> Table:
-    head: tuple[str, ...] = "call", "attempts", "outcome", "seconds", "why it stopped"
-    rows = [head]
-    for call in calls:
-        *texts, seconds, why = call.summary().values()
-        rows.append((*map(str, texts), f"{seconds:.3f}", str(why or "success")))
-    return Table(rows, ("call", "outcome", "why it stopped"))
-
-
-def _document(calls: list[DemoCall]) -> dict[str, object]:
-    return {
-        "calls": [
-            {
-                "title": call.title,
-                "story": call.story,
-                "circuit_breaker_states": call.states,
-                "log": call.log.to_dict(),
-            }
-            for call in calls
-        ],
-        "summary": [call.summary() for call in calls],
-    }
+def _row(call: DemoCall) -> tuple[str, ...]:
+    log = call.log
+    if log.response_status is None:
+        outcome = type(log.response_cause).__name__
+    else:
+        outcome = f"{log.response_status} {log.response_reason}"
+    attempts, seconds = f"{log.total_attempts}", f"{log.duration:.3f}"
+    return call.title, attempts, outcome, seconds, log.stop_reason or "success"
 
 
 @asynccontextmanager

@@ -48,9 +48,6 @@ class SeenAttempt(NamedTuple):
     is_retried: bool
     """Whether an attempt followed that was no hedge, no resend and no part."""
 
-    is_first: bool
-    """Whether the request is of the first attempt: its own, a hedge or a resend."""
-
     calls: tuple[SeenCall, ...]
     """The calls that were made inside."""
 
@@ -117,7 +114,7 @@ class SeenCall:
         else:
             calls = _calls(values, level)
             self.attempts = (
-                SeenAttempt(values, self.is_success, False, False, False, True, calls),
+                SeenAttempt(values, self.is_success, False, False, False, calls),
             )
         self._count_inside()
 
@@ -143,7 +140,6 @@ class SeenCall:
                     bool(child.get("superseded")),
                     is_hedge,
                     is_retried,
-                    rounds <= 1,
                     _calls(child, level),
                 )
             )

@@ -38,7 +38,6 @@ def test_retries():
 
     assert (3, 2, 2, 0, 0) == tuple(counts(values).values())
     assert [True, True, False] == [attempt.is_retried for attempt in seen.attempts]
-    assert [True, False, False] == [attempt.is_first for attempt in seen.attempts]
     assert 1.0 == seen.waited
     assert seen.is_success
     assert not seen.is_success_at_once

@@ -244,15 +244,10 @@ def text(demo_run):
 
 
 @pytest.fixture
-def document(demo_run):
-    """Return the demo's output for machines."""
-    return json.loads(demo_run.json)
-
-
-@pytest.fixture
-def logs(document):
-    """The logs of the calls by their titles."""
-    return {call["title"]: call["log"] for call in document["calls"]}
+def logs(demo_run):
+    """The logs of the calls by their titles, as a machine reads them."""
+    calls = json.loads(demo_run.json)["calls"]
+    return {call["title"]: call["log"] for call in calls}
 
 
 def statuses(log):
@@ -282,18 +277,6 @@ def test_every_call_is_a_tree(text):
 
 
 @pytest.mark.slow
-def test_circuit_breaker_shows_its_way(text):
-    """The circuit opens in the outage and closes after the trial."""
-    lines = text.splitlines()
-    changes = [line for line in lines if line.startswith("circuit breaker: ")]
-
-    assert [
-        "circuit breaker: open",
-        "circuit breaker: half_open, then closed",
-    ] == changes
-
-
-@pytest.mark.slow
 def test_closing_table_has_a_row_for_each_call(text):
     """The table at the end names every call and why it stopped."""
     table = text.rpartition("why it stopped")[2].splitlines()
@@ -304,34 +287,6 @@ def test_closing_table_has_a_row_for_each_call(text):
         sum(row.rstrip().endswith(why) for row in rows)
         for why in ("success", "max_total_attempts", "refused")
     ]
-
-
-@pytest.mark.slow
-def test_summary_is_the_table_for_machines(document):
-    """Every row has the figures as numbers and names the reason, if there is one."""
-    summary = document["summary"]
-    figures = [(row["call"], row["attempts"], row["outcome"]) for row in summary]
-    reasons = {row["call"]: row["stop_reason"] for row in summary if row["stop_reason"]}
-
-    expected = [
-        ("503 twice", 3, "200 OK"),
-        ("silence", 2, "200 OK"),
-        ("reset", 2, "200 OK"),
-        ("429", 2, "200 OK"),
-        ("outage", 3, "503 Service Unavailable"),
-        ("circuit open", 1, "FailFastError"),
-        ("still open", 1, "FailFastError"),
-        ("trial", 1, "200 OK"),
-        ("recovered", 1, "200 OK"),
-        ("replica dies", 2, "200 OK"),
-    ]
-    assert expected == figures
-    assert all(isinstance(row["seconds"], float) for row in summary)
-    assert {
-        "outage": "max_total_attempts",
-        "circuit open": "refused",
-        "still open": "refused",
-    } == reasons
 
 
 @pytest.mark.slow
@@ -361,15 +316,9 @@ def test_attempts_fail_and_wait_as_their_titles_say(logs):
 
 
 @pytest.mark.slow
-def test_circuit_opens_refuses_tries_and_closes(document, logs):
+def test_circuit_opens_refuses_tries_and_closes(logs):
     """Refused calls take no time, and one trial after the open window closes it."""
-    states = {
-        call["title"]: call["circuit_breaker_states"]
-        for call in document["calls"]
-        if call["circuit_breaker_states"]
-    }
-
-    assert {"outage": ["open"], "trial": ["half_open", "closed"]} == states
+    assert [200, 200] == [logs[each]["response_status"] for each in TITLES[7:9]]
     for title in ("circuit open", "still open"):
         assert "circuit breaker 'demo' is open" in logs[title]["response_cause"]
         assert logs[title]["duration"] < 1.0

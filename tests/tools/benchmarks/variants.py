@@ -14,7 +14,6 @@ from calling import ATTEMPTS, BARE, Call, Variant, getting
 from function_variants import functions, with_rpc_retry
 from group_variants import balanced
 from peers import peers
-from thin import thin
 
 from aioretry_smithy import (
     Backoff,
@@ -225,11 +224,8 @@ def _chain(name: str, *decorators: Decorator, retries: bool = True) -> Variant:
 def installed() -> tuple[list[Variant], list[Variant]]:
     """Return the variants that can be measured here, and those that lack a package."""
     here, missing = [], []
-    measures = [
-        Variant(BARE, bare, "bare", retries=False),
-        Variant("3 empty decorators, context, logs", thin, "by hand", retries=False),
-    ]
-    for variant in [*measures, *peers(), *ours(), *functions(), *balanced(*full())]:
+    nothing = Variant(BARE, bare, "bare", retries=False)
+    for variant in [nothing, *peers(), *ours(), *functions(), *balanced(*full())]:
         there = all(map(importlib.util.find_spec, variant.needs))
         (here if there else missing).append(variant)
     return here, missing
