@@ -96,7 +96,10 @@ async def demo(arguments: argparse.Namespace) -> ExitCode:
 
     await play(show)
     if output is None:
-        values = [{**call._asdict(), "log": call.log.to_dict()} for call in calls]
+        values = [
+            {"title": call.title, "story": call.story, "log": call.log.to_dict()}
+            for call in calls
+        ]
         print(json.dumps({"calls": values}, indent=2))
     else:
         table = Table([_COLUMNS, *map(_row, calls)], _TEXTS)
