@@ -16,11 +16,11 @@ from pathlib import Path
 import aioresponses
 import hypothesis
 import pytest
-from wire import Recorder, sent_to
+from fake_responses import Recorder, sent_to
 
 from aioretry_smithy.testing import VirtualTimeLoop, patch_aioresponses
 
-pytest_plugins = ["demo", "eager_threads", "public_names", "quick_workers", "served"]
+pytest_plugins = ["quick_workers", "runs", "served"]
 """Of ``tests/support/plugins``."""
 
 TESTS = Path(__file__).parent

@@ -9,11 +9,11 @@ from contextlib import suppress
 
 import aiohttp
 import pytest
+from calls import raised, raising
 from chains import URL, Scripted, bad_argument, now, response_of, retrying, session
 from circuits import busy, guarded, is_busy, noting, silent
 from fake_responses import unending
 from pairs import each_pair
-from raised import raised, raising
 
 from aioretry_smithy import (
     AttemptTimeoutError,

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from aiohttp import ClientTimeout
 from chains import retrying
-from wire import changing, exact, get, pausing
+from fake_responses import changing, exact, get, pausing
 
 from aioretry_smithy import (
     AttemptTimeoutError,

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from browser import EXECUTABLE, find_browser, started
+from foreign_views import EXECUTABLE, find_browser, started
 
 for module in "sphinx", "furo", "sphinx_copybutton", "sphinxext.opengraph":
     pytest.importorskip(module, reason="needs the group docs")

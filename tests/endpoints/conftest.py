@@ -6,7 +6,7 @@ import random
 
 import pytest
 from balanced import Health
-from wire import sent_to
+from fake_responses import sent_to
 
 
 @pytest.fixture

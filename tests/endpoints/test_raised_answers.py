@@ -5,8 +5,8 @@ from __future__ import annotations
 import aiohttp
 import pytest
 from balanced import Fleet, call, group_of, out, outcomes, state_of
+from calls import raised
 from chains import SAFELY, after, retrying
-from raised import raised
 
 from aioretry_smithy import OutlierDetection
 

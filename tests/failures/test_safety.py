@@ -10,8 +10,8 @@ import aiohttp
 import pytest
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.http import HttpProcessingError
+from calls import INFO, raised
 from chains import raised_from, telling
-from raised import INFO, raised
 
 from aioretry_smithy import (
     CircuitBreaker,

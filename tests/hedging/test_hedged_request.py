@@ -8,10 +8,10 @@ import sys
 
 import aiohttp
 import pytest
+from calls import raising
 from chains import after, notes_of, refused, retrying
 from limiters import Recording
 from races import hedging, race, sent
-from raised import raising
 
 from aioretry_smithy import (
     RateLimit,

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import ClientTimeout, TCPConnector, web
 from aioresponses import aioresponses
 from chains import connected, retrying
-from parity import stale_pool
+from pool_server import stale_pool
 from request_kind import new_tls
 from slow_resolver import SAFELY, WAIT, SlowResolver, each_chain, log_of, timed
 from until import nothing_to_collect

@@ -15,8 +15,8 @@ import pytest
 import vcr
 from aioresponses import aioresponses
 from chains import SAFELY, pass_on, retrying
+from fake_responses import sent_to
 from fault_server import FaultServer, answer
-from wire import sent_to
 
 from aioretry_smithy import (
     DecoratingClient,

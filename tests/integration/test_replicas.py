@@ -15,7 +15,7 @@ import pytest
 from aiohttp import web
 from calls import call_of
 from chains import SAFELY, connected, retrying
-from live_replicas import Replica, at_a_rate, free_port, running
+from stream_server import Replica, at_a_rate, free_port, running
 
 from aioretry_smithy import (
     EndpointGroup,

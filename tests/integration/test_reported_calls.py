@@ -10,9 +10,9 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
-from browser import EXECUTABLE, find_browser, started
 from chains import retrying
 from counted_again import made_lines
+from foreign_views import EXECUTABLE, find_browser, started
 from made_answers import failed, group, line, made_answers
 from made_lines import keeping
 

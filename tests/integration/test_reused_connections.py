@@ -12,8 +12,7 @@ from aiohttp.abc import AbstractResolver
 from aiohttp.test_utils import TestClient
 from chains import connected, retrying
 from fault_server import FaultServer
-from parity import warm
-from pool_server import CLOSE, RESET, PoolServer
+from pool_server import CLOSE, RESET, PoolServer, warm
 from stream_server import StreamServer
 
 from aioretry_smithy import (

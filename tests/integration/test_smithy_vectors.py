@@ -4,7 +4,7 @@ import json
 
 import pytest
 from chains import URL, retrying, session
-from smithy_vectors import load
+from token_strategies import load
 
 from aioretry_smithy import RequestLog, RetryStopReason
 

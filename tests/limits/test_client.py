@@ -9,9 +9,8 @@ from unittest import mock
 
 import aiohttp
 import pytest
-from calls import http
+from calls import http, raised, raising
 from chains import URL, Scripted, after, connected, now, refused, session
-from raised import raised, raising
 
 from aioretry_smithy import (
     ConcurrencyLimit,

@@ -8,6 +8,7 @@ import pickle
 
 import aiohttp
 import pytest
+from calls import raising
 from chains import (
     URL,
     Scripted,
@@ -19,7 +20,6 @@ from chains import (
     status_and_log,
     twice,
 )
-from raised import raising
 
 from aioretry_smithy import (
     AttemptTimeoutError,

@@ -9,7 +9,7 @@ import random
 import aiohttp
 import pytest
 from chains import URL, Scripted, drawing, now
-from wire import sent_to
+from fake_responses import sent_to
 
 from aioretry_smithy import (
     CircuitBreaker,

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 
 import aiohttp
 import pytest
-from parity import CHAINS, MOST, Storm, play
-from pool_server import FAULTS, FRESH_BREAKS, LEFT_TO_CHANCE
+from pool_server import CHAINS, FAULTS, FRESH_BREAKS, LEFT_TO_CHANCE, MOST, Storm, play
 
 PARTLY_ANSWERED = {name for name in FAULTS if name.endswith(("head", "100", "103"))}
 QUICK_POOLS = [(1, 0), (10, 0), (30, 0), (0, 9), (4, 6), (0, 1)]

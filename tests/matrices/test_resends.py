@@ -12,18 +12,22 @@ from body_kinds import KINDS, Content
 from chains import connected, retrying
 from fault_server import End, Fault, Read, answer, cut, response
 from pairs import each_pair
-from parity import (
+from pool_server import (
     BARE,
+    BREAKS,
     CHAINS,
+    CLOSE,
+    CONTINUE,
     NEVER,
+    RESET,
     RETRYING,
     SOON,
+    PoolServer,
     each,
     stale_pool,
     status_of,
     warm,
 )
-from pool_server import BREAKS, CLOSE, CONTINUE, RESET, PoolServer
 
 from aioretry_smithy import (
     IDEMPOTENT_METHODS,

@@ -12,12 +12,15 @@ import pytest
 from chains import connected, retrying
 from fault_server import End, Fault, response
 from pairs import each_pair
-from parity import (
+from pool_server import (
     BARE,
+    BREAKS,
     CHAINS,
     NEVER,
     PATIENCE,
+    RESET,
     RETRYING,
+    PoolServer,
     each,
     in_use,
     never,
@@ -26,7 +29,6 @@ from parity import (
     status_of,
     warm,
 )
-from pool_server import BREAKS, RESET, PoolServer
 from yarl import URL
 
 from aioretry_smithy import (

@@ -9,14 +9,14 @@ from __future__ import annotations
 import functools
 
 import pytest
-import story_data
+import story_text
 from story_sets import LEFT_OUT, LOOP, SETS, drawn, is_all_here, tell
 from story_text import differences
 
 LARGE = ("calls", "requests", "elsewhere", "endpoints", "resumed", "tokens", "keys")
 """The sets that take seconds, of which all are told before a release only."""
 
-recorded = functools.cache(story_data.read)
+recorded = functools.cache(story_text.read)
 
 OTHERWISE = pytest.mark.skip(f"{LOOP} meets the end of a connection elsewhere")
 
@@ -37,7 +37,7 @@ def marked(group, name):
 )
 def test_story_is_the_one_that_was_recorded(group, name):
     """The first of two is what was recorded, the second what is told now."""
-    expected = story_data.expected(recorded(group).get(name))
+    expected = story_text.expected(recorded(group).get(name))
 
     assert expected is not None, "record it with record_stories.py"
 

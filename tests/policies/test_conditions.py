@@ -8,7 +8,7 @@ from itertools import combinations, cycle, product
 import aiohttp
 import pytest
 from calls import begin, begin_body, end_body
-from rule_kinds import (
+from pairs import (
     BACKOFF,
     KINDS,
     MAY_LACK_CONDITIONS,

@@ -11,7 +11,7 @@ import math
 import aiohttp
 import pytest
 from chains import bad_argument
-from rule_kinds import (
+from pairs import (
     BACKOFF,
     KINDS,
     MAY_LACK_CONDITIONS,

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 from balanced import ROUND_ROBIN, Fleet, call, group_of, name_of, out
 from chains import SAFELY, after, now, refused, retrying
-from retrying_clients import delays, logged
+from functions import delays, logged
 
 from aioretry_smithy import (
     Backoff,

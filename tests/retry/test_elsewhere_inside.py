@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from balanced import IN_ORDER, ROUND_ROBIN, Fleet, call, group_of, out, state_of
 from chains import SAFELY, after, now, refused, retrying
-from retrying_clients import Breakers, certificate, delays, logged
+from functions import Breakers, certificate, delays, logged
 
 from aioretry_smithy import (
     Backoff,

@@ -11,9 +11,9 @@ from itertools import product
 
 import aiohttp
 import pytest
+from calls import raised, raising
 from chains import NOW, SAFELY, URL, log_of, retrying, session
 from pairs import each_pair, each_value
-from raised import raised, raising
 
 from aioretry_smithy import (
     Backoff,

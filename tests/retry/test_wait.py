@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from balanced import Fleet, call, group_of
+from calls import raised
 from chains import (
     SAFELY,
     URL,
@@ -20,11 +21,10 @@ from chains import (
     retrying,
     session,
 )
+from functions import delays, logged
 from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
-from raised import raised
-from retrying_clients import delays, logged
 
 from aioretry_smithy import (
     Backoff,

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import ClientTimeout
 from calls import begin
 from chains import connected, retrying, twice
-from wire import Recorder, changing, get
+from fake_responses import Recorder, changing, get
 from yarl import URL
 
 from aioretry_smithy import (

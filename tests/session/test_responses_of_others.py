@@ -16,8 +16,8 @@ import aiohttp
 import pytest
 from aiohttp import ClientSession
 from chains import SAFELY, connected, log_of, retrying
+from fake_responses import sent_to
 from multidict import CIMultiDict
-from wire import sent_to
 from yarl import URL
 
 from aioretry_smithy import (

@@ -8,8 +8,8 @@ from contextlib import suppress
 import aiohttp
 import pytest
 from chains import connected, retrying, session
+from fake_responses import pausing
 from races import guarded
-from wire import pausing
 
 from aioretry_smithy import (
     CircuitBreaker,

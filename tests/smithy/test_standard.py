@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 from chains import bad_argument, now, raises_exactly
-from smithy_vectors import load, read
 from token_strategies import UNAVAILABLE as ERROR
-from token_strategies import Slow, acquire, refresh, settled
+from token_strategies import Slow, acquire, load, read, refresh, settled
 
 from aioretry_smithy import Backoff
 from aioretry_smithy.smithy import (

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from simulated import DOCS, simulation_of_the_page
+from one_server import DOCS, simulation_of_the_page
 
 from aioretry_smithy.testing import SimulationSettings, VirtualTimeLoop
 from aioretry_smithy.testing._fleet import run_fleet

@@ -3,9 +3,14 @@
 Only this module knows how a context is made and what writes into its log.
 """
 
+from __future__ import annotations
+
 import asyncio
 
+import aiohttp
+import yarl
 from chains import URL
+from multidict import CIMultiDict, CIMultiDictProxy
 
 from aioretry_smithy import (
     HttpRequest,
@@ -283,3 +288,25 @@ def race(after=None):
 def record_of(ctx):
     """Return the call of a context, and the record that counts for it."""
     return ctx.call, ctx.record
+
+
+INFO = aiohttp.RequestInfo(
+    yarl.URL("http://example.com/"),
+    "GET",
+    CIMultiDictProxy(CIMultiDict()),
+    yarl.URL("/"),
+)
+
+
+def raised(status, headers=None, kind=aiohttp.ClientResponseError):
+    """Make an exception as aiohttp does for a status."""
+    given = headers
+    return kind(INFO, (), status=status, headers=given)
+
+
+@client_decorator
+async def raising(delegate, ctx, request):
+    """Raise for each status of 400 and above, as middlewares of many clients do."""
+    response = await delegate.execute(ctx, request)
+    response.raise_for_status()
+    return response

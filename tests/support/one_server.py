@@ -8,11 +8,13 @@ libraries, which end in a wire to that server.
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import math
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from errno import ECONNREFUSED
 from functools import partial
+from pathlib import Path
 from statistics import fmean
 from types import MappingProxyType, SimpleNamespace
 
@@ -31,7 +33,7 @@ from aioretry_smithy._bodies.response_content import new_response
 from aioretry_smithy._request.request import HttpRequest
 from aioretry_smithy._session.deadline import limit_of
 from aioretry_smithy._session.install import send_with
-from aioretry_smithy.testing import VirtualTimeLoop
+from aioretry_smithy.testing import SimulationSettings, VirtualTimeLoop
 from aioretry_smithy.testing._fleet import chance, isolated
 
 URL_OF_IT = "http://orders.example"
@@ -354,3 +356,33 @@ def changed(
         )
 
     return client_of(chain)
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def simulation_of_the_page():
+    """Return the module with the retry storm of the documentation."""
+    path = DOCS / "examples" / "retry_storm.py"
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def settings(**changes):
+    """Return what all have in common: a few calls, each of which may succeed."""
+    usual = {"clients": 1, "rate": 4.0, "capacity": 10.0, "outage": None}
+    usual |= {"duration": 4.0, "error_rate": 0.0, "seed": 0}
+    return SimulationSettings(**usual | changes)
+
+
+class ScriptedServer:
+    """Answers with a status after seconds."""
+
+    def __init__(self, answers):
+        self.answers = iter(answers)
+
+    def serve(self, now):
+        status, seconds = next(self.answers)
+        return status, now + seconds

@@ -10,7 +10,7 @@ from functools import partial
 
 import aiohttp
 import pytest
-from simulated import ScriptedServer, settings
+from one_server import ScriptedServer, settings
 
 from aioretry_smithy import (
     Backoff,

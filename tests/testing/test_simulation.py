@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 from chains import bad_argument, raises_exactly
-from simulated import settings
+from one_server import settings
 
 from aioretry_smithy import RequestLog, SessionBuilder, capture_logs
 from aioretry_smithy._context.context import UNSET

@@ -7,7 +7,7 @@ import re
 from xml.etree import ElementTree as ET
 
 import pytest
-from simulated import settings
+from one_server import settings
 
 from aioretry_smithy.testing._simulation import (
     SimulatedRun,

@@ -9,6 +9,7 @@ import warnings
 
 import aiohttp
 import pytest
+from calls import raised, raising
 from chains import (
     SAFELY,
     bad_argument,
@@ -20,8 +21,7 @@ from chains import (
     retrying,
     session,
 )
-from fetched_tokens import BASE, Tokens, outcomes, refreshing_session, sent
-from raised import raised, raising
+from token_servers import BASE, Tokens, outcomes, refreshing_session, sent
 
 from aioretry_smithy import (
     EndpointGroup,

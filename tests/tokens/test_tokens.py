@@ -10,7 +10,7 @@ import weakref
 import aiohttp
 import pytest
 from chains import SAFELY, URL, after, now, pass_on, retrying, session
-from fetched_tokens import BASE, Tokens, outcomes, refreshing_session, sent
+from token_servers import BASE, Tokens, outcomes, refreshing_session, sent
 
 from aioretry_smithy import (
     Backoff,

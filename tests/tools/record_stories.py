@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.extend(str(folder) for folder in Path(__file__).parents[1].glob("support/**/"))
 
-import story_data
+import story_text
 from story_sets import SETS, is_all_here, tell
 from story_text import differences
 
@@ -23,7 +23,7 @@ SHOWN = 5
 
 def record(group, parts):
     """Record the stories of a set whose names have one of these parts, if any."""
-    recorded = story_data.read(group)
+    recorded = story_text.read(group)
     kept = recorded
     if is_all_here():
         kept = {name: each for name, each in recorded.items() if name in SETS[group]}
@@ -31,8 +31,8 @@ def record(group, parts):
         title = f"{group}: {name}"
         is_meant = any(part in title for part in parts or [""])
         if is_meant and (news := told(group, name, kept.get(name))):
-            kept[name] = story_data.changed(kept.get(name), news)
-    story_data.write(group, kept)
+            kept[name] = story_text.changed(kept.get(name), news)
+    story_text.write(group, kept)
 
 
 def told(group, name, packed):
@@ -40,7 +40,7 @@ def told(group, name, packed):
 
     Return None where nothing is new.
     """
-    story, before = tell(group, name), story_data.expected(packed)
+    story, before = tell(group, name), story_text.expected(packed)
     news = ["new"] if before is None else differences(before, story)
     if not news:
         return None

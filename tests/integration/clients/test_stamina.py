@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("stamina")
 
 import stamina
-from retrying_clients import GONE, Different, SameCalls
+from functions import GONE, Different, SameCalls
 
 pytestmark = [
     pytest.mark.virtual_time,

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("tenacity")
 
 import tenacity
-from retrying_clients import GONE, Different, SameCalls
+from functions import GONE, Different, SameCalls
 from tenacity import RetryError
 
 from aioretry_smithy import Backoff, RequestLog, RetryingRpcClient, RetryRule, rpc

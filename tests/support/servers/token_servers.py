@@ -1,10 +1,13 @@
-"""Servers that ask for tokens, keys or digests, and what answers them."""
+"""Servers that ask for tokens, keys or digests, and tokens that are fetched."""
 
+from __future__ import annotations
+
+import asyncio
 import hashlib
 import re
 
 from aiohttp import web
-from chains import connected
+from chains import connected, session
 
 from aioretry_smithy import RefreshingClient
 
@@ -125,3 +128,52 @@ class DigestServer:
         asked = _hashed(request.method, request.raw_path, hashed_body)
         counted = fields["nc"], fields["cnonce"], fields["qop"]
         return _hashed(secret, _NONCE, *counted, asked)
+
+
+BASE = "http://localhost/"
+
+
+class Tokens:
+    """Gives out tokens, each a second after it was asked for, the newest valid."""
+
+    def __init__(self, *failures, takes=1.0):
+        self.failures = [*failures]
+        self.asked = 0
+        self.takes = takes
+
+    async def fetch(self):
+        self.asked += 1
+        await asyncio.sleep(self.takes)
+        if self.failures and (failure := self.failures.pop(0)):
+            raise failure
+        return f"token-{self.asked}"
+
+    def expire(self):
+        self.asked += 1
+
+    def answer(self, ctx, request):
+        valid = f"Bearer token-{self.asked}"
+        return 200 if request.headers.get("Authorization") == valid else 401
+
+    def decorator(self, **settings):
+        return RefreshingClient.new_decorator(self.fetch, **settings)
+
+
+def refreshing_session(tokens, *outside, inside=(), answers=100, **settings):
+    """Build a session with an origin, which refreshes its token."""
+    transport = [tokens.answer] * answers if isinstance(answers, int) else answers
+    settings = {"base_url": BASE, **settings}
+    own = settings.pop("own", {})
+    return session(transport, *inside, tokens.decorator(**own), *outside, **settings)
+
+
+async def outcomes(opened, calls, **options):
+    """Make calls at once; return their statuses, or the classes of their failures."""
+    got = await asyncio.gather(
+        *(opened.get("/", **options) for _ in range(calls)), return_exceptions=True
+    )
+    return [getattr(each, "status", type(each)) for each in got]
+
+
+def sent(transport, header="Authorization"):
+    return [each.headers.get(header) for each in transport.requests]

@@ -20,12 +20,12 @@ from pool_server import RESET
 from story import errors_of_loop, told_of, told_request
 from story_calls import generated
 from story_chains import breaking, chain, logging_with, plain, retrying
-from story_data import plain as as_values
 from story_decorators import watching
 from story_groups import FailingChoice, looked_at, settings_of
 from story_hedges import limited
 from story_service import after, drawn_alike
 from story_text import LimiterWitness, Witness, settled, told_log
+from story_text import plain as as_values
 
 from aioretry_smithy import (
     Endpoint,

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import aiohttp
 import pytest
 from balanced import Health
+from fake_responses import sent_to
 from story_service import BASE
 from story_text import is_time_virtual, rounded, told_context
-from wire import sent_to
 
 from aioretry_smithy import (
     DynamicEndpointGroup,

@@ -14,17 +14,14 @@ import story_functions
 import story_hedges
 import story_keys
 import story_limits
-import story_operations
 import story_resumed
 import story_tokens
-import story_waits
 from request_kind import content_to_send, new_tls, opened_scene
 from request_kinds import KINDS, outcome
 from story import Scenario, story
 from story_calls import ANSWERS, CANCELLED, REQUESTS, SLOW_ANSWERS, WAYS
 from story_chains import CHAINS
-from story_data import OLDER, plain
-from story_text import Witness, is_time_virtual, settled, told_log
+from story_text import OLDER, Witness, is_time_virtual, plain, settled, told_log
 
 from aioretry_smithy import capture_logs
 from aioretry_smithy.testing import VirtualTimeLoop
@@ -150,8 +147,8 @@ SETS = {
     "limits": story_limits.STORIES,
     "faults": story_bodies.STORIES,
     "functions": story_functions.STORIES,
-    "operations": story_operations.STORIES,
-    "waits": story_waits.STORIES,
+    "operations": story_functions.OPERATIONS,
+    "waits": story_limits.WAIT_STORIES,
     "elsewhere": story_elsewhere.STORIES,
     "endpoints": story_endpoints.STORIES,
     "resumed": story_resumed.STORIES,
