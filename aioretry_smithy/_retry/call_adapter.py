@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from .._bodies import response_content as _content
 from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import is_spent, may_be_refused
-from .._bodies.response_content import read_within
 from .._call.call import Call, forget_body, tell_of_body
 from .._call.outcome import NOTHING, Request, Result, connection_of, headers_of
 from .._failures.failure import peel
@@ -157,7 +156,7 @@ class HttpAdapter(CallAdapter):
             Exception: The body failed; so the attempt has failed, also in its log.
         """
         try:
-            looked = await read_within(ctx, response, look)
+            looked = await _content.read_within(ctx, response, look)
         except Exception:
             forget_body(ctx.call)
             raise
