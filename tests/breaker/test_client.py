@@ -22,8 +22,6 @@ from aioretry_smithy import (
 )
 
 guarded = CircuitBreakerClient.new_decorator
-
-
 CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
 
 

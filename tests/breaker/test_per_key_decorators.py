@@ -19,8 +19,6 @@ from aioretry_smithy import (
 )
 
 guarded = CircuitBreakerClient.new_decorator
-
-
 CLOSED, OPEN, _, _ = CircuitState
 
 

@@ -34,11 +34,7 @@ from aioretry_smithy._failures.failure import judge
 from aioretry_smithy.testing import ScriptedTransport
 
 URL_ = yarl.URL("http://localhost/")
-
-
 KEY = ConnectionKey("localhost", 80, False, True, None, None, None)
-
-
 INFO = aiohttp.RequestInfo(URL_, "GET", CIMultiDictProxy(CIMultiDict()), URL_)
 
 
@@ -172,17 +168,9 @@ def test_a_strategy_has_to_decide():
 
 
 guarded = CircuitBreakerClient.new_decorator
-
-
 DEFAULT = CircuitBreakerStrategy.on_server_error_status()
-
-
 FAILURE = CircuitBreakerRule.failure
-
-
 SUCCESS = CircuitBreakerRule.success
-
-
 IGNORE = CircuitBreakerRule.ignore
 
 

@@ -13,7 +13,6 @@ from aioretry_smithy._breaker.state import EventCount
 
 CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
 
-
 reports = pytest.mark.parametrize(
     ("report", "state"), [("on_success", CLOSED), ("on_failure", OPEN)]
 )
@@ -47,28 +46,6 @@ class TestOpen:
         assert HALF_OPEN is opened.state
         assert ["rejected", "rejected", (HALF_OPEN, HALF_OPEN)] == diary.entries
 
-    def test_it_stays_open_without_requests(self, opened, clock):
-        """There is no timer: the state changes with the next request."""
-        clock.now += 1000.0
-
-        assert OPEN is opened.state
-
-    def test_answers_are_ignored(self, breaker, clock, diary):
-        """Requests sent before the circuit opened tell nothing any more."""
-        late = [breaker.try_request() for _ in range(4)]
-        fail(breaker, 4)
-        diary.entries.clear()
-
-        breaker.on_success(late[0])
-        breaker.on_failure(late[1])
-        breaker.on_success()
-        breaker.on_failure()
-
-        assert OPEN is breaker.state
-        assert EventCount(success=0, failure=0) == breaker.event_count
-        assert [] == diary.entries
-        assert 10.0 == breaker.retry_in
-
 
 class TestHalfOpen:
     """While the circuit is half open."""
@@ -97,28 +74,6 @@ class TestHalfOpen:
         assert OPEN is breaker.state
         assert 10.0 == breaker.retry_in
         assert [(OPEN, OPEN)] == diary.entries
-
-    def test_another_trial_waits_for_the_interval(self, breaker, trial, clock):
-        """A trial without an answer holds the place for a while, not for ever."""
-        clock.now += 2.75
-        assert None is breaker.try_request()
-        assert 0.25 == breaker.retry_in
-
-        clock.now += 0.25
-        second = breaker.try_request()
-
-        assert second.is_trial
-        assert None is breaker.try_request()
-        assert 3.0 == breaker.retry_in
-
-    def test_an_unanswered_trial_is_no_change_of_state(
-        self, breaker, trial, clock, diary
-    ):
-        """Listeners are not told again that the circuit is half open."""
-        clock.now += 3.0
-        breaker.try_request()
-
-        assert [] == diary.entries
 
     @reports
     def test_a_late_answer_of_an_older_trial_decides(
@@ -170,53 +125,6 @@ class TestHalfOpen:
         assert HALF_OPEN is breaker.state
         assert None is breaker.try_request()
 
-    def test_a_cancelled_trial_gives_its_place_back_at_once(
-        self, breaker, trial, clock, diary
-    ):
-        """Cancellation says nothing about the server and costs no interval."""
-        clock.now += 1.0
-        breaker.on_ignored(trial)
-
-        assert HALF_OPEN is breaker.state
-        assert 0.0 == breaker.retry_in
-        assert [] == diary.entries
-        second = breaker.try_request()
-        assert second.is_trial
-        assert None is breaker.try_request()
-        assert 3.0 == breaker.retry_in
-
-    def test_a_place_is_given_back_once(self, breaker, trial):
-        """A trial that is over takes nobody's place away."""
-        breaker.on_ignored(trial)
-        breaker.try_request()
-
-        breaker.on_ignored(trial)
-
-        assert None is breaker.try_request()
-
-    def test_an_older_trial_does_not_give_the_place_of_the_newer_back(
-        self, breaker, trial, clock
-    ):
-        """The place belongs to the newest trial."""
-        clock.now += 3.0
-        breaker.try_request()
-
-        breaker.on_ignored(trial)
-
-        assert None is breaker.try_request()
-
-    @reports
-    def test_an_answer_without_a_permit_is_for_the_present_state(
-        self, breaker, trial, report, state
-    ):
-        """A caller that keeps no permits is taken at its word."""
-        getattr(breaker, report)()
-
-        assert state is breaker.state
-
-
-CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
-
 
 @pytest.fixture
 def ready(clock):
@@ -243,18 +151,6 @@ def test_the_circuit_closes_after_so_many_good_trials(ready):
     assert [HALF_OPEN, HALF_OPEN, CLOSED] == states
 
 
-def test_a_good_trial_frees_its_place_at_once(ready):
-    """No interval follows it; but there is one trial at a time all the same."""
-    ready.on_success(ready.try_request())
-    assert 0.0 == ready.retry_in
-
-    second = ready.try_request()
-
-    assert second.is_trial
-    assert None is ready.try_request()
-    assert 3.0 == ready.retry_in
-
-
 def test_a_permit_counts_once(ready):
     """What is told twice of one trial is one success, and no failure after it."""
     trial = ready.try_request()
@@ -265,17 +161,6 @@ def test_a_permit_counts_once(ready):
     assert HALF_OPEN is ready.state
     ready.on_success(ready.try_request())
     assert HALF_OPEN is ready.state
-
-
-def test_a_permit_that_has_counted_frees_no_other_place(ready):
-    """It is given back, though it was told of; the trial under way stays the one."""
-    first = ready.try_request()
-    ready.on_success(first)
-    ready.try_request()
-
-    ready.on_ignored(first)
-
-    assert None is ready.try_request()
 
 
 def test_a_newer_trial_keeps_its_place_when_an_older_one_ends(ready, clock):
@@ -292,45 +177,6 @@ def test_a_newer_trial_keeps_its_place_when_an_older_one_ends(ready, clock):
     ready.on_success(newer)
     ready.on_success(ready.try_request())
     assert CLOSED is ready.state
-
-
-def test_a_success_without_a_permit_is_one_of_them(ready):
-    """It has no place, so the trial under way keeps its own."""
-    ready.try_request()
-    ready.on_success()
-    ready.on_success()
-
-    assert HALF_OPEN is ready.state
-    assert None is ready.try_request()
-    ready.on_success()
-    assert CLOSED is ready.state
-
-
-def test_one_bad_trial_opens_the_circuit_and_the_count_begins_anew(ready, clock):
-    """Two good ones before it do not help, and are not kept."""
-    for _ in range(2):
-        ready.on_success(ready.try_request())
-    ready.on_failure(ready.try_request())
-    assert OPEN is ready.state
-    clock.now += ready.retry_in
-
-    for _ in range(2):
-        ready.on_success(ready.try_request())
-
-    assert HALF_OPEN is ready.state
-
-
-def test_trials_of_one_generation_let_the_window_grow_once(ready, clock):
-    """However many of them fail, and however late."""
-    trials = [ready.try_request()]
-    for _ in range(3):
-        clock.now += 3.0
-        trials.append(ready.try_request())
-
-    for trial in trials:
-        ready.on_failure(trial)
-
-    assert 16.0 == ready.retry_in
 
 
 def test_the_window_grows_while_trials_fail_and_is_back_when_the_circuit_closes(
@@ -350,26 +196,6 @@ def test_the_window_grows_while_trials_fail_and_is_back_when_the_circuit_closes(
     assert [16.0, 20.0, 20.0, 8.0] == windows
 
 
-@pytest.mark.parametrize("between", [(), (FORCED_OPEN,), (HALF_OPEN,), (OPEN, OPEN)])
-def test_by_hand_the_window_neither_grows_nor_shrinks(ready, between):
-    """Only trials let it grow, and only a closed circuit takes it back."""
-    ready.on_failure(ready.try_request())
-
-    for state in (*between, OPEN):
-        ready.enter_state(state)
-
-    assert 16.0 == ready.retry_in
-
-
-def test_closed_by_hand_it_begins_with_the_first_window(ready):
-    """As if trials had closed it."""
-    ready.on_failure(ready.try_request())
-    ready.enter_state(CLOSED)
-    ready.enter_state(OPEN)
-
-    assert 8.0 == ready.retry_in
-
-
 def test_a_circuit_opened_for_trials_by_hand_counts_them_too(clock):
     """The first failure gives the first window, for there was none before."""
     ready = CircuitBreaker(
@@ -387,7 +213,7 @@ def test_a_circuit_opened_for_trials_by_hand_counts_them_too(clock):
 
 
 def test_a_listener_may_answer_for_a_trial(clock):
-    """It finds the ready as it is after the change that it hears of."""
+    """It finds the circuit breaker as it is after the change that it hears of."""
 
     class Hasty(CircuitBreakerListener):
         def on_state_changed(self, circuit_breaker, state):

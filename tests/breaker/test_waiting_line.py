@@ -228,9 +228,6 @@ class TestLoops:
         assert known() is None
 
 
-CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
-
-
 class Own(CircuitBreaker):
     """A user's own, which notes what is asked and told."""
 

@@ -29,8 +29,6 @@ from aioretry_smithy import (
 )
 
 KEEP_TRYING = RetryRule(statuses=[503], backoff=NOW)
-
-
 A_SECOND_LATER = RetryRule(statuses=[503], backoff=Backoff.fixed(1.0))
 
 

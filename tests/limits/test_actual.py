@@ -25,11 +25,7 @@ from aioretry_smithy import (
 from aioretry_smithy.testing import FaultInjectingClient, InjectedFault
 
 limiting = RateLimitingClient.new_decorator
-
-
 USAGE = b'{"usage": 7}'
-
-
 ANSWER = 200, {}, USAGE
 
 

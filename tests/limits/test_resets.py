@@ -26,8 +26,6 @@ from aioretry_smithy import (
 from aioretry_smithy._limits.rate_rules import Scatter
 
 HUGE = {"Retry-After": "99999999999"}
-
-
 LEFT, RESET = "X-RateLimit-Remaining", "X-RateLimit-Reset"
 
 

@@ -332,8 +332,6 @@ def test_options_that_have_no_storage_to_go_to_are_named_alone():
 
 
 REDIS = {"storage": "async+redis://localhost:6379", "implementation": "redispy"}
-
-
 MEMORY = {"storage": "async+memory://"}
 
 

@@ -34,14 +34,8 @@ from aioretry_smithy.limits import SharedRateLimit, StoredCounter, seconds_until
 from aioretry_smithy.testing import VirtualTimeLoop, simulate
 
 RATE = limits.parse("10 per 8 seconds")
-
-
 LENGTH = 8
-
-
 SOON = 0.001
-
-
 EVENTS = st.lists(
     st.tuples(
         st.sampled_from([0.0, 0.5, 1.0, 3.0, 7.75, 8.0, 17.0]), st.integers(1, 10)
@@ -293,8 +287,6 @@ def test_processes_of_a_simulation_share_a_storage():
 
 
 MEMORY = "async+memory://"
-
-
 URL = "http://a/"
 
 

@@ -21,8 +21,6 @@ from aioretry_smithy._limits.storage import StorageProbe, Turns
 from aioretry_smithy.limits import StoredCounter
 
 AT_ONCE = Admission(is_given=True, seconds=0.0)
-
-
 LOST = ConnectionError("no route")
 
 
@@ -237,11 +235,7 @@ class TestCancellation:
 
 
 LENGTH = 10
-
-
 RATE = limits.parse(f"10 per {LENGTH} seconds")
-
-
 SOON = 0.001
 
 

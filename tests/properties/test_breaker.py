@@ -390,5 +390,5 @@ class BreakerMachine(RuleBasedStateMachine):
 
 TestBreaker = BreakerMachine.TestCase
 TestBreaker.settings = hypothesis.settings(
-    max_examples=3 * hypothesis.settings.default.max_examples
+    max_examples=5 * hypothesis.settings.default.max_examples
 )
