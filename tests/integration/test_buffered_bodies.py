@@ -242,7 +242,7 @@ DENIED = BAD.replace(b"503", b"401")
 GOOD = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood"
 
 
-class Stalling:
+class Stalling(StreamServer):
     """Answers the first requests badly, and never sends the rest of their bodies.
 
     Not before all of them are there: the second request of a quick call is no first.
@@ -252,17 +252,9 @@ class Stalling:
         self.bad, self.first = bad, first
         self.asked = 0
         self._all_asked = asyncio.Event()
-        self._server = StreamServer(self._serve)
+        super().__init__(self._answer)
 
-    async def __aenter__(self):
-        await self._server.__aenter__()
-        self.url = self._server.url()
-        return self
-
-    async def __aexit__(self, *error):
-        await self._server.__aexit__(*error)
-
-    async def _serve(self, reader, writer):
+    async def _answer(self, reader, writer):
         while True:
             await reader.readuntil(b"\r\n\r\n")
             self.asked += 1
@@ -303,7 +295,7 @@ async def test_ten_calls_over_ten_connections_do_not_wait_for_themselves(bad, ch
     settings = {"connector": connector, "timeout": ClientTimeout(PATIENCE)}
     async with (
         Stalling(bad, 10) as server,
-        connected(server.url, *chain, **settings) as client,
+        connected(server.url(), *chain, **settings) as client,
     ):
 
         async def call():
@@ -324,7 +316,7 @@ async def test_one_place_is_enough(bad, chain):
     async with Stalling(bad, 1) as server:
         timeout = ClientTimeout(2 * PATIENCE)
         chain = limiting, *chain
-        async with connected(server.url, *chain, timeout=timeout) as client:
+        async with connected(server.url(), *chain, timeout=timeout) as client:
             async with client.get("/") as response:
                 assert (200, b"good") == (response.status, await response.read())
             log = RequestLog.of(response)

@@ -192,23 +192,15 @@ NEVER = ResumingClient.new_decorator(request_filter=lambda request: False)
 KEPT = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
-class Dropping:
+class Dropping(StreamServer):
     """Answers so many requests of a connection, and closes it on the next one."""
 
     def __init__(self, answered=0):
         self.answered = answered
         self.asked = 0
-        self._server = StreamServer(self._serve)
+        super().__init__(self._answer)
 
-    async def __aenter__(self):
-        await self._server.__aenter__()
-        self.url = self._server.url()
-        return self
-
-    async def __aexit__(self, *error):
-        await self._server.__aexit__(*error)
-
-    async def _serve(self, reader, writer):
+    async def _answer(self, reader, writer):
         for number in range(self.answered + 1):
             await reader.readuntil(b"\r\n\r\n")
             self.asked += 1
@@ -225,7 +217,7 @@ async def test_with_a_connector_of_others_it_is_sent_again_once(decorator, metho
     async with Dropping() as server, connector, borrowing:
         decorate(borrowing, decorator)
         with pytest.raises(aiohttp.ServerDisconnectedError) as error:
-            await borrowing.request(method, server.url)
+            await borrowing.request(method, server.url())
         log = RequestLog.of(error.value)
 
         assert 2 == server.asked
@@ -239,7 +231,7 @@ async def test_a_resend_has_a_log():
     async with Dropping(answered=1) as server, own:
         decorate(own, RESUMING)
         for _ in "ab":
-            async with own.put(server.url) as response:
+            async with own.put(server.url()) as response:
                 await response.read()
         log = RequestLog.of(response)
 

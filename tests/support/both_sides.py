@@ -1,7 +1,5 @@
 """smithy-python beside this library."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -3,8 +3,6 @@
 Only this module knows how a context is made and what writes into its log.
 """
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

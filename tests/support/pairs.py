@@ -1,7 +1,5 @@
 """Cases of several dimensions, without all of their product, and kinds of rules."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 from itertools import combinations, cycle, islice, product

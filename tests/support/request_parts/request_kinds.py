@@ -1,7 +1,5 @@
 """Every kind of request that aiohttp takes, and how one went in full."""
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import re

@@ -1,7 +1,5 @@
 """Servers of streams: small ones, replicas that die, and one that records each byte."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import random

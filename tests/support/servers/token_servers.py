@@ -1,7 +1,5 @@
 """Servers that ask for tokens, keys or digests, and tokens that are fetched."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """Calls of functions, alone or making requests and calling others, in virtual time."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

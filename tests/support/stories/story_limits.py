@@ -1,7 +1,5 @@
 """Calls that wait, are refused, or are given up while a part of their chain waits."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

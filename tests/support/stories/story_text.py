@@ -1,7 +1,5 @@
 """What stories tell: values without what differs, logs, witnesses, and records."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import hashlib
