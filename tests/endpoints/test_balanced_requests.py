@@ -12,27 +12,14 @@ import random
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
-import aiohttp
 import pytest
-from balanced import ROUND_ROBIN, Fleet, call, group_of, name_of, out, state_of, url_of
-from chains import (
-    SAFELY,
-    after,
-    chain,
-    impatient,
-    now,
-    refused,
-    retrying,
-    session,
-    silence,
-    twice,
-)
+from balanced import ROUND_ROBIN, Fleet, call, group_of, out, state_of
+from chains import SAFELY, after, chain, refused, retrying, session, silence
 
 from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitState,
-    DynamicEndpointGroup,
     EndpointSelectionStrategy,
     HedgingClient,
     LoadBalancingClient,
@@ -57,16 +44,6 @@ def in_flight(group):
 
 class TestHedges:
     """Requests beside others."""
-
-    async def test_hedge_goes_elsewhere(self):
-        """Case 94: not where the first one is late."""
-        fleet = Fleet(a=silence)
-        group = group_of("ab")
-        async with fleet.session(group, hedging()) as client:
-            status, log = await call(client)
-
-        assert (200, "ab", "b.example") == (status, fleet.text, log.endpoint)
-        assert ["a.example", "b.example"] == [each.endpoint for each in log.children]
 
     async def test_two_hedges_three_endpoints(self):
         """Case 95: each one its own."""
@@ -134,24 +111,6 @@ class TestHedges:
         assert (1, {}) == (state_of(group, "a").failures, out(group))
         assert [0, 0, 0] == in_flight(group)
 
-    async def test_hedge_after_a_failure(self):
-        """Case 94: what has failed is tried too."""
-        fleet = Fleet(a=503)
-        async with fleet.session(group_of("ab"), hedging(9.0)) as client:
-            status, _log = await call(client)
-
-        assert (200, "ab") == (status, fleet.text)
-        assert now() < 9.0
-
-    async def test_retries_after_hedges_go_on(self):
-        """Case 61: to those tried least."""
-        fleet = Fleet(a=after(2.0, 503), b=after(1.0, 503))
-        client = fleet.session(group_of("abc"), hedging(1.0), retrying(0.5))
-        async with client:
-            status, _ = await call(client)
-
-        assert (200, "abc") == (status, fleet.text)
-
     async def test_fallback_inside_is_no_answer_of_an_endpoint(self):
         """A hedge around a fallback: nothing is learned from what nobody sent."""
         breakers = {}
@@ -200,17 +159,6 @@ class TestInFlight:
 
         assert [[1], [0]] == seen
 
-    @pytest.mark.parametrize("answer", [refused(), 503, 404])
-    async def test_ends_with_a_failure(self, answer):
-        """Of any kind."""
-        group = group_of("a")
-        async with Fleet(a=answer).session(
-            group, retrying(0.1, max_total_attempts=3)
-        ) as client:
-            await call(client)
-
-        assert [0] == in_flight(group)
-
     async def test_requests_sent_at_once_in_one_attempt(self):
         """By a decorator of a user's own: each gives back its own place."""
 
@@ -229,68 +177,6 @@ class TestInFlight:
 
         assert (200, ["a", "b"]) == (status, sorted(fleet.asked))
         assert [0, 0] == in_flight(group)
-
-    async def test_requests_sent_one_after_another_in_one_attempt(self):
-        """As after a refresh of credentials."""
-        fleet = Fleet()
-        group = group_of("ab", selection=ROUND_ROBIN)
-        balancing = LoadBalancingClient.new_decorator(group)
-        async with session(fleet.transport, balancing, twice) as client:
-            status, _ = await call(client)
-
-        assert (200, ["a", "b"]) == (status, sorted(fleet.asked))
-        assert [0, 0] == in_flight(group)
-
-    @pytest.mark.slow
-    async def test_thousand_random_cancellations(self):
-        """Case 99: with hedges, retries, ejection, trials and a changing list."""
-        chance = random.Random(11)
-
-        async def respond(ctx, request):
-            await asyncio.sleep(chance.choice([0.0, 0.01, 0.1, 1.0, 5.0]))
-            return chance.choice(
-                [
-                    200,
-                    200,
-                    200,
-                    404,
-                    503,
-                    (503, {"Retry-After": "1"}, b""),
-                    refused(),
-                    aiohttp.ServerDisconnectedError(),
-                    TimeoutError(),
-                ]
-            )
-
-        fleet = Fleet(**dict.fromkeys("abcde", respond))
-        group = DynamicEndpointGroup(map(url_of, "abcde"))
-
-        async def change():
-            while True:
-                await asyncio.sleep(2.0)
-                names = chance.sample("abcde", chance.randint(0, 5))
-                group.set_endpoints(map(url_of, names))
-
-        changing = asyncio.create_task(change())
-        loop = asyncio.get_running_loop()
-        client = fleet.session(
-            group, hedging(0.05, 2), retrying(SAFELY, max_total_attempts=3)
-        )
-        methods = ["GET", "POST", "PUT"]
-        async with client:
-            await impatient(
-                chance,
-                (call(client, method=chance.choice(methods)) for _ in range(1000)),
-                pauses=(0.0, 0.01, 0.05, 0.3),
-                cancelled=0.3,
-            )
-        changing.cancel()
-        await asyncio.sleep(0)
-        group.set_endpoints(map(url_of, "abcde"))
-
-        assert [0] * 5 == in_flight(group)
-        assert [None] * 5 == [each.trial for each in group.states.values()]
-        assert [] == [each for each in loop._scheduled if not each.cancelled()]
 
     @pytest.mark.slow
     async def test_cancelled_at_every_await(self):
@@ -321,29 +207,6 @@ class TestInFlight:
 
 class TestEndpoint:
     """What a call knows of its endpoint."""
-
-    async def test_contexts_have_it(self):
-        """Each attempt its own; the call, that of its answer."""
-        seen = []
-
-        @client_decorator
-        async def around(delegate, ctx, request):
-            seen.append(("before", ctx.endpoint))
-            try:
-                return await delegate.execute(ctx, request)
-            finally:
-                seen.append(("after", name_of(ctx.endpoint)))
-
-        @client_decorator
-        async def inside(delegate, ctx, request):
-            seen.append((ctx.attempt, name_of(ctx.endpoint)))
-            return await delegate.execute(ctx, request)
-
-        client = Fleet(a=503).session(group_of("ab"), inside, retrying(0.0), around)
-        async with client:
-            await call(client)
-
-        assert [("before", None), (1, "a"), (2, "b"), ("after", "b")] == seen
 
     async def test_replaced_response_is_the_users(self):
         """A mock that is no response of aiohttp's has no connection that ends."""

@@ -94,21 +94,6 @@ async def test_absolute_urls_of_the_group_itself_are_its():
     assert ["http://a/orders"] == servers.urls
 
 
-async def test_retries_go_elsewhere():
-    """As with a group that a session was built with."""
-    servers = Servers(a=503)
-    group = of("a", "b")
-    balancing = LoadBalancingClient.new_decorator(group, service=API)
-    async with (
-        decorated(servers, balancing, retrying(2)) as client,
-        client.get(f"{API}/orders") as response,
-    ):
-        log = RequestLog.of(response)
-
-    assert ["http://a/orders", "http://b/orders"] == servers.urls
-    assert URL("http://a/orders") == log.children[0].request_url
-
-
 async def test_url_that_a_decorator_changes_stays_the_groups():
     """As long as it begins likewise."""
 

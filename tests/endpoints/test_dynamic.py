@@ -54,14 +54,6 @@ class TestSet:
             for each in DynamicEndpointGroup(["http://a.example"]).states.values()
         )
 
-    def test_equal_ones_are_one(self):
-        """Case 2: the first of them."""
-        group = DynamicEndpointGroup(
-            [Endpoint("http://a.example", weight=2), "http://A.example:80"]
-        )
-
-        assert [2.0] == [each.weight for each in group.endpoints]
-
     @pytest.mark.parametrize(
         "bad",
         [
@@ -223,17 +215,6 @@ class TestUnderLoad:
         assert ({200}, []) == ({status for status, _ in results}, wrong)
         assert {0} == {each.in_flight for each in group.states.values()}
         assert set("abcdef") == set(fleet.asked)
-
-    async def test_one_that_comes_back_has_its_state(self):
-        """Case 89: within five minutes."""
-        group = DynamicEndpointGroup(map(url_of, "ab"), selection=IN_ORDER)
-        async with Fleet(a=refused()).session(group) as client:
-            await call(client)
-            before = state_of(group, "a")
-            for given in ("b", "cb", "ab"):
-                group.set_endpoints(map(url_of, given))
-
-        assert (before, {"a": "connect_failures"}) == (state_of(group, "a"), out(group))
 
 
 class TestLoops:

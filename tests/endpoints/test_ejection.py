@@ -21,9 +21,11 @@ from balanced import (
     state_of,
     url_of,
 )
+from calls import raised
 from chains import SAFELY, after, now, refused, retrying
 
 from aioretry_smithy import (
+    CircuitBreakerStrategy,
     ConcurrencyLimitingClient,
     DynamicEndpointGroup,
     Endpoint,
@@ -36,94 +38,85 @@ from aioretry_smithy import (
 pytestmark = pytest.mark.usefixtures("shortest_ejections")
 
 
-class TestConsecutive:
-    """Failures in a row."""
-
-    @pytest.mark.parametrize(
-        ("number", "expected"), [(4, {}), (5, {"a": "consecutive_failures"})]
-    )
-    async def test_five_are_too_many(self, number, expected):
-        """Case 76: not four."""
-        assert expected == await outcomes(Fleet(a=503), group_of("ab"), number)
-
-    async def test_success_ends_the_row(self):
-        """Case 78: four failures and a success, again and again."""
-        fleet = Fleet(a=[*[503, 503, 503, 503, 200] * 4])
-        group = group_of(
-            "ab", outlier_detection=OutlierDetection(failure_rate_threshold=1.0)
-        )
-
-        assert {} == await outcomes(fleet, group, 20)
-
-    @pytest.mark.parametrize(
-        "failure", [500, 501, 599, aiohttp.ServerDisconnectedError()]
-    )
-    async def test_statuses_of_5xx_and_exceptions_are_failures(self, failure):
-        """Case 76: of any kind."""
-        detection = OutlierDetection(consecutive_failures=1)
-
-        assert {"a": "consecutive_failures"} == await outcomes(
-            Fleet(a=failure), group_of("ab", outlier_detection=detection), 1
-        )
-
-    @pytest.mark.parametrize(
-        "answer", [200, 304, 400, 404, 408, 429, (429, {"Retry-After": "1"}, b"")]
-    )
-    async def test_others_are_none(self, answer):
-        """Case 80: 4xx and 429 never eject."""
-        detection = OutlierDetection(consecutive_failures=1)
-        group = group_of("ab", outlier_detection=detection)
-
-        assert {} == await outcomes(Fleet(a=answer), group, 20)
-
-    async def test_number_is_the_users(self):
-        """Case 76: of consecutive_failures."""
-        detection = OutlierDetection(consecutive_failures=2)
-        fleet = Fleet(a=503)
-        await outcomes(fleet, group_of("ab", outlier_detection=detection), 4)
-
-        assert "aabb" == fleet.text
+ROW = "consecutive_failures"
+CONNECT = "connect_failures"
+RATE = "failure_rate"
+ASIDE = "retry_after"
+ONE = OutlierDetection(consecutive_failures=1)
+USUAL = OutlierDetection()
+SIX_OF_TEN = [503, 200, 503, 503, 200, 503, 200, 200, 503, 503]
+SOME_REFUSED = [refused(), refused(), 200, refused(), refused(), refused()]
+THROTTLED = CircuitBreakerStrategy.on_server_error_status(count_throttling=False)
 
 
-class TestConnect:
-    """Connections that are refused."""
+def hint(status, seconds="7"):
+    """Return an answer that says when to come back."""
+    return status, {"Retry-After": seconds}, b""
 
-    async def test_one_is_too_many(self):
-        """Case 77: it was certainly not sent, and it would be so again."""
-        assert {"a": "connect_failures"} == await outcomes(
-            Fleet(a=refused()), group_of("ab"), 1
-        )
 
-    async def test_number_is_the_users(self):
-        """Case 77: in a row, of connect_failures."""
-        detection = OutlierDetection(connect_failures=2)
-        fleet = Fleet(a=[refused(), 200, refused(), refused()])
-        await outcomes(fleet, group_of("ab", outlier_detection=detection), 5)
+def raised_later(status, **settings):
+    """Raise for a status, as a decorator further in does."""
+    return after(0.0, raised(status, **settings))
 
-        assert "aaaab" == fleet.text
 
-    async def test_without_detection_none_is_out(self):
-        """Case 91: outlier_detection=None."""
-        fleet = Fleet(a=[200, refused()])
+PROXY = raised_later(500, kind=aiohttp.ClientHttpProxyError)
+REASONS = [
+    # Cases 76 and 78: five failures in a row, statuses of 5xx and exceptions.
+    *[(USUAL, 503, 4, None), (USUAL, 503, 5, ROW)],
+    (OutlierDetection(consecutive_failures=2), 503, 2, ROW),
+    (
+        OutlierDetection(failure_rate_threshold=1.0),
+        [503, 503, 503, 503, 200] * 4,
+        20,
+        None,
+    ),
+    *[(ONE, 500, 1, ROW), (ONE, 501, 1, ROW), (ONE, 599, 1, ROW)],
+    *[
+        (ONE, aiohttp.ServerDisconnectedError(), 1, ROW),
+        (ONE, raised_later(500), 1, ROW),
+    ],
+    # Case 80: 4xx and 429 never, also where they are raised, nor errors of a proxy.
+    *[(ONE, answer, 20, None) for answer in (200, 304, 400, 404, 408, 429, hint(429))],
+    *[(ONE, raised_later(404), 3, None), (ONE, raised_later(429), 3, None)],
+    (ONE, PROXY, 3, None),
+    # Case 77: a refused connection was not sent, and would be refused again.
+    *[(USUAL, refused(), 1, CONNECT), (None, refused(), 20, None)],
+    (OutlierDetection(connect_failures=2), [refused(), 200, refused()], 3, None),
+    (OutlierDetection(connect_failures=2), [200, refused(), refused()], 3, CONNECT),
+    (OutlierDetection(connect_failures=3), SOME_REFUSED, 5, None),
+    (OutlierDetection(connect_failures=3), SOME_REFUSED, 6, CONNECT),
+    # Case 79: more than half of ten, not of nine, and not half.
+    *[(USUAL, SIX_OF_TEN, 9, None), (USUAL, SIX_OF_TEN, 10, RATE)],
+    (
+        OutlierDetection(minimum_request_threshold=4, failure_rate_threshold=0.2),
+        [200, 200, 200, 503],
+        4,
+        RATE,
+    ),
+    # Cases 66 and 67: by a 503 that says how long, also where that is no failure.
+    *[(USUAL, hint(503), 1, ASIDE), (None, hint(503), 1, None)],
+    *[(USUAL, hint(429), 1, None), (USUAL, hint(500), 1, None)],
+    *[(USUAL, hint(503, "x"), 1, None), (USUAL, hint(503, "0"), 1, None)],
+    (OutlierDetection(strategy=THROTTLED), hint(503), 1, ASIDE),
+    # Case 87: none may be out where that is said.
+    (OutlierDetection(max_ejected=0.0), refused(), 20, None),
+]
 
-        assert {} == await outcomes(fleet, group_of("ab", outlier_detection=None), 20)
-        assert {"a"} == set(fleet.asked)
+
+@pytest.mark.parametrize(("detection", "answer", "calls", "reason"), REASONS)
+async def test_why_an_endpoint_is_out(detection, answer, calls, reason):
+    """After so many calls to it, of which the last may have put it out."""
+    answer = [*answer] if isinstance(answer, list) else answer
+    group = group_of("ab", outlier_detection=detection)
+    fleet = Fleet(a=answer)
+    expected = {} if reason is None else {"a": reason}
+
+    assert expected == await outcomes(fleet, group, calls)
+    assert "a" * calls == fleet.text
 
 
 class TestRate:
     """The share of failures in a window."""
-
-    async def test_more_than_half_of_ten(self):
-        """Case 79: not nine, and not half."""
-        fleet = Fleet(a=[503, 200, 503, 503, 200, 503, 200, 200, 503, 503])
-        group = group_of("ab")
-        async with fleet.session(group) as client:
-            found = []
-            for _ in range(10):
-                await call(client)
-                found.append(out(group))
-
-        assert [{}] * 9 + [{"a": "failure_rate"}] == found
 
     async def test_window_forgets(self):
         """Case 79: what was 20 s ago does not count."""
@@ -136,17 +129,6 @@ class TestRate:
             await call(client)
 
         assert {} == out(group)
-
-    async def test_settings_are_the_users(self):
-        """Case 79: threshold and number."""
-        detection = OutlierDetection(
-            minimum_request_threshold=4, failure_rate_threshold=0.2
-        )
-        fleet = Fleet(a=[200, 200, 200, 503])
-
-        assert {"a": "failure_rate"} == await outcomes(
-            fleet, group_of("ab", outlier_detection=detection), 4
-        )
 
     async def test_begins_anew_after_a_return(self):
         """What was before the ejection is forgotten."""
@@ -314,9 +296,3 @@ class TestFloor:
 
         assert {"a", "b"} == set(before) == set(fleet.asked)
         assert isinstance(error, aiohttp.ClientConnectorError)
-
-    async def test_none_may_be_out_where_that_is_said(self):
-        """max_ejected=0.0."""
-        group = group_of("abcd", outlier_detection=OutlierDetection(max_ejected=0.0))
-
-        assert {} == await outcomes(Fleet(a=refused()), group, 20)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 
 import pytest
-from balanced import Fleet, at, call, group_of, name_of, out, outcomes, state_of
+from balanced import Fleet, at, call, group_of, out, state_of
 from chains import SAFELY, pass_on, refused, retrying
 
 from aioretry_smithy import (
@@ -49,20 +48,6 @@ class TestStrategy:
     """What a failure is, as users say."""
 
     @pytest.mark.parametrize("kind", [Judge, AsyncJudge])
-    @pytest.mark.parametrize(
-        ("verdict", "expected"),
-        [(False, {"a": "consecutive_failures"}), (True, {}), (None, {})],
-    )
-    async def test_its_verdict_counts(self, kind, verdict, expected):
-        """Case 76: plain or async; it is asked with the endpoint."""
-        group = judged(verdict, kind)
-
-        assert expected == await outcomes(Fleet(), group, 1)
-        strategy = group._detection.strategy
-        assert "a" == name_of(strategy.endpoint)
-        assert 0 == state_of(group, "a").in_flight
-
-    @pytest.mark.parametrize("kind", [Judge, AsyncJudge])
     @pytest.mark.parametrize("verdict", ["rubbish", 1])
     async def test_rubbish_is_refused(self, kind, verdict):
         """To the caller, never retried; the response is closed."""
@@ -78,22 +63,6 @@ class TestStrategy:
             log.total_attempts,
             state_of(group, "a").in_flight,
         )
-
-    @pytest.mark.parametrize("kind", [Judge, AsyncJudge])
-    @pytest.mark.parametrize(
-        "error", [ZeroDivisionError(), TimeoutError("mine"), refused()]
-    )
-    async def test_what_it_raises_goes_to_the_caller(self, kind, error):
-        """Never retried, shown in the log, nobody's failure, nothing leaks."""
-        fleet = Fleet()
-        group = judged(error, kind)
-        async with fleet.session(group, retrying(SAFELY)) as client:
-            raised, log = await call(client)
-
-        assert error is raised
-        assert ("a", 1) == (fleet.text, log.total_attempts)
-        assert repr(error) == repr(log.children[0].response_cause)
-        assert ({}, 0) == (out(group), state_of(group, "a").in_flight)
 
     @pytest.mark.parametrize("kind", [Judge, AsyncJudge])
     async def test_what_it_raises_of_a_trial_is_no_information(self, kind):
@@ -127,29 +96,6 @@ class TestStrategy:
 
         assert ("aaa", {}) == (fleet.text, out(group))
         assert 0 == state_of(group, "a").in_flight
-
-
-async def test_errors_of_listeners_are_logged(caplog):
-    """Case 92: they hear, and break nothing."""
-
-    class Broken(EndpointGroupListener):
-        def on_ejected(self, group, endpoint, reason, until):
-            raise ZeroDivisionError
-
-        def on_returned(self, group, endpoint):
-            raise ZeroDivisionError
-
-    fleet = Fleet(a=[refused(), 200])
-    group = group_of("ab", listener=Broken())
-    with caplog.at_level(logging.WARNING, "aioretry_smithy"):
-        async with fleet.session(group, retrying(SAFELY)) as client:
-            for moment in (0.0, 5.0):
-                await at(moment)
-                assert 200 == (await call(client))[0]
-
-    assert 2 == len(caplog.records)
-    assert "endpoint group" in caplog.text
-    assert {} == out(group)
 
 
 async def test_listener_may_use_the_group():

@@ -23,7 +23,6 @@ from balanced import (
 from chains import SAFELY, after, now, refused, retrying
 
 from aioretry_smithy import (
-    CircuitBreakerStrategy,
     DynamicEndpointGroup,
     EndpointGroupListener,
     OutlierDetection,
@@ -251,38 +250,6 @@ class TestSetAside:
             await asyncio.gather(call(client), call(client))
 
         assert 9.0 == state_of(group, "a").ejected_until
-
-    @pytest.mark.parametrize(
-        "answer",
-        [
-            (429, {"Retry-After": "7"}, b""),
-            (500, {"Retry-After": "7"}, b""),
-            (503, {"Retry-After": "x"}, b""),
-            (503, {"Retry-After": "0"}, b""),
-        ],
-    )
-    async def test_only_by_a_503_that_says_how_long(self, answer):
-        """Case 67: 429 is the service's."""
-        group = group_of("ab")
-
-        assert {} == await outcomes(Fleet(a=answer), group, 1)
-
-    async def test_not_without_detection(self):
-        """outlier_detection=None."""
-        fleet = Fleet(a=self.RESTING)
-
-        assert {} == await outcomes(fleet, group_of("ab", outlier_detection=None), 1)
-
-    async def test_also_where_that_is_no_failure(self):
-        """Throttling that is not counted is obeyed all the same."""
-        detection = OutlierDetection(
-            strategy=CircuitBreakerStrategy.on_server_error_status(
-                count_throttling=False
-            )
-        )
-        group = group_of("ab", outlier_detection=detection)
-
-        assert {"a": "retry_after"} == await outcomes(Fleet(a=self.RESTING), group, 1)
 
     async def test_not_by_what_answers_in_place_of_a_server(self):
         """Something on this side."""

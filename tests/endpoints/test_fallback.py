@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import weakref
 
@@ -19,7 +18,6 @@ from aioretry_smithy import (
     EndpointGroup,
     EndpointSelectionTimeoutError,
     LoadBalancingClient,
-    RequestLog,
     SessionBuilder,
     client_decorator,
 )
@@ -32,23 +30,6 @@ def out(group):
 
 
 pytestmark = pytest.mark.usefixtures("shortest_ejections")
-
-
-async def test_other_group_takes_over_and_hands_back():
-    """While all of the first are out, which may be all, and not for longer."""
-    servers = Servers(a=503, b=503)
-    async with servers.session(of("a", "b").or_else(of("c"))) as client:
-        answers = [await servers.get(client) for _ in range(4)]
-        asked = servers.taken()
-        servers.answers.clear()
-        await asyncio.sleep(5.0)
-        back = [await servers.get(client) for _ in range(3)]
-
-    assert [503, 503, 200, 200] == answers
-    assert ["a", "b", "c", "c"] == asked
-    assert [200] * 3 == back
-    # One request tries each.
-    assert ["a", "b", "a"] == servers.taken()
 
 
 async def test_floor_holds_in_the_last_group():
@@ -86,20 +67,6 @@ async def test_retry_goes_to_the_first_group_with_any_that_is_well():
 
     assert isinstance(error, aiohttp.ClientConnectorError)
     assert ["a", "b", "a"] == servers.asked
-
-
-async def test_retry_goes_to_the_other_group_at_once():
-    """Where the only one of the first refuses a connection, and is out."""
-    servers = Servers(a=refused())
-    async with (
-        servers.session(of("a").or_else(of("b")), retrying(wait=9.0)) as client,
-        client.get("/") as response,
-    ):
-        log = RequestLog.of(response)
-
-    assert ["a", "b"] == servers.asked
-    assert "next_endpoint" == log.children[0].delay_source
-    assert 0.0 == log.duration
 
 
 async def test_retry_in_a_group_alone_knows_nothing_of_what_follows_it():
@@ -170,21 +137,6 @@ async def test_keys_are_those_of_the_first_group():
         await servers.get(client)
 
     assert [("near", "near"), ("a:80", "near"), ("b:80", "near")] == seen
-
-
-async def test_url_of_the_first_group_is_shown_until_one_is_chosen():
-    """Then that of the endpoint."""
-    servers = Servers(**{"a/v1": 503})
-    group = of("a/v1").or_else(of("b/v2"))
-    async with (
-        servers.session(group, retrying(2)) as client,
-        client.get("/orders") as response,
-    ):
-        log = RequestLog.of(response)
-
-    assert ["http://a/v1/orders", "http://b/v2/orders"] == servers.urls
-    assert URL("http://a/v1/orders") == log.request_url
-    assert ["a/v1", "b/v2"] == [each.endpoint for each in log.children]
 
 
 async def test_group_is_chosen_from_by_hand():
@@ -296,24 +248,6 @@ async def test_sessions_share_what_a_group_knows():
             await servers.get(client)
 
     assert ["a", "a2"] == servers.asked
-
-
-async def test_trial_is_known_by_its_call():
-    """Its success brings the endpoint back for all."""
-    servers = Servers(a=503)
-    group = of("a").or_else(of("b"))
-    async with servers.session(group) as client:
-        await servers.get(client)
-        await asyncio.sleep(5.0)
-        servers.answers["a"] = 503
-        await servers.get(client)
-        await servers.get(client)
-        servers.answers.clear()
-        await asyncio.sleep(10.0)
-        await servers.get(client)
-        await servers.get(client)
-
-    assert ["a", "a", "b", "a", "a"] == servers.asked
 
 
 async def test_url_that_a_decorator_takes_off_is_of_the_first_groups():

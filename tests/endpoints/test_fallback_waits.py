@@ -19,18 +19,6 @@ from aioretry_smithy import (
 pytestmark = pytest.mark.usefixtures("shortest_ejections")
 
 
-async def test_first_list_of_the_first_group_is_awaited():
-    """Though the other has endpoints all the time."""
-    servers = Servers()
-    group = dns(1.0, ["10.0.0.1"]).or_else(of("b"))
-    async with servers.session(group) as client:
-        await servers.get(client)
-        waited = now()
-
-    assert ["10.0.0.1:80"] == servers.asked
-    assert 1.0 == waited
-
-
 async def test_first_list_is_awaited_up_to_the_time_for_that():
     """Once, not by each call anew; then the other group serves."""
     servers = Servers()

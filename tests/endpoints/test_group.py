@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 import weakref
 
 import pytest
@@ -16,7 +15,6 @@ from chains import bad_argument, chain, refused, retrying, session
 from yarl import URL
 
 from aioretry_smithy import (
-    ContentPreviewingClient,
     DynamicEndpointGroup,
     EmptyEndpointGroupError,
     Endpoint,
@@ -25,7 +23,6 @@ from aioretry_smithy import (
     EndpointSelectionStrategy,
     HttpRequest,
     LoadBalancingClient,
-    RequestLog,
     SessionBuilder,
     client_decorator,
 )
@@ -160,21 +157,6 @@ class TestDescribe:
         assert second.startswith("  LoadBalancingClient(EndpointGroup.of(")
         assert "aiohttp.ClientSession(" in third
 
-    def test_states_are_shown(self):
-        """Each with what is under way, and why it is out."""
-        group = group_of("a")
-
-        (state,) = group.states.values()
-
-        assert "<EndpointState a.example in_flight=0>" == repr(state)
-        assert (1.0, 0, None, None, None) == (
-            state.weight,
-            state.in_flight,
-            state.latency,
-            state.ejected_until,
-            state.reason,
-        )
-
 
 class TestWeight:
     """Endpoints without a share."""
@@ -272,31 +254,6 @@ class TestSharing:
         assert "connect_failures" == state_of(group, "a").reason
         assert group.states[Endpoint("http://a.example")] is state_of(group, "a")
 
-    async def test_listener_hears_of_the_first_list(self):
-        """When the group is used, not when it is made."""
-        heard = Heard()
-        group = group_of("ab", listener=heard)
-        before = [*heard.lists]
-        async with Fleet().session(group) as client:
-            await call(client)
-            await call(client)
-
-        assert ([], [["a", "b"]]) == (before, heard.lists)
-
-    async def test_errors_of_a_listener_change_nothing(self, caplog):
-        """Case 92: they are logged."""
-
-        class Broken(EndpointGroupListener):
-            def on_endpoints_changed(self, group, endpoints):
-                raise ZeroDivisionError
-
-        with caplog.at_level(logging.WARNING, "aioretry_smithy"):
-            async with Fleet().session(group_of("ab", listener=Broken())) as client:
-                status, _ = await call(client)
-
-        assert 200 == status
-        assert "endpoint group" in caplog.text
-
     async def test_is_collected_when_nobody_keeps_it(self):
         """Neither a listener nor what was called keeps it."""
         heard = Heard()
@@ -309,18 +266,6 @@ class TestSharing:
 
         assert kept() is None
         assert 2 == len(states)
-
-    async def test_nothing_is_told_of_a_group_that_is_gone(self):
-        """Its states may outlive it."""
-        heard = Heard()
-        group = DynamicEndpointGroup(["http://a.example"], listener=heard)
-        await group.when_ready()
-        roster = state_of(group, "a").roster
-        del group
-        gc.collect()
-        roster.set_listed([])
-
-        assert [["a"]] == heard.lists
 
 
 class TestSelect:
@@ -405,16 +350,6 @@ class TestClient:
             _, log = await call(client)
 
         assert (["a"], "a.example") == (fleet.asked, log.endpoint)
-
-    async def test_preview_outside_of_it_works(self):
-        """As an example of a decorator that reads within."""
-        fleet = Fleet(a=(200, "text"))
-        client = fleet.session(group_of("a"), ContentPreviewingClient.new_decorator(4))
-        async with client, client.get("/orders") as response:
-            await response.read()
-            log = RequestLog.of(response)
-
-        assert ("text", "a.example") == (log.response_content_preview, log.endpoint)
 
 
 def test_strategy_that_is_not_the_base_is_needed():

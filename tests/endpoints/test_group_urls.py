@@ -17,41 +17,6 @@ from aioretry_smithy import (
 class TestUrls:
     """The URLs of requests to servers with URLs of their own."""
 
-    async def test_relative_url_joins_each(self):
-        """Cases 15, 16 and 21: after the path prefix of each, with its own Host."""
-        fleet = Fleet()
-        group = EndpointGroup.of(
-            "http://a.example/v1/", "http://b.example:81", selection=ROUND_ROBIN
-        )
-        async with fleet.session(group) as client:
-            for _ in range(2):
-                await call(client, "/orders?a=1", params={"b": "2"})
-
-        sent = sorted(str(each.full_url()) for each in fleet.transport.requests)
-        assert [
-            "http://a.example/v1/orders?a=1&b=2",
-            "http://b.example:81/orders?a=1&b=2",
-        ] == sent
-
-    async def test_url_of_another_origin_passes(self):
-        """Case 18: as it is, uncounted, and without a word of an endpoint."""
-        fleet = Fleet(other=[500, 200])
-        group = group_of("ab")
-        async with fleet.session(group, retrying(0.0)) as client:
-            status, log = await call(client, "http://other.example/x")
-
-        assert (200, ["other", "other"]) == (status, fleet.asked)
-        assert [None] * 3 == [log.endpoint, *(each.endpoint for each in log.children)]
-        assert [None, None] == [each.latency for each in group.states.values()]
-
-    async def test_absolute_url_of_an_endpoint_passes(self):
-        """Case 18: where origins differ, it says which server is meant."""
-        fleet = Fleet()
-        async with fleet.session(group_of("ab")) as client:
-            _, log = await call(client, "http://b.example/x")
-
-        assert (["b"], None) == (fleet.asked, log.endpoint)
-
     async def test_absolute_url_of_the_only_origin_is_balanced(self):
         """Case 19 for groups that are given: it stays as it is."""
         fleet = Fleet()

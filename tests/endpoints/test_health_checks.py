@@ -26,22 +26,6 @@ NO_SESSION = "an aiohttp.ClientSession or None"
 PATH = "a path, such as '/healthz'"
 
 
-async def test_calls_wait_for_the_first_round(health):
-    """For all of it, then they go to those that are well."""
-    servers = Servers()
-    health.answers = {"a": 503, "c": 0.5}
-    group = HealthCheckedEndpointGroup(of("a", "b", "c"), "/healthz")
-    async with group, servers.session(group) as client:
-        await servers.get(client)
-        waited = now()
-        reasons = [each.reason for each in group.states.values()]
-
-    assert 0.5 == waited
-    assert ["b"] == servers.asked
-    assert ["unhealthy", None, None] == reasons
-    assert [(0.0, "GET", f"http://{name}/healthz") for name in "abc"] == health.asked
-
-
 async def test_endpoint_is_asked_again_and_again(health):
     """Left alone from the first bad answer on, and used again from the first good."""
     servers = Servers()
@@ -65,18 +49,6 @@ async def test_check_that_takes_too_long_has_failed(health):
         assert ["a", "b"] == [*map(str, await group.when_ready())]
         assert 0.25 == now()
         assert ["unhealthy", None] == [each.reason for each in group.states.values()]
-
-
-async def test_all_are_used_where_all_are_unhealthy(health):
-    """A wrong path is no outage."""
-    servers = Servers()
-    health.answers = {"a": 404, "b": 404}
-    group = HealthCheckedEndpointGroup(of("a", "b"), "/nowhere")
-    async with group, servers.session(group) as client:
-        await servers.get(client)
-
-    assert ["a"] == servers.asked
-    assert 2 == len(health.asked)
 
 
 async def test_healthy_endpoint_that_is_out_serves_before_those_that_are_not(health):

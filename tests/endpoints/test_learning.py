@@ -18,7 +18,6 @@ from aioretry_smithy import (
     CircuitBreakerClient,
     CircuitState,
     EndpointSelectionStrategy,
-    OutlierDetection,
     RateLimit,
     RateLimitingClient,
 )
@@ -30,17 +29,6 @@ PEAK_EWMA = EndpointSelectionStrategy.peak_ewma()
 def latencies(group):
     """Return the estimates of all."""
     return [each.latency for each in group.states.values()]
-
-
-async def test_latency_is_the_time_to_the_headers():
-    """Of each endpoint its own."""
-    group = group_of("ab", selection=ROUND_ROBIN)
-    fleet = Fleet(a=after(0.25, 200), b=after(0.5, 200))
-    async with fleet.session(group) as client:
-        await call(client)
-        await call(client)
-
-    assert pytest.approx([0.25, 0.5], rel=0.06) == latencies(group)
 
 
 async def test_waits_for_places_further_in_are_none():
@@ -113,29 +101,6 @@ async def test_failure_costs_what_it_took_where_that_is_more():
     assert 4.0 == state_of(group, "a").chance_at
 
 
-async def test_success_ends_the_penalty():
-    """Case 51: the estimate is that of answers again."""
-    group = group_of("a", outlier_detection=None)
-    async with Fleet(a=[503, after(0.2, 200)]).session(group) as client:
-        await call(client)
-        failed = latencies(group)
-        await call(client)
-
-    assert ([1.0], [pytest.approx(0.2)]) == (failed, latencies(group))
-
-
-async def test_open_circuit_for_all_sets_nobody_aside():
-    """Case 103: it says nothing of an endpoint."""
-    breaker = CircuitBreaker("all")
-    breaker.enter_state(CircuitState.OPEN)
-    group = group_of("ab")
-    inside = CircuitBreakerClient.new_decorator(breaker)
-    async with Fleet().session(group, inside) as client:
-        await call(client)
-
-    assert ({}, [None, None]) == (out(group), latencies(group))
-
-
 async def test_open_circuit_without_a_time_sets_nobody_aside_for_long():
     """Case 103: FORCED_OPEN does not say until when; the call goes elsewhere."""
     breakers = []
@@ -152,20 +117,6 @@ async def test_open_circuit_without_a_time_sets_nobody_aside_for_long():
         statuses = [(await call(client))[0] for _ in range(3)]
 
     assert ([200] * 3, "bbb") == (statuses, fleet.text)
-
-
-async def test_refused_connections_are_counted_as_such_alone():
-    """Case 77: a 503 before does not count for connect_failures."""
-    detection = OutlierDetection(connect_failures=3)
-    group = group_of("ab", outlier_detection=detection)
-    fleet = Fleet(a=[refused(), refused(), 200, refused(), refused(), refused()])
-    async with fleet.session(group) as client:
-        for _ in range(5):
-            await call(client)
-        before = out(group)
-        await call(client)
-
-    assert ({}, {"a": "connect_failures"}) == (before, out(group))
 
 
 async def test_outcome_that_nobody_has_recorded_ends_now():

@@ -5,7 +5,6 @@ Of the cases of endpoints.md (f): 83, 87, 91 (void: None stands for none).
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import pytest
@@ -38,24 +37,6 @@ def test_bad_ones_are_refused(name, value, expected):
         OutlierDetection(**{name: value})
 
     assert str(raised.value).endswith(f"(expected: {expected})")
-
-
-def test_usual_settings():
-    """As the contract has them."""
-    assert {
-        "consecutive_failures": 5,
-        "connect_failures": 1,
-        "failure_rate_threshold": 0.5,
-        "minimum_request_threshold": 10,
-        "counter_sliding_window": 20.0,
-        "ejection_time": 5.0,
-        "max_ejection_time": 60.0,
-        "max_ejected": 0.5,
-        "strategy": None,
-    } == {
-        each.name: getattr(OutlierDetection(), each.name)
-        for each in dataclasses.fields(OutlierDetection)
-    }
 
 
 def test_ends_of_shares_are_allowed():

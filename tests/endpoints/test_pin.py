@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from chains import now, refused
-from group_servers import Servers, dns, of, retrying
+from chains import now
+from group_servers import Servers, dns, of
 from yarl import URL
 
 from aioretry_smithy import (
@@ -14,9 +14,7 @@ from aioretry_smithy import (
     Endpoint,
     EndpointGroup,
     EndpointGroupError,
-    EndpointSelectionTimeoutError,
     HedgingClient,
-    RequestLog,
     request_options,
 )
 
@@ -32,20 +30,6 @@ async def test_calls_of_a_block_go_to_one_endpoint(pin):
         await servers.get(client)
 
     assert ["b", "b", "a"] == servers.asked
-
-
-async def test_retries_stay_on_it():
-    """With the usual wait, though others are well, and it is out."""
-    servers = Servers(a=refused())
-    group = of("a", "b")
-    async with servers.session(group, retrying(3, 2.0)) as client:
-        with request_options(endpoint="http://a"):
-            await servers.get(client)
-        assert "connect_failures" == group.states[Endpoint("http://a")].reason
-        await servers.get(client)
-
-    assert ["a", "a", "a", "b"] == servers.asked
-    assert 4.0 == now()
 
 
 async def test_hedges_stay_on_it():
@@ -94,22 +78,6 @@ async def test_other_sessions_ignore_it():
     assert ["plain", "stranger"] == servers.asked
 
 
-async def test_endpoint_of_another_group_is_refused():
-    """As the caller's mistake, once."""
-    servers = Servers()
-    async with servers.session(of("a", "b"), retrying()) as client:
-        with request_options(endpoint="http://c"):
-            error = await servers.get(client)
-
-    assert ValueError is type(error)
-    assert (
-        "endpoint: Endpoint('http://c') (expected: an endpoint of the group"
-        " 'http://a, http://b': a, b)"
-    ) == str(error)
-    assert [] == servers.asked
-    assert 0.0 == now()
-
-
 async def test_endpoint_behind_a_name_is_named_by_its_address():
     """As a URL, or as logs show it with the scheme before it."""
     servers = Servers()
@@ -138,33 +106,6 @@ async def test_endpoint_behind_a_name_is_named_by_its_address():
                 assert ValueError is type(await servers.get(client))
 
     assert ["10.0.0.2:81", "[fd00::1]:81", "10.0.0.1:81"] == servers.asked
-
-
-async def test_first_list_is_awaited():
-    """Then it is chosen from that."""
-    servers = Servers()
-    async with (
-        servers.session(dns(1.0, ["10.0.0.1", "10.0.0.2"])) as client,
-    ):
-        with request_options(endpoint="http://10.0.0.2"):
-            async with client.get("/") as response:
-                log = RequestLog.of(response)
-
-    assert ["10.0.0.2:80"] == servers.asked
-    assert 1.0 == now()
-    assert 1.0 == log.delay
-    assert "endpoint" == log.delay_source
-
-
-async def test_list_that_does_not_come_in_time_is_no_mistake():
-    """The call fails as without a pin."""
-    servers = Servers()
-    async with servers.session(DynamicEndpointGroup()) as client:
-        with request_options(endpoint="http://a"):
-            error = await servers.get(client)
-
-    assert EndpointSelectionTimeoutError is type(error)
-    assert 3.2 == now()
 
 
 async def test_endpoint_that_has_left_is_no_mistake():
@@ -239,16 +180,3 @@ def test_what_is_no_endpoint_is_refused(pin, text):
     """Where the block is made."""
     with pytest.raises(ValueError, match=rf"\Aendpoint: .*{text}"):
         request_options(endpoint=pin)
-
-
-async def test_pinned_request_is_learned_from():
-    """A failure puts it out for others."""
-    servers = Servers(b=503)
-    group = of("a", "b")
-    async with servers.session(group) as client:
-        with request_options(endpoint="http://b"):
-            for _ in range(2):
-                await servers.get(client)
-
-    assert "consecutive_failures" == group.states[Endpoint("http://b")].reason
-    assert ["b", "b"] == servers.asked

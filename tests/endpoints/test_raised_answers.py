@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import aiohttp
 import pytest
-from balanced import Fleet, call, group_of, out, outcomes, state_of
+from balanced import Fleet, call, group_of, out, state_of
 from calls import raised
 from chains import SAFELY, after, retrying
 
@@ -13,18 +12,6 @@ from aioretry_smithy import OutlierDetection
 pytestmark = pytest.mark.usefixtures("shortest_ejections")
 
 ONE = OutlierDetection(consecutive_failures=1)
-
-
-@pytest.mark.parametrize(
-    ("status", "expected"),
-    [(404, {}), (429, {}), (500, {"a": "consecutive_failures"})],
-)
-async def test_outlier_is_found_by_the_status(status, expected):
-    """Only what the server did badly puts it out."""
-    fleet = Fleet(a=after(0.0, raised(status)))
-    group = group_of("ab", outlier_detection=ONE)
-
-    assert expected == await outcomes(fleet, group, 1)
 
 
 async def test_raised_503_with_a_hint_sets_its_endpoint_aside():
@@ -63,11 +50,3 @@ async def test_raised_404_in_no_time_draws_no_traffic():
         estimates.append(state_of(group, "a").latency)
 
     assert estimates[0] == estimates[1]
-
-
-async def test_answer_of_a_proxy_is_none_of_the_endpoint():
-    """Whatever its status."""
-    cause = raised(500, kind=aiohttp.ClientHttpProxyError)
-    group = group_of("ab", outlier_detection=ONE)
-
-    assert {} == await outcomes(Fleet(a=after(0.0, cause)), group, 3)

@@ -50,14 +50,6 @@ class TestRoundRobin:
 
         assert order == await asked(Fleet(), group_of(selection=ROUND_ROBIN), 5)
 
-    async def test_an_attempt_selects_once(self):
-        """Case 44: five calls visit five endpoints."""
-        text = await asked(
-            Fleet(), group_of("abcde", selection=ROUND_ROBIN), 5, retrying(0.0)
-        )
-
-        assert "abcde" == "".join(sorted(text))
-
     async def test_retries_take_their_turns(self):
         """Case 45: each call retried once, the list is walked twice."""
         fleet = Fleet()
@@ -221,17 +213,6 @@ class TestLeastRequests:
 class TestInOrder:
     """The first that is well."""
 
-    async def test_second_serves_only_while_the_first_is_out(self):
-        """Case 56: and it goes back."""
-        fleet = Fleet(a=[refused(), 200])
-        group = group_of("ab")
-        async with fleet.session(group, retrying(SAFELY)) as client:
-            for moment in (0.0, 1.0, 4.9, 6.5, 7.0, 8.0):
-                await at(moment)
-                await call(client)
-
-        assert "abbbaaa" == fleet.text
-
     async def test_order_is_that_of_the_list(self):
         """Not that in which endpoints came."""
         fleet = Fleet()
@@ -262,17 +243,6 @@ class Own(EndpointSelectionStrategy):
 
 class TestOwn:
     """Strategies of users' own."""
-
-    async def test_is_asked_with_the_states(self):
-        """Case 57: those that are well and not tried yet; the first choice too."""
-        strategy = Own(lambda candidates: candidates[-1])
-        fleet = Fleet(c=503)
-        group = group_of(selection=strategy)
-        async with fleet.session(group, retrying(0.0)) as client:
-            await call(client)
-
-        assert [(1, ["a", "b", "c"]), (2, ["a", "b"])] == strategy.asked
-        assert "cb" == fleet.text
 
     async def test_sees_what_is_known_of_them(self):
         """Case 57: endpoint, weight, in flight, latency."""
@@ -349,24 +319,6 @@ class TestOwn:
 
         with pytest.raises(ValueError, match="^selection: .*plain"):
             group_of(selection=Async())
-
-    @pytest.mark.parametrize(
-        "error", [TimeoutError("mine"), refused(), ZeroDivisionError()]
-    )
-    async def test_one_that_raises(self, error):
-        """Case 57: to the caller, never retried, nothing sent, nothing leaks."""
-
-        def choose(candidates):
-            raise error
-
-        fleet = Fleet()
-        group = group_of(selection=Own(choose))
-        async with fleet.session(group, retrying(SAFELY)) as client:
-            raised, log = await call(client)
-
-        assert error is raised
-        assert ([], 1, False) == (fleet.asked, log.total_attempts, log.sent)
-        assert {0} == {each.in_flight for each in group.states.values()}
 
     async def test_has_the_usual_settings_of_latency(self):
         """What it sees of it decays in 10 s, and a failure is 1 s."""

@@ -15,13 +15,6 @@ from aioretry_smithy import Endpoint, EndpointGroup
 from aioretry_smithy._endpoints.discovery import Listed
 
 
-def test_address_need_not_be_asked_for():
-    """A URL with an IP address is one endpoint, known at once."""
-    group = EndpointGroup.dns("http://10.0.0.3:8080")
-
-    assert ["10.0.0.3:8080"] == [str(each) for each in group.endpoints]
-
-
 @pytest.mark.parametrize(
     ("url", "name"),
     [

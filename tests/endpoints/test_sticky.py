@@ -139,18 +139,6 @@ class TestSticky:
         with pytest.raises(ValueError, match="^key: .*a plain function"):
             EndpointSelectionStrategy.sticky(key)
 
-    @pytest.mark.parametrize("value", [None, 7, b"key"])
-    async def test_key_that_is_no_str_is_refused(self, value):
-        """Case 58: with what it was."""
-        fleet = Fleet()
-        group = group_of(selection=EndpointSelectionStrategy.sticky(lambda ctx: value))
-        async with fleet.session(group, retrying(SAFELY)) as client:
-            raised, _ = await call(client)
-
-        assert isinstance(raised, ValueError)
-        assert str(raised).startswith("key(ctx): ")
-        assert [] == fleet.asked
-
     async def test_trial_is_of_the_keys_own_endpoint(self):
         """Case 82: under sticky only a request whose key chooses it tries it."""
         strategy = self.strategy()

@@ -26,6 +26,8 @@ from aioretry_smithy._endpoints.ejection import may_try
 
 pytestmark = pytest.mark.usefixtures("shortest_ejections")
 
+ONE_ATTEMPT = RetryConfig(SAFELY, max_total_attempts=1)
+
 
 async def put_out(client, *, until=5.0):
     """Let the first endpoint be ejected, and its trial be due."""
@@ -69,23 +71,6 @@ class TestOne:
         state = state_of(group, "a")
         assert ({}, None, 0) == (out(group), state.reason, state.times)
         assert 0.5 == pytest.approx(state.latency)
-
-    async def test_failure_keeps_it_out_and_the_call_goes_elsewhere(self):
-        """Case 84: the caller does not notice."""
-        fleet = Fleet(a=[refused(), 503])
-        group = group_of("ab")
-        async with fleet.session(group, retrying(0.0)) as client:
-            await put_out(client)
-            status, log = await call(client)
-
-        assert (200, ["a.example", "b.example"]) == (
-            status,
-            [each.endpoint for each in log.children],
-        )
-        assert ({"a": "trial_failed"}, 15.0) == (
-            out(group),
-            state_of(group, "a").ejected_until,
-        )
 
     async def test_failure_with_a_hint_is_a_failed_trial(self):
         """Case 84: the time doubles as ever."""
@@ -153,56 +138,42 @@ class TestOne:
 class TestWhich:
     """Which requests may be a trial."""
 
-    async def due(
-        self, *, method="GET", moment=5.0, options=None, around=None, **answers
+    @pytest.mark.parametrize(
+        ("method", "options", "block", "moment", "expected"),
+        [
+            *[("GET", {}, {}, 5.0, "a"), ("POST", {}, {}, 5.0, "b")],
+            *[("PUT", {}, {}, 5.0, "a"), ("PATCH", {}, {}, 5.0, "b")],
+            ("DELETE", {}, {}, 5.0, "a"),
+            # Any where none such comes for a further ejection_time.
+            *[("POST", {}, {}, 9.9, "b"), ("POST", {}, {}, 10.0, "a")],
+            ("POST", {}, {"idempotent": True}, 5.0, "a"),
+            ("GET", {}, {"idempotent": False}, 5.0, "b"),
+            # A body that is spent after the trial cannot be sent elsewhere.
+            *[
+                ("PUT", {"data": b"b"}, {}, 5.0, "a"),
+                ("PUT", {"json": {}}, {}, 5.0, "a"),
+            ],
+            ("PUT", {"data": "generator"}, {}, 5.0, "b"),
+        ],
+    )
+    async def test_one_that_may_be_sent_again(
+        self, method, options, block, moment, expected
     ):
-        """Return who is asked by a request for which a trial is due."""
-        fleet = Fleet(**{"a": [refused(), 200], **answers})
-        async with fleet.session(group_of("ab"), retrying(SAFELY)) as client:
-            await put_out(client, until=moment)
-            fleet.asked.clear()
-            if around:
-                with request_options(**around):
-                    await call(client, method=method, **(options or {}))
-            else:
-                await call(client, method=method, **(options or {}))
-        return fleet.text
-
-    @pytest.mark.parametrize(
-        ("method", "expected"),
-        [("GET", "a"), ("PUT", "a"), ("DELETE", "a"), ("POST", "b"), ("PATCH", "b")],
-    )
-    async def test_one_that_may_be_sent_again(self, method, expected):
         """Case 86: the trial may lose it."""
-        assert expected == await self.due(method=method)
-
-    @pytest.mark.parametrize(("moment", "expected"), [(9.9, "b"), (10.0, "a")])
-    async def test_any_where_none_such_comes(self, moment, expected):
-        """Case 86: after a further ejection_time, for services that get POSTs alone."""
-        assert expected == await self.due(method="POST", moment=moment)
-
-    async def test_post_that_is_said_to_be_idempotent(self):
-        """Case 86: by the options of its block."""
-        assert "a" == await self.due(method="POST", around={"idempotent": True})
-
-    async def test_get_that_is_said_not_to_be(self):
-        """Case 86: likewise."""
-        assert "b" == await self.due(around={"idempotent": False})
-
-    @pytest.mark.parametrize(
-        ("options", "expected"),
-        [({"data": b"body"}, "a"), ({"json": {}}, "a"), ({"data": "generator"}, "b")],
-    )
-    async def test_body_has_to_be_there_still(self, options, expected):
-        """Case 86: a generator is spent after the trial; bytes are not."""
 
         async def body():
             yield b"body"
 
         if options.get("data") == "generator":
             options = {"data": body()}
+        fleet = Fleet(a=[refused(), 200])
+        async with fleet.session(group_of("ab"), retrying(SAFELY)) as client:
+            await put_out(client, until=moment)
+            fleet.asked.clear()
+            with request_options(**block):
+                await call(client, method=method, **options)
 
-        assert expected == await self.due(method="PUT", options=options)
+        assert expected == fleet.text
 
     async def test_first_request_of_a_call_alone(self):
         """A retry has failed once already."""
@@ -410,34 +381,6 @@ class TestBreakerInside:
         assert "abb" == fleet.text[:3]
 
 
-@pytest.mark.parametrize(
-    "again", [RetryConfig.no_retry(), RetryConfig(SAFELY, max_total_attempts=1)]
-)
-async def test_is_not_cut_where_retries_are_off(again):
-    """For a block of code, or for all calls: the caller gets his answer."""
-    fleet = Fleet(a=[refused(), after(10.0, 200)])
-    group = group_of("ab")
-    async with fleet.session(group, retrying(SAFELY)) as client:
-        await put_out(client)
-        with request_options(retry=again):
-            status, log = await call(client)
-
-    assert (200, {"a": "trial_failed"}, 1) == (status, out(group), log.total_attempts)
-    assert 15.0 == log.started + log.duration
-
-
-async def test_post_is_not_cut():
-    """It could not be sent elsewhere."""
-    fleet = Fleet(a=[refused(), after(10.0, 201)])
-    group = group_of("ab")
-    async with fleet.session(group, retrying(SAFELY)) as client:
-        await put_out(client, until=10.0)
-        status, log = await call(client, method="POST")
-
-    assert (201, {"a": "trial_failed"}) == (status, out(group))
-    assert 20.0 == log.started + log.duration
-
-
 async def test_trial_that_has_failed_is_not_given_up_later():
     """It was not cut, and its caller has lost patience."""
     fleet = Fleet(a=[refused(), silence])
@@ -472,14 +415,25 @@ async def test_endpoint_that_is_well_needs_none():
     assert [False, False] == seen
 
 
-async def test_is_not_cut_by_a_client_of_one_attempt():
-    """Likewise, without a block."""
+@pytest.mark.parametrize(
+    ("settings", "block", "method", "due"),
+    [
+        pytest.param({}, {"retry": RetryConfig.no_retry()}, "GET", 5.0, id="no retry"),
+        pytest.param({}, {"retry": ONE_ATTEMPT}, "GET", 5.0, id="a block of one"),
+        pytest.param({"max_total_attempts": 1}, {}, "GET", 5.0, id="a client of one"),
+        pytest.param({}, {}, "POST", 10.0, id="a POST"),
+    ],
+)
+async def test_is_not_cut_where_it_would_not_be_sent_again(
+    settings, block, method, due
+):
+    """The caller gets his answer, though the trial has failed."""
     fleet = Fleet(a=[refused(), after(10.0, 200)])
     group = group_of("ab")
-    client = fleet.session(group, retrying(SAFELY, max_total_attempts=1))
-    async with client:
-        await put_out(client)
-        status, log = await call(client)
+    async with fleet.session(group, retrying(SAFELY, **settings)) as client:
+        await put_out(client, until=due)
+        with request_options(**block):
+            status, log = await call(client, method=method)
 
-    assert (200, 10.0) == (status, log.duration)
-    assert {"a": "trial_failed"} == out(group)
+    assert (200, {"a": "trial_failed"}, 1) == (status, out(group), log.total_attempts)
+    assert due + 10.0 == log.started + log.duration

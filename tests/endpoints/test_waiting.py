@@ -9,10 +9,9 @@ import asyncio
 import itertools
 import random
 
-import aiohttp
 import pytest
 from balanced import IN_ORDER, Fleet, at, call, url_of
-from chains import SAFELY, impatient, in_virtual_time, now, refused, retrying
+from chains import SAFELY, impatient, in_virtual_time, now, retrying
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -22,9 +21,7 @@ from aioretry_smithy import (
     EndpointGroup,
     EndpointSelectionTimeoutError,
     HedgingClient,
-    RequestLog,
     ResponseTimeoutError,
-    RetryRule,
     RetryStrategy,
     client_decorator,
 )
@@ -69,19 +66,6 @@ def named(*answers, takes=0.0, **settings):
 class TestWait:
     """A wait for the first endpoint."""
 
-    async def test_goes_on_at_once_when_there_is_one(self):
-        """Case 120: and says what it waited for."""
-        group, fleet = empty(), Fleet()
-        async with fleet.session(group, retrying(SAFELY)) as client:
-            filling = asyncio.create_task(fill_at(group, 2.0))
-            status, log = await call(client)
-            await filling
-
-        assert (200, [(2.0, "a")]) == (status, fleet.times)
-        assert (2.0, "endpoint") == (log.delay, log.delay_source)
-        assert 0.0 == log.children[0].duration
-        assert "first waited 2.000 s (endpoint)" in log.render()
-
     async def test_those_that_wait_go_in_order(self):
         """Case 120: the first that came is the first to go."""
         group, order = empty(), []
@@ -111,23 +95,6 @@ class TestWait:
 
         assert (200, 1) == (status, log.total_attempts)
         assert 2.5 == log.children[0].started
-
-    async def test_no_longer_than_the_time_for_it(self):
-        """Case 110: not sent, for the group and its time to be seen."""
-        fleet = Fleet()
-        async with fleet.session(empty()) as client:
-            error, log = await call(client)
-
-        assert EndpointSelectionTimeoutError is type(error)
-        assert "endpoint group 'orders': no endpoint within 3.2 s" == str(error)
-        assert (3.2, False, []) == (log.duration, log.sent, fleet.asked)
-
-    async def test_time_for_it_is_the_users(self):
-        """Case 110: selection_timeout."""
-        async with Fleet().session(empty(selection_timeout=0.5)) as client:
-            error, log = await call(client)
-
-        assert (0.5, "orders") == (log.duration, error.group)
 
     async def test_all_weights_of_zero_are_waited_for_too(self):
         """Another list may come; the error says what there is."""
@@ -301,50 +268,6 @@ class TestReady:
 class TestQueries:
     """Lists that are asked for."""
 
-    async def test_one_query_serves_all_who_wait(self):
-        """Case 108: a hundred calls."""
-        group, names = named(["10.0.0.1"], takes=1.0)
-        async with Fleet().session(group) as client:
-            results = await asyncio.gather(*(call(client) for _ in range(100)))
-
-        assert ([0.0], {200}, 1.0) == (
-            names.times,
-            {each for each, _ in results},
-            now(),
-        )
-
-    async def test_cancelled_caller_does_not_cancel_it(self):
-        """Case 109: the next one has its answer."""
-        group, names = named(["10.0.0.1"], takes=2.0)
-        async with Fleet().session(group) as client:
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(1.0):
-                    await client.get("/orders")
-            await call(client)
-
-        assert ([0.0], 2.0) == (names.times, now())
-
-    async def test_first_query_fails(self):
-        """Case 110: the wait goes on, with the next query, and ends in its time."""
-        group, names = named(OSError("no such host"))
-        async with Fleet().session(group) as client:
-            error, log = await call(client)
-
-        assert EndpointSelectionTimeoutError is type(error)
-        assert 3.2 == log.duration
-        assert [0.0, 1.0] == pytest.approx(names.times[:2], abs=0.2)
-        assert len(names.times) in {2, 3}
-        assert str(error).endswith("no endpoint within 3.2 s (OSError: no such host)")
-
-    async def test_second_query_serves(self):
-        """Case 110: as soon as there is an answer."""
-        group, names = named(OSError("busy"), ["10.0.0.1"])
-        async with Fleet().session(group) as client:
-            status, log = await call(client)
-
-        assert (200, "10.0.0.1:80") == (status, log.endpoint)
-        assert 0.8 <= log.delay == names.times[1] <= 1.2
-
     async def test_failed_refresh_keeps_the_list(self):
         """Case 107: with a growing pause between queries."""
         group, names = named(["10.0.0.1"], OSError("busy"))
@@ -414,28 +337,3 @@ class TestQueries:
         for refresh in [(5, 1), (0, 1), 7]:
             with pytest.raises(ValueError, match="^refresh: "):
                 named(["10.0.0.1"], refresh=refresh)
-
-
-async def test_rules_may_name_the_errors():
-    """They are exceptions as others."""
-    group = empty(selection_timeout=1.0)
-    rule = RetryRule(exceptions=EndpointSelectionTimeoutError)
-    async with Fleet().session(group, retrying(rule, max_total_attempts=3)) as client:
-        try:
-            await client.get("/orders")
-        except EndpointSelectionTimeoutError as error:
-            log = RequestLog.of(error)
-
-    assert (3, "refused") == (log.total_attempts, log.stop_reason)
-
-
-async def test_connection_that_is_refused_is_no_wait():
-    """Where all are out, all are used."""
-    group = empty()
-    group.set_endpoints([url_of("a")])
-    async with Fleet(a=refused()).session(group) as client:
-        for _ in range(3):
-            error, log = await call(client)
-
-            assert isinstance(error, aiohttp.ClientConnectorError)
-            assert 0.0 == log.duration
