@@ -1,23 +1,33 @@
-"""The client that balances, on sessions that somebody else made."""
+"""The client that balances, the URLs that it finds, and sessions of others.
+
+Of the cases of endpoints.md (f): 15 to 19, 21.
+"""
 
 from __future__ import annotations
 
+import contextvars
+
 import aiohttp
 import pytest
-from chains import raises_exactly
-from group_servers import Servers, of, retrying
+from balanced import IN_ORDER, ROUND_ROBIN, Fleet, call, group_of, state_of
+from chains import after, now, raises_exactly, retrying
+from group_servers import Servers, of
 from yarl import URL
 
 from aioretry_smithy import (
+    Endpoint,
     EndpointGroup,
     EndpointSelectionStrategy,
     HedgingClient,
+    HttpRequest,
     LoadBalancingClient,
+    OutlierDetection,
     RequestLog,
     SessionBuilder,
     client_decorator,
     decorate,
 )
+from aioretry_smithy._endpoints.visit import note_hop
 from aioretry_smithy.testing import ScriptedTransport
 
 API = "https://api.example.com/v1"
@@ -179,7 +189,9 @@ def test_bad_arguments_are_refused():
 
 
 @pytest.mark.parametrize(
-    "again", [retrying(2), HedgingClient.new_decorator(1.0)], ids=["retries", "hedges"]
+    "again",
+    [retrying(0.0), HedgingClient.new_decorator(1.0)],
+    ids=["retries", "hedges"],
 )
 def test_place_around_what_sends_again_is_refused(again):
     """All attempts would go to one endpoint, which would learn nothing from them."""
@@ -210,3 +222,136 @@ async def test_client_that_was_placed_by_hand_is_the_only_one():
     log = RequestLog.of(response)
     assert 1 == builder.describe().count("LoadBalancingClient")
     assert ["a", "b"] == sorted(str(each.endpoint) for each in log.children)
+
+
+class TestUrls:
+    """The URLs of requests to servers with URLs of their own."""
+
+    async def test_absolute_url_of_the_only_origin_is_balanced(self):
+        """Case 19 for groups that are given: it stays as it is."""
+        fleet = Fleet()
+        group = EndpointGroup.of(
+            *(Endpoint("http://a.example/v1", address=f"10.0.0.{n}") for n in (1, 2)),
+            selection=ROUND_ROBIN,
+        )
+        async with fleet.session(group) as client:
+            logs = [(await call(client, "http://A.example/x"))[1] for _ in range(2)]
+
+        assert {"10.0.0.1:80", "10.0.0.2:80"} == {log.endpoint for log in logs}
+        assert {"http://a.example/x"} == {
+            str(each.url) for each in fleet.transport.requests
+        }
+
+    async def test_url_is_the_first_endpoints_until_one_is_chosen(self):
+        """The root shows what the first attempt asked for."""
+        seen = []
+
+        @client_decorator
+        async def look(delegate, ctx, request):
+            seen.append(str(request.url))
+            return await delegate.execute(ctx, request)
+
+        fleet = Fleet(a=503)
+        async with fleet.session(group_of("ab"), retrying(0.0), look) as client:
+            _, log = await call(client)
+
+        assert ["http://a.example/orders"] == seen
+        assert "http://a.example/orders" == str(log.request_url)
+        assert "http://b.example/orders" == str(log.children[1].request_url)
+
+    async def test_bad_url_is_aiohttps_to_report(self):
+        """It is no failure of an endpoint."""
+        group = group_of("ab", outlier_detection=OutlierDetection(connect_failures=1))
+        async with Fleet().session(group) as client:
+            error, log = await call(client, "http://a:port/")
+
+        assert ("InvalidUrlClientError", None) == (type(error).__name__, log.endpoint)
+
+
+class TestRewritten:
+    """Requests that users' decorators write anew."""
+
+    async def test_url_outside_stays_the_groups_where_it_begins_as_shown(self):
+        """By the first endpoint's URL, whichever is asked then."""
+
+        @client_decorator
+        async def rewrite(delegate, ctx, request):
+            url = request.url.with_path(request.url.path + "/7")
+            return await delegate.execute(ctx, request.replace(url=url))
+
+        fleet = Fleet(a=503)
+        group = EndpointGroup.of(
+            "http://a.example/v1", "http://b.example/v2", selection=IN_ORDER
+        )
+        async with fleet.session(group, retrying(0.0), rewrite) as client:
+            await call(client)
+
+        assert ["http://a.example/v1/orders/7", "http://b.example/v2/orders/7"] == [
+            str(each.url) for each in fleet.transport.requests
+        ]
+
+    async def test_request_made_by_hand_outside_is_balanced(self):
+        """A path is the group's."""
+
+        @client_decorator
+        async def anew(delegate, ctx, request):
+            return await delegate.execute(ctx, HttpRequest("GET", "/by-hand"))
+
+        fleet = Fleet(a=503)
+        async with fleet.session(group_of("ab"), retrying(0.0), anew) as client:
+            _, log = await call(client)
+
+        assert ["http://a.example/by-hand", "http://b.example/by-hand"] == [
+            str(each.url) for each in fleet.transport.requests
+        ]
+        assert "b.example" == log.endpoint
+
+    async def test_request_made_by_hand_inside_goes_to_the_one_chosen(self):
+        """As its path has no host of its own."""
+
+        @client_decorator
+        async def anew(delegate, ctx, request):
+            return await delegate.execute(ctx, HttpRequest("GET", "/by-hand"))
+
+        fleet = Fleet(a=503)
+        async with fleet.session(group_of("ab"), anew, retrying(0.0)) as client:
+            _, log = await call(client)
+
+        assert ["a", "b"] == fleet.asked
+        assert "b.example" == log.endpoint
+
+
+async def test_hop_in_a_context_that_outlives_a_request_is_none_of_it():
+    """A task that began meanwhile may follow a redirect of its own."""
+    contexts = []
+
+    @client_decorator
+    async def notice(delegate, ctx, request):
+        contexts.append(contextvars.copy_context())
+        return await delegate.execute(ctx, request)
+
+    group = group_of("a")
+    async with Fleet().session(group, notice) as client:
+        async with client.get("/"):
+            pass
+        for host in ("a", "elsewhere"):
+            contexts[0].run(note_hop, URL(f"http://{host}.example/"), contexts)
+
+    assert 0 == state_of(group, "a").in_flight
+
+
+async def test_calls_that_overlap_in_one_context_are_all_over():
+    """In whatever order they are closed."""
+    group = group_of("a")
+    async with Fleet(a=after(3.0, 200)).session(group) as client:
+        calls = [client._request("GET", "/") for _ in range(2)]
+        for each in calls:
+            each.send(None)
+        begun = state_of(group, "a").in_flight
+        for each in calls:
+            each.close()
+        async with client.get("/"):
+            pass
+
+    assert (2, 0) == (begun, state_of(group, "a").in_flight)
+    assert 3.0 == now()

@@ -1,11 +1,12 @@
 """Endpoints that are left alone because of how their requests end.
 
-Of the cases of endpoints.md (f): 76 to 93.
+Of the cases of endpoints.md (f): 66, 67, 76 to 93.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 
 import aiohttp
 import pytest
@@ -22,21 +23,22 @@ from balanced import (
     url_of,
 )
 from calls import raised
-from chains import SAFELY, after, now, refused, retrying
+from chains import SAFELY, after, now, pass_on, refused, retrying
 
 from aioretry_smithy import (
+    CircuitBreakerRule,
     CircuitBreakerStrategy,
     ConcurrencyLimitingClient,
     DynamicEndpointGroup,
     Endpoint,
     EndpointGroup,
+    EndpointGroupListener,
     OutlierDetection,
     UnprocessedRequestError,
     client_decorator,
 )
 
 pytestmark = pytest.mark.usefixtures("shortest_ejections")
-
 
 ROW = "consecutive_failures"
 CONNECT = "connect_failures"
@@ -296,3 +298,202 @@ class TestFloor:
 
         assert {"a", "b"} == set(before) == set(fleet.asked)
         assert isinstance(error, aiohttp.ClientConnectorError)
+
+
+class Judge(CircuitBreakerStrategy):
+    """A user's own strategy, which gives one verdict."""
+
+    def __init__(self, verdict):
+        self.verdict = verdict
+
+    def should_report_as_success(self, ctx, cause):
+        self.endpoint = ctx.endpoint
+        if isinstance(self.verdict, BaseException):
+            raise self.verdict
+        return self.verdict
+
+
+class AsyncJudge(Judge):
+    """One that takes its time."""
+
+    async def should_report_as_success(self, ctx, cause):
+        await asyncio.sleep(1.0)
+        return super().should_report_as_success(ctx, cause)
+
+
+def judged(verdict, kind=Judge, names="ab"):
+    """Make a group whose first failure ejects."""
+    detection = OutlierDetection(consecutive_failures=1, strategy=kind(verdict))
+    return group_of(names, outlier_detection=detection)
+
+
+class TestStrategy:
+    """What a failure is, as users say."""
+
+    @pytest.mark.parametrize("kind", [Judge, AsyncJudge])
+    @pytest.mark.parametrize("verdict", ["rubbish", 1])
+    async def test_rubbish_is_refused(self, kind, verdict):
+        """To the caller, never retried; the response is closed."""
+        fleet = Fleet()
+        group = judged(verdict, kind)
+        async with fleet.session(group, retrying(SAFELY)) as client:
+            error, log = await call(client)
+
+        assert isinstance(error, ValueError)
+        assert str(error).startswith("should_report_as_success: ")
+        assert ("a", 1, 0) == (
+            fleet.text,
+            log.total_attempts,
+            state_of(group, "a").in_flight,
+        )
+
+    @pytest.mark.parametrize("kind", [Judge, AsyncJudge])
+    async def test_what_it_raises_of_a_trial_is_no_information(self, kind):
+        """The next request is the trial."""
+        group = judged(False, kind)
+        fleet = Fleet()
+        strategy = group._detection.strategy
+        async with fleet.session(group) as client:
+            await call(client)
+            strategy.verdict = ZeroDivisionError()
+            await at(7.0)
+            await call(client)
+            strategy.verdict = True
+            await call(client)
+
+        assert ("aaa", {}) == (fleet.text, out(group))
+
+    async def test_cancelled_meanwhile(self):
+        """At its await: in flight ends, a trial is given up, the response is closed."""
+        group = judged(False, AsyncJudge)
+        fleet = Fleet()
+        async with fleet.session(group, pass_on) as client:
+            await call(client)
+            await at(9.0)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.5):
+                    await client.get("/orders")
+            strategy = group._detection.strategy
+            strategy.verdict = True
+            await call(client)
+
+        assert ("aaa", {}) == (fleet.text, out(group))
+        assert 0 == state_of(group, "a").in_flight
+
+
+async def test_listener_may_use_the_group():
+    """Case 92: it sees what has changed already."""
+    seen = []
+
+    class Looking(EndpointGroupListener):
+        def on_ejected(self, group, endpoint, reason, until):
+            seen.append((reason, until, group.states[endpoint].ejected_until))
+
+        def on_returned(self, group, endpoint):
+            seen.append(group.states[endpoint].ejected_until)
+
+    fleet = Fleet(a=[refused(), 200])
+    async with fleet.session(group_of("ab", listener=Looking())) as client:
+        await call(client)
+        await at(5.0)
+        await call(client)
+
+    assert [("connect_failures", 5.0, 5.0), None] == seen
+
+
+async def test_raised_503_with_a_hint_sets_its_endpoint_aside():
+    """For as long as it says; the call goes elsewhere without that wait."""
+    group = group_of("ab")
+    fleet = Fleet(a=after(0.0, raised(503, {"Retry-After": "7"})))
+    async with fleet.session(group, retrying(SAFELY)) as client:
+        status, log = await call(client)
+
+        assert {"a": "retry_after"} == out(group)
+        assert 7.0 == state_of(group, "a").ejected_until
+    assert (200, "ab", 0.0) == (status, fleet.text, log.children[0].delay)
+
+
+async def test_raised_429_with_a_hint_is_waited_for():
+    """It is the service's, not one endpoint's."""
+    group = group_of("ab")
+    throttled = after(0.0, raised(429, {"Retry-After": "7"}))
+    fleet = Fleet(a=[throttled, 200], b=throttled)
+    async with fleet.session(group, retrying(SAFELY)) as client:
+        _, log = await call(client)
+
+    assert {} == out(group)
+    assert 7.0 <= log.children[0].delay
+
+
+async def test_raised_404_in_no_time_draws_no_traffic():
+    """That a request was wrong says nothing of how quick an endpoint is."""
+    estimates = []
+    for answer in (404, raised(404)):
+        group = group_of("ab", outlier_detection=ONE)
+        fleet = Fleet(a=[after(0.1, 200), after(0.0, answer)])
+        async with fleet.session(group) as client:
+            for _ in range(2):
+                await call(client)
+        estimates.append(state_of(group, "a").latency)
+
+    assert estimates[0] == estimates[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("consecutive_failures", 0, "an int >= 1"),
+        ("consecutive_failures", 1.0, "an int >= 1"),
+        ("connect_failures", 0, "an int >= 1"),
+        ("minimum_request_threshold", 0, "an int >= 1"),
+        ("counter_sliding_window", 0.0, "finite and > 0"),
+        ("ejection_time", 0, "finite and > 0"),
+        ("ejection_time", math.nan, "finite and > 0"),
+        ("max_ejection_time", math.inf, "finite and > 0"),
+        ("max_ejection_time", 4.9, ">= ejection_time, 5.0"),
+        ("failure_rate_threshold", -0.1, "from 0 to 1"),
+        ("failure_rate_threshold", 1.1, "from 0 to 1"),
+        ("max_ejected", math.nan, "from 0 to 1"),
+        ("max_ejected", None, "from 0 to 1"),
+        ("strategy", "5xx", "a CircuitBreakerStrategy, or None"),
+    ],
+)
+def test_bad_ones_are_refused(name, value, expected):
+    """Each with its name, and what is expected."""
+    with pytest.raises(ValueError, match=f"^{name}: ") as raised:
+        OutlierDetection(**{name: value})
+
+    assert str(raised.value).endswith(f"(expected: {expected})")
+
+
+def test_ends_of_shares_are_allowed():
+    """None may be out, or all but one; a rate of more than nothing, or none."""
+    for share in (0, 1):
+        OutlierDetection(max_ejected=share, failure_rate_threshold=share)
+    OutlierDetection(strategy=CircuitBreakerRule(statuses={418}))
+
+
+@pytest.mark.parametrize(
+    ("share", "most"),
+    [
+        (0.5, [0, 0, 1, 1, 2, 2, 3, 5]),
+        (0.1, [0, 0, 1, 1, 1, 1, 1, 1]),
+        (1.0, [0, 0, 1, 2, 3, 4, 5, 9]),
+        (0.0, [0, 0, 0, 0, 0, 0, 0, 0]),
+    ],
+)
+def test_how_many_may_be_out(share, most):
+    """Case 87: at least one of two or more, never all, none where that is said."""
+    detection = OutlierDetection(max_ejected=share)
+
+    assert most == [detection.most_ejected(n) for n in (0, 1, 2, 3, 4, 5, 6, 10)]
+
+
+def test_how_long_it_is_out():
+    """Case 83: doubling up to the most, then up to a quarter more by chance."""
+    detection = OutlierDetection()
+
+    assert [5.0, 10.0, 20.0, 40.0, 60.0, 60.0, 60.0] == [
+        detection.seconds_out(times, 0.0) for times in (1, 2, 3, 4, 5, 6, 10_000)
+    ]
+    assert [6.25, 5.625] == [detection.seconds_out(1, dice) for dice in (1.0, 0.5)]

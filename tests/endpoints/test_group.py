@@ -1,6 +1,6 @@
-"""Several servers as one thing to call.
+"""Several servers as one thing to call, and who hears of their changes.
 
-Of the cases of endpoints.md (f): 1 to 3, 6, 7, 13 to 18, 21, 118.
+Of the cases of endpoints.md (f): 1 to 3, 6, 7, 13, 14, 118.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import weakref
 import pytest
 from balanced import IN_ORDER, ROUND_ROBIN, Fleet, call, group_of, name_of, state_of
 from chains import bad_argument, chain, refused, retrying, session
+from group_servers import Servers, Told, dns, of
 from yarl import URL
 
 from aioretry_smithy import (
@@ -27,6 +28,8 @@ from aioretry_smithy import (
     client_decorator,
 )
 from aioretry_smithy.testing import VirtualTimeLoop
+
+pytestmark = pytest.mark.usefixtures("shortest_ejections")
 
 
 class Heard(EndpointGroupListener):
@@ -388,3 +391,63 @@ async def test_request_made_by_hand_inside_goes_elsewhere_where_it_says_so(url):
 
     assert [None] == [each.route for each in fleet.transport.requests]
     assert [url] == [each.target for each in fleet.transport.requests]
+
+
+async def test_errors_of_a_listener_break_nothing(caplog):
+    """They are logged; the call has its answer, and the endpoint is out."""
+
+    class AllBroken(EndpointGroupListener):
+        def on_endpoints_changed(self, group, endpoints):
+            raise RuntimeError("changed")
+
+        def on_ejected(self, group, endpoint, reason, until):
+            raise RuntimeError("ejected")
+
+        def on_returned(self, group, endpoint):
+            raise RuntimeError("returned")
+
+    servers = Servers(a=503)
+    group = of("a", "b", listener=AllBroken())
+    async with servers.session(group) as client:
+        answers = [await servers.get(client) for _ in range(2)]
+        servers.answers.clear()
+        await asyncio.sleep(5.0)
+        answers += [await servers.get(client) for _ in range(2)]
+
+    assert [503, 200, 200, 200] == answers
+    assert ["a", "b", "a", "a"] == servers.asked
+    assert ["changed", "ejected", "returned"] == [
+        str(record.exc_info[1]) for record in caplog.records
+    ]
+
+
+async def test_listener_of_each_group_hears_of_that():
+    """Where one follows the other."""
+    first, other, servers = Told(), Told(), Servers(a=503)
+    group = of("a", listener=first).or_else(of("b", listener=other))
+    async with servers.session(group) as client:
+        for _ in range(2):
+            await servers.get(client)
+
+    assert [
+        ("changed", "a"),
+        ("ejected", "a", "consecutive_failures", 5.0),
+    ] == first.events
+    assert [("changed", "b")] == other.events
+
+
+async def test_list_that_comes_to_nobody_is_told_to_nobody():
+    """The group is gone when its query ends."""
+    told = Told()
+    group = dns(1.0, ["10.0.0.1"], listener=told)
+    waiting = asyncio.create_task(group.when_ready())
+    await asyncio.sleep(0.5)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    reference = weakref.ref(group)
+    del group, waiting
+    gc.collect()
+    assert None is reference()
+    await asyncio.sleep(1.0)
+
+    assert [] == told.events
