@@ -127,7 +127,6 @@ def bring_back(state: EndpointState, took: float | None = None) -> None:
     state.changed_at, state.window = roster.now(), new_window(roster)
     if took is not None:
         state.estimate.restart(took, roster.now())
-        state.penalty = 0.0
     roster.review()
     _tell_returned(state)
 
