@@ -1,7 +1,6 @@
 """Reports of real calls: hints, many lines, and the page in a browser."""
 
 import asyncio
-import dataclasses
 import itertools
 import subprocess
 import sys
@@ -13,11 +12,9 @@ from aiohttp import web
 from chains import retrying
 from counted_again import made_lines
 from foreign_views import EXECUTABLE, find_browser, started
-from made_answers import failed, group, line, made_answers
-from made_lines import keeping
+from made_lines import counted, keeping, troubles
 
 from aioretry_smithy import RetryStrategy
-from aioretry_smithy._report.answers import Examples
 from aioretry_smithy._report.page import to_frame, to_html
 
 
@@ -193,22 +190,17 @@ def page(tmp_path):
     return write
 
 
-def long_answers():
-    """Answers with keys and reasons that leave no place to break a line."""
-    long = "shop:8080/" + "a" * 300
-    return made_answers(
-        groups=(group(long, stop_reasons={"r" * 200: 1}), group("/")),
-        examples=Examples((line(), line(request_url=f"http://{long}")), (failed(),)),
-    )
+LONG = {"request_url": f"http://shop:8080/{'a' * 300}", "stop_reason": "r" * 200}
+"""What leaves no place to break a line."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("answers", [made_answers, long_answers])
+@pytest.mark.parametrize("values", [{}, LONG], ids=["usual", "long"])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1200])
-async def test_page_is_legible_and_quiet(browser, page, answers, theme, width):
+async def test_page_is_legible_and_quiet(browser, page, values, theme, width):
     """It asks for nothing, has no complaint, and fits; day, night, desk and phone."""
-    file = page(to_html(answers()))
+    file = page(to_html(counted(troubles(**values))))
 
     opened = await browser.open(file, width=width, theme=theme)
     await opened.value(OPEN_ALL)
@@ -222,7 +214,7 @@ async def test_page_is_legible_and_quiet(browser, page, answers, theme, width):
 @pytest.mark.slow
 async def test_colours_go_by_what_the_reader_prefers(browser, page):
     """The page and its pictures are dark where the reader wants that."""
-    file = page(to_html(made_answers()))
+    file = page(to_html(counted(troubles())))
     paper = (
         "[getComputedStyle(document.body).backgroundColor,"
         " getComputedStyle(document.querySelectorAll('rect.paper')[1]).fill]"
@@ -238,13 +230,9 @@ async def test_colours_go_by_what_the_reader_prefers(browser, page):
 @pytest.mark.slow
 async def test_hostile_lines_do_nothing(browser, page):
     """What a line brings is text: no element, no request, not even a complaint."""
-    answers = made_answers()
-    hostile = made_answers(
-        groups=(group(HOSTILE, stop_reasons={HOSTILE: 1}),),
-        time=dataclasses.replace(answers.time, said=HOSTILE),
-        examples=Examples((line(request_url=HOSTILE, stop_reason=HOSTILE),), ()),
-    )
-    file = page(to_html(hostile))
+    names = "request_url", "stop_reason", "endpoint", "name", "response_reason"
+    hostile = troubles(**dict.fromkeys(names, HOSTILE))
+    file = page(to_html(counted(hostile)))
 
     opened = await browser.open(file, width=800)
 
@@ -259,7 +247,8 @@ async def test_hostile_lines_do_nothing(browser, page):
 @pytest.mark.slow
 async def test_a_notebook_shows_it_in_a_frame(browser, page):
     """The frame is legible, and its policy finds nothing to complain of."""
-    html = f"<!DOCTYPE html><title>notebook</title>{to_frame(to_html(made_answers()))}"
+    frame = to_frame(to_html(counted(troubles())))
+    html = f"<!DOCTYPE html><title>notebook</title>{frame}"
 
     opened = await browser.open(page(html), width=800)
 
@@ -270,7 +259,7 @@ async def test_a_notebook_shows_it_in_a_frame(browser, page):
 @pytest.mark.slow
 async def test_trouble_would_be_seen(browser, page):
     """A page with a script, an image from elsewhere and faint small text is caught."""
-    policy = to_html(made_answers()).partition("<title>")[0]
+    policy = to_html(counted(troubles())).partition("<title>")[0]
     faint = '<p style="color:#bbb">faint</p><svg><text font-size="5">tiny</text></svg>'
     html = (
         f"{policy}<title>x</title></head><body style='background:white'>{faint}"

@@ -16,7 +16,7 @@ from calls import begin, begin_body, end, end_call, function, http, note_delay
 from chains import in_virtual_time
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from made_answers import attempt, line
+from made_lines import retried, sent
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from aioretry_smithy import HttpRequest, LogFormatter, Report, RequestLog, new_response
@@ -308,7 +308,7 @@ def test_picture_is_a_document(url, limit, attempts):
 
 
 KNOWN = [
-    *sorted({*line(), *attempt(1, 0.0, 1.0)}),
+    *sorted({*retried(), *sent(), "attempt", "response_headers", "response_reason"}),
     *("calls", "connection", "delay", "delay_source", "endpoint", "is_success"),
     *("response_cause", "response_cause_type", "retry_error", "sampled"),
     *("sampling_rate", "stop_reason", "superseded"),
@@ -339,12 +339,12 @@ CHANGES = st.dictionaries(st.sampled_from(KNOWN), VALUES, max_size=6)
 @st.composite
 def lines(draw):
     """Make a line as it should be, of which anything may be something else."""
-    call = line() | draw(CHANGES)
+    call = retried() | draw(CHANGES)
     children = call["children"]
     if isinstance(children, list) and children and isinstance(children[0], dict):
         call["children"] = [children[0] | draw(CHANGES), *children[1:]]
     if draw(st.booleans()):
-        call["calls"] = [line() | draw(CHANGES)]
+        call["calls"] = [retried() | draw(CHANGES)]
     return json.dumps(call).encode()
 
 

@@ -96,6 +96,41 @@ def function(*calls, at=0.0, took=0.1, **values):
     }
 
 
+def retried(**values):
+    """Return a call that was throttled, then timed out, and then answered."""
+    return call(
+        sent(0, 0.212, 503, delay=1.0, delay_source="retry_after"),
+        sent(1.212, 0.5, **failed("AttemptTimeoutError"), delay=0.3),
+        sent(2.012, 0.042),
+        took=2.054,
+        **{"response_timeout": 3.0, "request_headers": {"Accept": "*/*"}, **values},
+    )
+
+
+def troubles(**values):
+    """Return calls of which some were retried, and some ended badly.
+
+    Args:
+        values: Those of all of them.
+    """
+    lost = {"response_status": 503, "is_success": False, "stop_reason": "deadline"}
+    return [
+        *(call(at=60 * n, **values) for n in range(60)),
+        *(retried(**values) for _ in range(3)),
+        retried(**{**lost, **values}),
+        retried(**failed("TimeoutError"), **values),
+        *(call(sent(0, 0.1, 429, **values), status=429, **values) for _ in range(5)),
+        function(call(**values), **values),
+    ]
+
+
+def counted(calls):
+    """Return the answers about calls, as views show them."""
+    reading = Reading("path", 10, Selection())
+    reading.add_calls(calls)
+    return reading.answers()
+
+
 def answers_of(*calls, by="path", top=10, **chosen):
     """Return the answers about lines, as a program gets them."""
     reading = Reading(by, top, Selection(**chosen))
