@@ -363,6 +363,23 @@ async def test_close_of_others_is_called():
     assert ([1.0], close) == (closed, client.close)
 
 
+async def test_close_that_is_put_there_during_a_wait_stays():
+    """Nobody is woken by it, and it is not taken away."""
+    client = retrying_session([503, 200], LONG)
+
+    async def close():
+        pass
+
+    task = asyncio.create_task(failure_of(client))
+    await asyncio.sleep(1.0)
+    client.close = close
+
+    assert (None, 60.0) == await task
+    assert close is client.close
+    del client.close
+    await client.close()
+
+
 async def test_nothing_is_left_in_the_session():
     """Whatever became of the wait."""
     client = retrying_session([503, 200, 503, 503], LONG)

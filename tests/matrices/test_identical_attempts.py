@@ -116,6 +116,10 @@ async def test_what_the_caller_changes_meanwhile_changes_nothing(
     assert same(server.heard) == server.heard
 
 
+class Own(dict):
+    """A dictionary of a user's own."""
+
+
 def multipart(*values):
     writer = aiohttp.MultipartWriter()
     for value in values:
@@ -191,6 +195,7 @@ def with_field():
 HANDS_ON = {
     "field": of_bytes(fields),
     "value of a dict": of_bytes(lambda value: {"f": value}),
+    "value of an own dict": of_bytes(lambda value: Own(f=value)),
     "value of a pair": of_bytes(lambda value: [("f", value)]),
     "view": of_bytes(memoryview),
     "read-only view": of_bytes(lambda value: memoryview(value).toreadonly()),

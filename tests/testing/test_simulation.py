@@ -99,6 +99,16 @@ def test_progress_is_told_once_a_second():
     assert 1.0 == shares[-1]
 
 
+def test_mistake_while_telling_ends_the_simulation():
+    """An error of the function comes out as it is."""
+
+    def stop(name, done):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tiny(progress=stop)
+
+
 def test_blocks_around_hear_nothing():
     """The calls are not those of the code around, and nor are their logs."""
     with capture_logs() as logs:
