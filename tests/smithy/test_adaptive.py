@@ -7,7 +7,7 @@ from collections import Counter
 
 import aiohttp
 import pytest
-from chains import bad_argument, now
+from chains import now
 from token_strategies import UNAVAILABLE, acquire, drain, refresh
 
 from aioretry_smithy.smithy import (
@@ -29,7 +29,6 @@ NOT_FOUND = CallError("404", fault="client")
 ONE_SECOND = ExponentialRetryBackoffStrategy(
     backoff_scale_value=1.0, jitter_type=ExponentialBackoffJitterType.NONE
 )
-COMPUTES_DELAYS = "an object with compute_next_backoff_delay(); see from_backoff()"
 
 
 def new_strategy(**options):
@@ -273,9 +272,6 @@ class TestScopes:
             assert limiter is strategy.limiter_for() is strategy.limiter_for("a")
 
 
-NO_LIMITER = "a ClientRateLimiter, or None; call it: ClientRateLimiter()"
-
-
 class TestSettings:
     """Settings of a strategy."""
 
@@ -302,26 +298,6 @@ class TestSettings:
         standard, adaptive = StandardRetryStrategy(), AdaptiveRetryStrategy()
 
         assert repr(standard).replace("Standard", "Adaptive", 1) == repr(adaptive)
-
-    @pytest.mark.parametrize(
-        ("name", "value", "expected"),
-        [
-            ("rate_limiter", 5, "a ClientRateLimiter, or None"),
-            ("rate_limiter", ClientRateLimiter, NO_LIMITER),
-            ("fail_fast", 1, "True or False"),
-            ("fail_fast", None, "True or False"),
-            ("throttling_backoff_strategy", type(ONE_SECOND), COMPUTES_DELAYS),
-        ],
-    )
-    def test_bad_arguments(self, name, value, expected):
-        """A bad argument is named where the strategy is made."""
-        with bad_argument(name, value, expected):
-            AdaptiveRetryStrategy(**{name: value})
-
-    def test_failing_fast_is_not_waiting(self):
-        """Long polling is; both at once is a contradiction."""
-        with bad_argument("fail_fast", True, "False with long_polling=True"):
-            AdaptiveRetryStrategy(fail_fast=True, long_polling=True)
 
     def test_repr_shows_what_was_given(self):
         """A rate limiter of one's own and fail_fast are in the repr."""

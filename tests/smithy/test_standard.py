@@ -5,7 +5,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from chains import bad_argument, now, raises_exactly
+from chains import now, raises_exactly
 from token_strategies import UNAVAILABLE as ERROR
 from token_strategies import Slow, acquire, load, read, refresh, settled
 
@@ -264,25 +264,6 @@ async def test_given_quota_pays_for_all_scopes(strategy, quota):
 
     assert quota is strategy.quota_for("a:443")
     assert 42 - 28 == quota.available_capacity
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "expected"),
-    [
-        ("profile", "V2_1", "a RetryProfile"),
-        ("retry_quota", 500, "a StandardRetryQuota, or None"),
-        ("long_polling", 1, "True or False"),
-        (
-            "throttling_backoff_strategy",
-            Backoff.fixed(1),
-            "an object with compute_next_backoff_delay(); see from_backoff()",
-        ),
-    ],
-)
-def test_bad_argument_is_refused(name, value, expected):
-    """A strategy that would fail later is not made."""
-    with bad_argument(name, value, expected):
-        StandardRetryStrategy(**{name: value})
 
 
 async def test_prices_are_those_of_the_quota(quota):

@@ -7,13 +7,12 @@ import threading
 import time
 
 import pytest
-from chains import bad_argument, in_threads
+from chains import in_threads
 from token_strategies import drain, settled
 
 from aioretry_smithy import smithy
 from aioretry_smithy.smithy import (
     CallError,
-    ClientRateLimiter,
     ExponentialBackoffJitterType,
     ExponentialRetryBackoffStrategy,
     RetryError,
@@ -177,33 +176,6 @@ def test_thread_sleeps_by_default():
         default = inspect.signature(getattr(sync, name)).parameters["sleep"].default
 
         assert time.sleep is default is getattr(sync, name)()._sleep
-
-
-@pytest.mark.parametrize(
-    ("name", "setting", "value", "expected"),
-    [
-        ("StandardRetryStrategy", "sleep", 1.0, "a plain function of seconds"),
-        ("AdaptiveRetryStrategy", "sleep", None, "a plain function of seconds"),
-        (
-            "AdaptiveRetryStrategy",
-            "sleep",
-            asyncio.sleep,
-            "a plain function of seconds",
-        ),
-        ("AdaptiveRetryStrategy", "clock", 1.0, "a callable that returns seconds"),
-    ],
-)
-def test_bad_sleep_or_clock_is_refused(name, setting, value, expected):
-    """A slip is told where the strategy is made."""
-    with bad_argument(setting, value, expected):
-        getattr(sync, name)(**{setting: value})
-
-
-def test_clock_belongs_to_the_rate_limiter():
-    """One that is given has its own, so a second would make no difference."""
-    limiter = ClientRateLimiter()
-    with pytest.raises(ValueError, match="clock: .* None with a rate_limiter"):
-        sync.AdaptiveRetryStrategy(clock=time.monotonic, rate_limiter=limiter)
 
 
 def test_repr_is_that_of_the_awaited_strategy():
