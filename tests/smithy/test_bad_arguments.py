@@ -34,10 +34,11 @@ LIMITER_CLASS = f"{LIMITER}; call it: ClientRateLimiter()"
 NO_NUMBERS = [math.nan, math.inf, True, "1", None]
 NO_COUNTS = [-1, 1.0, True, "1", None]
 NOW = from_backoff(Backoff.fixed(0))
+Standard, Adaptive = StandardRetryStrategy, AdaptiveRetryStrategy
 MODES = (
     SimpleRetryStrategy,
-    Standard := StandardRetryStrategy,
-    Adaptive := AdaptiveRetryStrategy,
+    Standard,
+    Adaptive,
     sync.SimpleRetryStrategy,
     sync.StandardRetryStrategy,
     sync.AdaptiveRetryStrategy,

@@ -135,28 +135,6 @@ def test_initial_backoff_fits_the_limit(mode, initial, longest, shown):
         new_strategy(mode, initial_backoff=initial, max_backoff=longest)
 
 
-@pytest.mark.parametrize(
-    ("options", "kind", "max_attempts"),
-    [
-        (None, StandardRetryStrategy, 3),
-        (RetryStrategyOptions(), StandardRetryStrategy, 3),
-        (RetryStrategyOptions(max_attempts=5), StandardRetryStrategy, 5),
-        (RetryStrategyOptions(retry_mode="simple"), SimpleRetryStrategy, 5),
-        (
-            RetryStrategyOptions(retry_mode="adaptive", max_attempts=2),
-            AdaptiveRetryStrategy,
-            2,
-        ),
-    ],
-)
-async def test_strategy_is_made_of_options(options, kind, max_attempts):
-    """None leaves everything to what is usual."""
-    resolver = RetryStrategyResolver()
-    strategy = await resolver.resolve_retry_strategy(retry_strategy=options)
-
-    assert (kind, max_attempts) == (type(strategy), strategy.max_attempts)
-
-
 async def test_same_settings_share_a_strategy():
     """And with it a quota; other settings, or another resolver, do not."""
     resolver = RetryStrategyResolver()
