@@ -9,10 +9,9 @@ import aiohttp
 import pytest
 from aiohttp import ClientTimeout, TCPConnector, web
 from aioresponses import aioresponses
-from chains import connected, retrying
+from chains import SAFELY, connected, retrying
 from pool_server import stale_pool
 from request_kind import new_tls
-from slow_resolver import SAFELY, WAIT, SlowResolver, each_chain, log_of, timed
 from until import nothing_to_collect
 
 from aioretry_smithy import (
@@ -31,6 +30,50 @@ from aioretry_smithy import (
 from aioretry_smithy.testing import ScriptedTransport, patch_aioresponses
 
 pytestmark = pytest.mark.slow
+
+
+WAIT = 0.1
+"""Seconds that resolvers and servers take."""
+each_chain = pytest.mark.parametrize(
+    "decorators", [(), (retrying(SAFELY),)], ids=["plain", "retrying"]
+)
+
+
+class SlowResolver(aiohttp.abc.AbstractResolver):
+    """Knows every host, after a while."""
+
+    def __init__(self, seconds=WAIT):
+        self.seconds, self.asked = seconds, []
+
+    async def resolve(self, host, port=0, family=0):
+        self.asked.append(host)
+        await asyncio.sleep(self.seconds)
+        facts = {"hostname": host, "host": "127.0.0.1", "port": port}
+        return [{**facts, "family": 2, "proto": 0, "flags": 0}]
+
+    async def close(self):
+        pass
+
+
+def timed(*decorators, resolver=None, limit=100, **arguments):
+    """Build a session whose logs say how long requests wait for a connection."""
+    dns = arguments.pop("dns", {})
+    connector = TCPConnector(limit=limit, resolver=resolver or SlowResolver(0.0), **dns)
+    arguments.setdefault("connector", connector)
+    builder = SessionBuilder(**arguments).connection_timings()
+    for decorator in decorators:
+        builder.decorator(decorator)
+    return builder.build()
+
+
+async def log_of(session, url, **options):
+    """Make a call, read its body, and return its log, whatever comes of it."""
+    try:
+        async with session.get(url, **options) as response:
+            await response.read()
+    except (aiohttp.ClientError, TimeoutError) as error:
+        return RequestLog.of(error)
+    return RequestLog.of(response)
 
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"

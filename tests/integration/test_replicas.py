@@ -20,7 +20,6 @@ from stream_server import Replica, at_a_rate, free_port, running
 from aioretry_smithy import (
     EndpointGroup,
     EndpointSelectionStrategy,
-    HttpRequest,
     RequestLog,
     RetryConfig,
     RetryingClient,
@@ -303,31 +302,6 @@ async def test_websocket_is_under_way_until_it_is_closed(echoing):
         after = in_flight(group)
 
     assert ("hello", [1], [0]) == (message.data, during, after)
-
-
-async def test_request_made_by_hand_inside_goes_to_the_one_chosen(serving):
-    """Not to the base URL of the session, which is that of the first endpoint."""
-    asked = []
-
-    def handler(name):
-        async def answer(request):
-            asked.append((name, request.path))
-            return web.Response(status=503 if name == "a" else 200)
-
-        return answer
-
-    first, second = await serving(handler("a")), await serving(handler("b"))
-    group = group_of(first.make_url("/"), second.make_url("/"))
-
-    @client_decorator
-    async def by_hand(delegate, ctx, request):
-        return await delegate.execute(ctx, HttpRequest("GET", "/by-hand"))
-
-    session = connected(group, by_hand, retrying(0.0))
-    async with session, session.get("/orders") as response:
-        assert 200 == response.status
-
-    assert [("a", "/by-hand"), ("b", "/by-hand")] == asked
 
 
 async def test_connection_in_the_pool_does_not_keep_the_call(serving):

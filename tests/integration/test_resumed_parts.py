@@ -10,6 +10,7 @@ from download_server import (
     FILE,
     HOLD,
     RESUMING,
+    RETRYING,
     TAG,
     Answer,
     DownloadServer,
@@ -88,6 +89,20 @@ async def test_a_part_may_be_shorter_than_asked():
         server.ranges
     )
     assert {None} == {part.delay for part in log.children}
+
+
+@pytest.mark.slow
+async def test_a_416_without_a_total_is_no_end_of_what_was_cut_off():
+    """The file may be shorter by now, or the server may just send no parts."""
+    no_more = Answer(status=416, body=b"", end=True)
+    first = Answer(stop=4_000, chunk=1_000)
+    async with DownloadServer(first, no_more) as server:
+        got, error, log = await failure(server.url, RETRYING, RESUMING)
+
+    assert FILE[:4_000] == got
+    words = "there is no telling whether it was the end (416)"
+    assert f"cannot resume at byte 4000: {words}" == str(error)
+    assert "no_retry" == log.stop_reason
 
 
 NO_LENGTH = {"Content-Length": None}
@@ -189,6 +204,16 @@ class TestRetryAfter:
 
             assert str(error).endswith("the server answers with 429")
             assert "retry_after_too_long" == log.stop_reason
+
+    async def test_settings_may_ignore_it(self, waits):
+        """Those of the retrying client further in."""
+        once = retrying(RetryStrategy.never(), use_retry_after=False)
+        busy = Answer(status=503, changes={"Retry-After": "3600"})
+        async with DownloadServer(BROKEN, busy, WHOLE) as server:
+            body, _ = await download(server.url, once, RESUMING)
+
+        assert FILE == body
+        assert waits[0] < 1.0
 
     async def test_an_exception_may_ask_for_it_too(self, waits):
         """By Smithy's attribute."""
