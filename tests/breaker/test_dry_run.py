@@ -13,7 +13,6 @@ from aioretry_smithy import (
     CircuitBreakerListener,
     CircuitBreakerRpcClient,
     CircuitState,
-    FailFastError,
     RequestLog,
     client_decorator,
     new_response,
@@ -52,25 +51,16 @@ def watching(breaker, **settings):
 class TestNobodyIsRefused:
     """What an open circuit would refuse goes out."""
 
-    async def test_what_an_open_circuit_would_refuse_is_sent(self):
-        """The caller and the log see an answer of the server."""
+    @pytest.mark.parametrize("state", [OPEN, FORCED_OPEN])
+    async def test_what_would_be_refused_is_sent(self, state):
+        """The caller and the log see an answer of the server, which is not counted."""
         breaker = CircuitBreaker("orders")
-        breaker.enter_state(OPEN)
+        breaker.enter_state(state)
         async with Scripted([200], watching(breaker)) as scripted:
             response = await scripted.session.get(URL)
 
-        assert 200 == response.status
-        assert RequestLog.of(response).sent
-        assert OPEN is breaker.state
-
-    async def test_a_circuit_forced_open_does_not_act(self):
-        """Nor does it count what it would have refused."""
-        breaker = CircuitBreaker("orders")
-        breaker.enter_state(FORCED_OPEN)
-        async with Scripted([200, 200], watching(breaker)) as scripted:
-            assert [200, 200] == [await scripted.get(), await scripted.get()]
-
-        assert FORCED_OPEN is breaker.state
+        assert (200, True) == (response.status, RequestLog.of(response).sent)
+        assert state is breaker.state
 
     async def test_it_opens_and_tells_as_ever(self):
         """Listeners hear of each request that would have been refused."""
@@ -292,16 +282,6 @@ async def test_each_kind_of_decorator_has_it(make):
         assert ", wait_for_ready=5.0)" in scripted.builder.describe()
 
 
-@pytest.mark.parametrize("make", MAKERS)
-async def test_without_it_a_request_fails_at_once(make):
-    """As it was."""
-    async with Scripted([503], make(quick)) as scripted:
-        await scripted.get()
-
-        assert (FailFastError, 0.0) == (await scripted.get(), now())
-        assert "wait_for_ready" not in scripted.builder.describe()
-
-
 @pytest.mark.parametrize("value", [0, 0.0, -1.0, math.inf, math.nan, True, "5"])
 @pytest.mark.parametrize(
     "make",
@@ -355,19 +335,6 @@ class TestWaits:
             f"would have waited 0.500 s for 'orders': {request}",
         ] == waits
 
-    async def test_it_says_what_would_have_been_refused(self, caplog):
-        """After a slow failure, or where it is held open."""
-        caplog.set_level(logging.DEBUG, "aioretry_smithy")
-        breaker = quick()
-        breaker.enter_state(CircuitState.FORCED_OPEN)
-        decorator = CircuitBreakerClient.new_decorator(
-            breaker, enforce=False, wait_for_ready=5.0
-        )
-        async with Scripted([200], decorator) as scripted:
-            assert 200 == await scripted.get()
-
-        assert "would have refused <" in caplog.text
-
     async def test_a_trial_goes_as_ever(self):
         """When its time has come."""
         breaker = quick()
@@ -380,17 +347,3 @@ class TestWaits:
             await scripted.get()
 
         assert CircuitState.CLOSED is breaker.state
-
-
-async def test_functions_have_one_too():
-    """In the same words."""
-    breaker = quick()
-    decorator = CircuitBreakerRpcClient.new_decorator(breaker, wait_for_ready=5.0)
-
-    @rpc(decorator)
-    async def fetch():
-        return now()
-
-    breaker.on_failure()
-
-    assert 1.0 == await fetch()

@@ -4,7 +4,7 @@ from functools import partial
 
 import aiohttp
 import pytest
-from chains import URL, Scripted, connected, retrying
+from chains import Scripted, connected
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -13,7 +13,6 @@ from aioretry_smithy import (
     CircuitState,
     FailFastError,
     SessionBuilder,
-    capture_logs,
     new_response,
     unwrap,
 )
@@ -206,20 +205,6 @@ class TestArguments:
 class TestCircuitBreakers:
     """The circuit breakers in use, for health pages."""
 
-    async def test_they_are_found_by_key(self):
-        """They are those of the hosts asked so far, with their present state."""
-        decorator = CircuitBreakerClient.new_per_host_decorator()
-        async with Scripted([200, 200], decorator) as scripted:
-            client = unwrap(scripted.session, CircuitBreakerClient)
-            before = client.circuit_breakers
-            await scripted.get("http://a/")
-            await scripted.get("http://b/")
-            after = client.circuit_breakers
-
-        assert {} == before
-        assert ["a:80", "b:80"] == list(after)
-        assert [1, 1] == [each.event_count.success for each in after.values()]
-
     async def test_to_look_changes_nothing(self):
         """The mapping is read-only, and looking into it is no use of a key."""
         decorator = CircuitBreakerClient.new_per_host_decorator()
@@ -254,22 +239,3 @@ async def test_factory_that_makes_something_else_is_told():
 
     expected = "factory('localhost:80'): 'LOCALHOST:80' (expected: a CircuitBreaker)"
     assert expected == str(caught.value)
-
-
-async def test_an_error_of_the_factory_is_the_failure_of_the_attempt():
-    """So say the logs; nothing was sent."""
-    error = LookupError("bug in the factory")
-
-    def factory(key):
-        raise error
-
-    guarded = CircuitBreakerClient.new_per_host_decorator(factory)
-    with capture_logs() as logs:
-        async with Scripted([200], guarded, retrying()) as scripted:
-            with pytest.raises(LookupError) as caught:
-                await scripted.session.get(URL)
-
-    assert error is caught.value
-    (failed,) = logs[0].children
-    assert str(error) == str(failed.response_cause)
-    assert 0 == scripted.sent

@@ -364,13 +364,6 @@ class TestLog:
         assert (2.25, 0.0) == (second.started - log.started, second.duration)
         assert RetryStopReason.REFUSED is log.stop_reason
 
-    async def test_a_wait_at_a_closed_circuit_is_none(self):
-        """Nothing is noted of a call that went at once."""
-        async with session([200], waiting_at(breaker_of())) as client:
-            log = RequestLog.of(await client.get(URL))
-
-        assert (None, None) == (log.delay, log.delay_source)
-
 
 class TestDeadline:
     """The wait is within the deadline of the call."""

@@ -218,13 +218,6 @@ class TestDecorators:
         assert 3.0 == now()
         assert ["b:80", "a:80"] == [*limits]
 
-    async def test_a_request_without_a_host_goes_through(self):
-        """The transport says what is wrong with it."""
-        decorator = RateLimitingClient.new_per_host_decorator(lambda key: RateLimit(1))
-        async with Scripted([], decorator) as scripted:
-            with pytest.raises(aiohttp.InvalidURL):
-                await scripted.session.get("/orders")
-
     async def test_an_answer_to_a_request_without_a_host_says_nothing(self):
         """A decorator inside may have answered it; no limit learns from that."""
 
