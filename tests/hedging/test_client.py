@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 from contextlib import suppress
 
@@ -23,7 +22,6 @@ from aioretry_smithy import (
     RetryStrategy,
     SessionBuilder,
     client_decorator,
-    new_response,
     request_options,
     rpc,
     unwrap,
@@ -149,16 +147,6 @@ class TestPlace:
             async def fetch():
                 pass
 
-    async def test_each_request_has_a_log_without_any_retrying(self):
-        """Also where nothing is hedged; the call ends as its request did."""
-        status, _, log = await race([after(0.25, 503)], hedging(0.5), method="POST")
-        failure, _, failed = await race([OSError()], hedging(0.5), method="POST")
-
-        assert (503, 503) == (status, log.response_status)
-        assert [503] == [each.response_status for each in log.children]
-        assert type(failure) is type(failed.response_cause) is OSError
-        assert (1, None) == (failed.total_attempts, failed.stop_reason)
-
     async def test_the_standard_chain_takes_it_inside(self):
         """Its circuit breaker and its limits then count attempts."""
         transport = ScriptedTransport(LATE)
@@ -178,22 +166,6 @@ class TestPlace:
 
         assert "the hedge" == log.response_content_preview
         assert "the hedge" == log.children[1].response_content_preview
-
-    async def test_a_decorator_outside_may_answer_without_it(self):
-        """A request that it leaves running changes the log no more."""
-        left = []
-
-        @client_decorator
-        async def impatient(delegate, ctx, request):
-            left.append(asyncio.create_task(delegate.execute(ctx, request)))
-            await asyncio.sleep(0.25)
-            return new_response(request, 299)
-
-        status, ended, log = await race(LATE, hedging(0.5), impatient)
-        await left.pop()
-
-        assert (299, 0.25) == (status, ended)
-        assert (299, 0.25) == (log.response_status, log.duration)
 
 
 class TestArguments:

@@ -12,13 +12,7 @@ from limiters import Recording, Unhurried
 from races import hedging, race, sent, stubborn, watched
 from until import nothing_to_collect
 
-from aioretry_smithy import (
-    CircuitBreaker,
-    CircuitBreakerClient,
-    ConcurrencyLimit,
-    ConcurrencyLimitingClient,
-    client_decorator,
-)
+from aioretry_smithy import client_decorator
 
 
 class TestGivenUp:
@@ -102,32 +96,6 @@ class TestGivenUp:
         gc.collect()
 
         assert [] == caplog.records
-
-    async def test_losers_count_for_nobody(self):
-        """No circuit breaker, no concurrency limit and no retry limiter counts it."""
-        breaker = CircuitBreaker()
-        samples = []
-
-        class Limit(ConcurrencyLimit):
-            limit = 5
-
-            def on_sample(self, round_trip, in_flight, dropped):
-                samples.append((round_trip, dropped))
-
-        limit = Limit()
-        heard = Recording()
-        status, _, _ = await race(
-            [after(9.0, 200), after(0.25, 201)],
-            ConcurrencyLimitingClient.new_decorator(limit),
-            CircuitBreakerClient.new_decorator(breaker),
-            hedging(0.5),
-            retrying(limiter=heard),
-        )
-
-        assert 201 == status
-        assert (1, 0) == (breaker.event_count.success, breaker.event_count.failure)
-        assert ([(0.25, False)], 0) == (samples, limit.in_flight)
-        assert ["success 2"] == heard.heard
 
     async def test_bad_answers_are_closed_when_another_one_counts(self):
         """Good or bad."""

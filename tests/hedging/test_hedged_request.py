@@ -294,21 +294,6 @@ async def test_a_wait_for_a_turn_belongs_to_no_hedge():
 class TestLogOfTheAttempt:
     """The retrying client sees the request that counts."""
 
-    async def test_numbers_and_headers_go_on(self):
-        """Each request tells how many were sent before it."""
-        transport = ScriptedTransport([503, 502, 503, 201])
-        status, ended, log = await race(transport, hedging(1.0), retrying(0.25))
-        headers = [
-            each.headers.get("armeria-retry-count") for each in transport.requests
-        ]
-
-        assert (201, 0.25) == (status, ended)
-        assert [None, "1", "2", "3"] == headers
-        assert [1, 2, 3, 4] == [each.attempt for each in log.children]
-        assert [False, True, False, True] == [each.is_hedge for each in log.children]
-        assert [None, 0.25, None, None] == [each.delay for each in log.children]
-        assert 4 == log.total_attempts
-
     @pytest.mark.parametrize("name", ["X-Attempts", None])
     async def test_the_header_is_that_of_the_retrying_client(self, name):
         """Or there is none."""

@@ -182,16 +182,6 @@ class TestDeadlineOfTheCall:
         assert [(0, type(first), 0.5), (0.5, ResponseTimeoutError, 4.6)] == sent(log)
         assert failure is not RequestLog.of(failure).children[0].response_cause
 
-    async def test_failure_of_an_earlier_attempt_is_its_cause(self):
-        """The last one that was given up, as without hedges."""
-        earlier = OSError("earlier")
-        answers = [earlier, earlier, after(0.5, OSError("first")), silence]
-        chain = hedging(1.0), retrying(0.5)
-        failure, ended, _ = await race(answers, *chain, seconds=5.0)
-
-        assert (ResponseTimeoutError, 5.0) == (type(failure), ended)
-        assert earlier is failure.__cause__
-
     @pytest.mark.parametrize("retries", [(), (retrying(0.1),)])
     async def test_several_that_it_cuts_fail_once(self, retries):
         """There is no error of the deadline from one of the deadline."""
@@ -231,15 +221,6 @@ class TestDeadlineOfTheCall:
 
         assert (ResponseTimeoutError, 5.0) == (type(failure), ended)
         assert first is failure.__cause__
-
-    async def test_an_answer_is_handed_over_all_the_same(self):
-        """The last one, bad as it is."""
-        status, ended, log = await race(
-            [after(0.5, 503), silence], hedging(1.0), retrying(0.1), seconds=5.0
-        )
-
-        assert (503, 5.0, "deadline") == (status, ended, log.stop_reason)
-        assert 5.0 == log.duration
 
     async def test_a_timeout_of_the_attempt_is_not_the_deadline(self):
         """The first failure counts, and is retried."""

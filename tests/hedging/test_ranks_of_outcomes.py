@@ -188,14 +188,6 @@ class TestDuration:
 
         assert 2.0 == ended == log.duration
 
-    async def test_a_later_attempt_has_the_last_word(self):
-        """The race before it is over."""
-        answers = [after(0.5, OSError()), after(4.5, OSError()), after(1.0, 200)]
-        chain = hedging(1.0), retrying(3.0)
-        status, ended, log = await race(answers, *chain)
-
-        assert (200, 9.0, 9.0) == (status, ended, log.duration)
-
     async def test_an_answer_from_outside_is_not_changed(self):
         """A decorator has answered while the race went on, which no longer counts."""
         tasks = []

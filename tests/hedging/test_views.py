@@ -1,4 +1,4 @@
-"""Pictures of a log show hedges."""
+"""The tree and the pictures of a log show hedges."""
 
 from __future__ import annotations
 
@@ -20,6 +20,18 @@ async def log():
     answers = [after(1.0, 503), after(0.7, 502), *SLOW]
     _, _, found = await race(answers, hedging(0.5), retrying(0.25))
     return found
+
+
+async def test_the_tree_says_which_requests_were_hedges(log):
+    """And after how long they were sent, beside the waits."""
+    wait = "then waited 0.250 s (backoff)"
+    assert [
+        "GET http://localhost/orders  ->  201 Created  in 2.200 s, 4 attempts",
+        "├─ 1  503 Service Unavailable   1.000 s",
+        f"├─ 2  502 Bad Gateway           0.700 s   hedge after 0.500 s, {wait}",
+        "├─ 3  superseded                0.750 s",
+        "└─ 4  201 Created               0.250 s   hedge after 0.500 s",
+    ] == log.render().splitlines()
 
 
 async def test_bars_overlap(log):
