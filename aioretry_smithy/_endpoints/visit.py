@@ -41,18 +41,18 @@ def learn(
     """Learn from an outcome, which is a success, a failure, or says nothing."""
     state = permit.state
     trial = permit if isinstance(permit, ejection.Trial) else None
-    if verdict is True:
-        took = _learn_success(state, ctx, cause, is_trial=trial is not None)
-        if trial is not None:
-            trial.end(took)
-    elif verdict is False:
-        _learn_failure(state, ctx, cause, is_trial=trial is not None)
-        if trial is not None:
-            trial.end(None)
-    else:
+    if verdict is None:
         if trial is not None:
             trial.give_up()
         _learn_no_verdict(state, ctx, cause)
+        return
+    took = None
+    if verdict:
+        took = _learn_success(state, ctx, cause, is_trial=trial is not None)
+    else:
+        _learn_failure(state, ctx, cause, is_trial=trial is not None)
+    if trial is not None:
+        trial.end(took)
 
 
 def _learn_no_verdict(
