@@ -23,23 +23,6 @@ pytestmark = pytest.mark.usefixtures("no_jitter")
 class TestUse:
     """The list is asked for when it is used and has grown old."""
 
-    async def test_first_use_begins_a_query(self):
-        """Until its answer is there, no list may serve."""
-        group = Found(found("a", "b"))
-
-        assert await group.use() is False
-        assert [["a", "b"]] == group.lists
-        assert await group.use() is True
-        assert [0.0] == group.times
-
-    async def test_nothing_is_asked_before_the_first_use(self):
-        """Nor is there any task or timer."""
-        group = Found(found("a"))
-        await pass_time(100.0)
-
-        assert [] == group.times
-        assert set() == tasks()
-
     @pytest.mark.parametrize(
         ("ttl", "holds"), [(0, 1.0), (30, 30.0), (30_000, 60.0), (math.inf, 60.0)]
     )
@@ -71,19 +54,6 @@ class TestUse:
 
         assert [["a"], ["b"]] == group.lists
         assert [0.0, 10.0] == group.times
-
-    async def test_list_that_expired_long_ago_does_not_serve(self):
-        """Its addresses may be another service's: calls wait for the query."""
-        group = Found(found("a"), after(2.0, found("a")))
-        await group.use()
-
-        assert await group.use(at=70.5) is False
-        assert await group.use(at=71.0) is False
-        assert [0.0, 70.5] == group.times
-        await pass_time(1.5)
-
-        assert [["a"], ["a"]] == group.lists
-        assert await group.use() is True
 
     async def test_list_that_grows_too_old_during_a_query_stops_to_serve(self):
         """Calls before that are served, later ones wait."""
@@ -158,19 +128,6 @@ class TestTask:
         await pass_time(5.0)
 
         assert 3 * ["none"] == seen
-
-    def test_a_loop_with_nothing_else_to_do_would_stand_still(self):
-        """The loop itself finds no timer of ours."""
-
-        async def main():
-            await Found(found("a")).use()
-            await asyncio.get_running_loop().create_future()
-
-        with (
-            asyncio.Runner(loop_factory=VirtualTimeLoop) as runner,
-            pytest.raises(RuntimeError, match="deadlock at virtual time 0.0"),
-        ):
-            runner.run(main())
 
     async def test_is_collected_when_dropped(self):
         """Nothing else holds it."""
@@ -316,15 +273,6 @@ class TestFailures:
             await group.use(at=at)
 
         assert 14.0 == group.discovery.asks_at
-
-    async def test_nobody_asks_before_a_query_is_due(self):
-        """Without a list, too."""
-        group = Found(OSError("no network"))
-        for at in (0.0, 0.5, 0.9):
-            assert await group.use(at=at) is False
-
-        assert [0.0] == group.times
-        assert -math.inf == group.discovery.due_at
 
     async def test_query_that_is_cancelled_from_elsewhere_has_failed(self):
         """A resolver may let out the end of something of its own."""

@@ -311,7 +311,8 @@ class TestPeakEwma:
 
     async def test_two_that_failed_get_their_chances_in_turn(self):
         """One that is being tried is not tried by the next call too."""
-        fleet = Fleet(a=503, b=503, c=after(0.01, 200))
+        late = after(0.01, 503)
+        fleet = Fleet(a=late, b=late, c=after(0.01, 200))
         group = group_of("abc", selection=PEAK_EWMA, outlier_detection=None)
         async with fleet.session(group) as client:
             for _ in range(3):

@@ -102,20 +102,6 @@ async def test_callers_own_host_header_wins(servers):
     assert ["shop.test"] == [each.host for each in servers.seen]
 
 
-async def test_absolute_url_of_another_origin_passes(servers):
-    """It goes where it says, and no endpoint is chosen for it (18)."""
-    group = servers.group()
-    async with connected(group, RETRIES) as client:
-        url = servers.url("127.0.0.2") / "x"
-        async with client.get(url) as response:
-            log = RequestLog.of(response)
-
-    assert [f"127.0.0.2:{servers.port}"] == [each.host for each in servers.seen]
-    assert None is log.endpoint
-    assert [0, 0] == in_flight(group)
-    assert [None, None] == [each.latency for each in group.states.values()]
-
-
 async def test_absolute_url_of_the_service_is_balanced(servers):
     """Also with the scheme of websockets, which is the same (19)."""
     group = servers.group(selection=ROUND_ROBIN)
@@ -154,16 +140,6 @@ async def test_failure_names_the_address_and_not_the_service():
     async with connected(group) as client:
         with pytest.raises(aiohttp.ClientConnectorError, match=r"127\.0\.0\.2"):
             await client.get("/orders")
-
-
-async def test_text_of_raise_for_status_names_the_service(servers):
-    """Nobody reads an address there (42)."""
-    servers.statuses["127.0.0.1"] = 404
-    async with servers.session() as client:
-        with pytest.raises(aiohttp.ClientResponseError) as caught:
-            await client.get("/orders", raise_for_status=True)
-
-    assert str(servers.url() / "orders") in str(caught.value)
 
 
 async def test_tracers_see_the_address_on_the_wire(servers):
@@ -244,19 +220,6 @@ async def test_websocket_goes_to_the_chosen_endpoint(servers):
         assert {*servers.hosts} == said
         assert 1 == sum(busy)
         assert [0, 0] == in_flight(group)
-
-
-async def test_request_is_under_way_to_the_end_of_its_body(servers):
-    """As one that goes to the name is."""
-    group = servers.group()
-    async with connected(group, RETRIES) as client:
-        late = asyncio.create_task(text_of(client, "/late"))
-        await servers.arrived(1)
-        busy = in_flight(group)
-        servers.gate.set()
-        await late
-
-    assert [[1, 0], [0, 0]] == [busy, in_flight(group)]
 
 
 # Middlewares, and decorators further in

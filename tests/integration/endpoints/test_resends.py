@@ -203,30 +203,29 @@ async def test_pinned_request_is_sent_again_to_the_same_endpoint(make):
 
 
 @each
-async def test_resend_stays_in_a_group_while_that_has_one_that_is_well(make):
-    """The group that follows serves where none is."""
-    async with pools(*HOSTS[:2]) as servers:
-        group = make(servers[:1]).or_else(make(servers[1:]))
-        async with connected(group, RETRIES) as client:
-            await read(client)
-            servers[0].leave_stale()
-            status, log = await read(client)
-
-    assert (200, ["1", "1"]) == (status, endpoints_in(log))
-
-
-@each
-async def test_resend_stays_where_there_is_no_other(make):
-    """Nothing else would be left to do."""
-    async with pools(HOSTS[0]) as servers:
+@pytest.mark.parametrize(
+    ("number", "inside", "answers", "asked"),
+    [
+        pytest.param(1, (), {}, "11", id="there is no other"),
+        pytest.param(2, (pass_on,), {}, "12", id="from within a decorator"),
+        pytest.param(3, (), {1: [answer(503)]}, "123", id="an attempt follows it"),
+    ],
+)
+async def test_resend_and_what_follows_go_to_what_is_not_tried(
+    make, number, inside, answers, asked
+):
+    """As long as there is such an endpoint."""
+    async with pools(*HOSTS[:number]) as servers:
         group = make(servers)
-        async with connected(group, RETRIES) as client:
+        async with connected(group, *inside, RETRIES) as client:
             await read(client)
             servers[0].leave_stale()
+            for index, script in answers.items():
+                servers[index].scripts["/x"] = [*script]
             status, log = await read(client)
-            in_use = in_flight(group)
 
-    assert (200, ["1", "1"], [0]) == (status, endpoints_in(log), in_use)
+    assert (200, [*asked]) == (status, endpoints_in(log))
+    assert [0] * number == in_flight(group)
 
 
 @each
@@ -267,20 +266,6 @@ async def test_resend_of_a_resend_tries_the_third(make):
     assert [0, 0, 0] == in_flight(group)
 
 
-@each
-async def test_attempt_after_a_resend_goes_to_what_is_not_tried(make):
-    """Both of its requests count as tries."""
-    async with pools(*HOSTS) as servers:
-        group = make(servers)
-        async with connected(group, RETRIES) as client:
-            await read(client)
-            servers[0].leave_stale()
-            servers[1].scripts["/x"] = [answer(503)]
-            status, log = await read(client)
-
-    assert (200, ["1", "2", "3"]) == (status, endpoints_in(log))
-
-
 async def test_resend_of_a_request_that_a_decorator_sent_elsewhere_stays():
     """Its path is none of the endpoint's."""
 
@@ -300,19 +285,6 @@ async def test_resend_of_a_request_that_a_decorator_sent_elsewhere_stays():
     assert [["/y"] * 3, []] == [
         [each.target for each in server.requests] for server in servers
     ]
-
-
-async def test_resend_within_a_decorator_goes_to_another_endpoint():
-    """Also where one of the user's stands between."""
-    async with pools(*HOSTS[:2]) as servers:
-        group = of_addresses(servers)
-        async with connected(group, pass_on, RETRIES) as client:
-            await read(client)
-            servers[0].leave_stale()
-            status, log = await read(client)
-
-    assert (200, ["1", "2"]) == (status, endpoints_in(log))
-    assert [0, 0] == in_flight(group)
 
 
 @each
