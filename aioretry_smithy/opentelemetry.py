@@ -14,13 +14,18 @@ from ._facade import publish
 try:
     from opentelemetry.trace import NoOpTracerProvider
 
-    from ._telemetry.spans import (
-        Telemetry,
+    from ._telemetry.instruments import (
         TrafficInstruments,
         check_has,
         instruments_from,
         things_from,
         tracer_from,
+    )
+    from ._telemetry.spans import (
+        Telemetry,
+        TracedAttempt,
+        TracedClient,
+        TracedRpcAttempt,
     )
 except ModuleNotFoundError as _cause:
     raise missing_extra("opentelemetry", _cause) from _cause
@@ -28,7 +33,6 @@ except ModuleNotFoundError as _cause:
 from ._context.client import Decorator, HttpClient, RpcClient, RpcDecorator
 from ._telemetry.client import Subject, http_subject, rpc_subject
 from ._telemetry.series import BreakerTelling, BudgetTelling, GroupTelling, LimitTelling
-from ._telemetry.traced import TracedAttempt, TracedClient, TracedRpcAttempt
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider

@@ -28,7 +28,7 @@ EXTRAS = {
     "aioretry_smithy._cli.rich_output": "rich",
     "aioretry_smithy._log.rich_tree": "rich",
     "aioretry_smithy._telemetry.spans": "opentelemetry",
-    "aioretry_smithy._telemetry.traced": "opentelemetry",
+    "aioretry_smithy._telemetry.instruments": "opentelemetry",
     "aioretry_smithy._telemetry.prometheus_metrics": "prometheus_client",
     "aioretry_smithy.limits": "limits.aio",
     "aioretry_smithy.opentelemetry": "opentelemetry",

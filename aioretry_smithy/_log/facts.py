@@ -24,46 +24,6 @@ if TYPE_CHECKING:
     from .._text.mask import Mask
 
 
-def asked_of(call: Call, record: Record) -> Request:
-    """Return the request of an attempt as it was sent; of a call, that of the caller.
-
-    With a group, the caller's is that to the endpoint which was asked first.
-    """
-    if record is not call:
-        return record.shown_request
-    first = call.first.begun_request
-    return first if isinstance(first, RoutedRequest) else call.begun_request
-
-
-def sent_instead(call: Call, record: Record) -> Request | None:
-    """Return the request that a call without attempts has sent, if different."""
-    is_alone = record is call and call.first is call
-    return record.sent_request if is_alone else None
-
-
-def described_change(call: Call, record: Record, mask: Mask) -> str:
-    """Describe the sent request if it differs from the caller's; else empty.
-
-    Another endpoint is no change.
-    """
-    if record is call:
-        return _words(asked_of(call, call), sent_instead(call, call), mask)
-    begun = record.begun_request
-    asked = begun if isinstance(begun, RoutedRequest) else asked_of(call, call)
-    return _words(asked, record.shown_request, mask)
-
-
-def _words(asked: Request, sent: Request | None, mask: Mask) -> str:
-    """Return the sent method and URL, if different from the caller's."""
-    if sent is None or sent is asked:
-        return ""
-    # Of a function, the name; it has no URL.
-    name = "" if sent.name == asked.name else mask.text(sent.name)
-    url = sent.full_url()
-    where = "" if url == asked.full_url() else mask.text(str(url))
-    return f"{name} {where}".strip()
-
-
 class LogFacts(NeverPickled):
     """The properties of a :class:`.RequestLog`.
 
@@ -422,16 +382,43 @@ class LogFacts(NeverPickled):
         return self._call.loop.time() - self.started
 
     def _described_change(self) -> str:
-        """Describe the sent request if it differs from the caller's; else empty."""
-        return described_change(self._call, self._record, self.mask)
+        """Describe the sent request if it differs from the caller's; else empty.
+
+        Another endpoint is no change.
+        """
+        if self._is_root:
+            asked, sent = self._asked, self._sent_instead
+        else:
+            begun = self._record.begun_request
+            is_routed = isinstance(begun, RoutedRequest)
+            asked = begun if is_routed else self.root._asked
+            sent = self._record.shown_request
+        if sent is None or sent is asked:
+            return ""
+        # Of a function, the name; it has no URL.
+        name = "" if sent.name == asked.name else self.mask.text(sent.name)
+        url = sent.full_url()
+        where = "" if url == asked.full_url() else self.mask.text(str(url))
+        return f"{name} {where}".strip()
 
     @property
     def _asked(self) -> Request:
-        return asked_of(self._call, self._record)
+        """The request of an attempt as it was sent; of a call, that of the caller.
+
+        With a group, the caller's is that to the endpoint which was asked first.
+        """
+        if not self._is_root:
+            return self._record.shown_request
+        call = self._call
+        first = call.first.begun_request
+        return first if isinstance(first, RoutedRequest) else call.begun_request
 
     @property
     def _sent_instead(self) -> Request | None:
-        return sent_instead(self._call, self._record)
+        """The request that a call without attempts has sent, if different."""
+        call = self._call
+        is_alone = self._is_root and call.first is call
+        return call.sent_request if is_alone else None
 
     def _seconds_to(self, ended: float | None) -> float | None:
         """Return the seconds to an end, no earlier than the end of the race."""

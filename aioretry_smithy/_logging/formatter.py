@@ -278,6 +278,13 @@ class LogFormatter(ABC):
         return _TreeFormatter()
 
 
+class _OneLineFormatter(LogFormatter):
+    """A formatter of one line, that of the response."""
+
+    def format_request(self, log: RequestLog) -> None:
+        return None
+
+
 class _TextFormatter(LogFormatter):
     def format_request(self, log: RequestLog) -> str:
         fields = {
@@ -332,7 +339,7 @@ class _JsonFormatter(LogFormatter):
     def __init__(self, *, omit_empty: bool) -> None:
         self._omit_empty = omit_empty
 
-    def format_request(self, log: RequestLog) -> str | None:
+    def format_request(self, log: RequestLog) -> str:
         return self._line("request", log, _REQUEST_KEYS)
 
     def format_response(self, log: RequestLog) -> str:
@@ -345,13 +352,12 @@ class _JsonFormatter(LogFormatter):
         return json_line(kind, shown, omit_empty=self._omit_empty)
 
     def __repr__(self) -> str:
-        omits = "omit_empty=True" if self._omit_empty else ""
-        return f"LogFormatter.json({omits})"
+        return f"LogFormatter.json({'omit_empty=True' if self._omit_empty else ''})"
 
 
-class _NestedJsonFormatter(_JsonFormatter):
-    def format_request(self, log: RequestLog) -> None:
-        return None
+class _NestedJsonFormatter(_OneLineFormatter):
+    def __init__(self, *, omit_empty: bool) -> None:
+        self._omit_empty = omit_empty
 
     def format_response(self, log: RequestLog) -> str:
         kind = "call" if log.attempt is None else "attempt"
@@ -362,10 +368,7 @@ class _NestedJsonFormatter(_JsonFormatter):
         return f"LogFormatter.json(nested=True{omits})"
 
 
-class _LineFormatter(LogFormatter):
-    def format_request(self, log: RequestLog) -> None:
-        return None
-
+class _LineFormatter(_OneLineFormatter):
     def format_response(self, log: RequestLog) -> str:
         rate = share_of_lines().get("sampling_rate")
         line = one_line(log)
@@ -375,10 +378,7 @@ class _LineFormatter(LogFormatter):
         return "LogFormatter.line()"
 
 
-class _TreeFormatter(LogFormatter):
-    def format_request(self, log: RequestLog) -> None:
-        return None
-
+class _TreeFormatter(_OneLineFormatter):
     def format_response(self, log: RequestLog) -> str:
         rate = share_of_lines().get("sampling_rate")
         headline, _, below = log.render().partition("\n")

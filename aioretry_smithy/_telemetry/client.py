@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from abc import ABC, abstractmethod
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -21,7 +23,7 @@ from .._request.keys import group_key
 from .._text.printable import encodable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from .._call.call import Call, Exchange
     from .._call.outcome import Outcome, Request
@@ -32,18 +34,79 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("aioretry_smithy")
 
 
-class CallObservation(ABC):
-    """The observation of a call or an attempt, from start to headers or failure."""
+LabelsT = TypeVar("LabelsT")
 
-    request: Any
-    """The request to send on."""
+_SENDS: Final = "aioretry_smithy.telemetry.sends"
+
+
+class Observation(ABC, Generic[LabelsT]):
+    """The observation of a call or an attempt, from start to headers or failure.
+
+    Args:
+        client: The client that observes.
+        ctx: The context of the call or the attempt.
+        request: The request to send on.
+        labels: The labels that separate measurements of different calls.
+    """
 
     response: Any
     """The response; not set where none came."""
 
+    def __init__(
+        self,
+        client: TelemetryClient[Any],
+        ctx: ClientRequestContext,
+        request: Any,
+        labels: LabelsT,
+    ) -> None:
+        self.request = request
+        self.labels = labels
+        self.is_call = client.sees_call(ctx)
+        self.is_hedge = False
+        self.hedges: HedgeCount | None = None
+        if not self.is_call:
+            self.is_hedge = ctx.attempt is not None and ctx.log.is_hedge
+            # Not the attempt's number: a decorator may send twice in one attempt.
+            key = _SENDS, client.target
+            self.sends: Counter[str] = ctx.attributes.setdefault(key, Counter())
+            self.number = self.sends["begun"]
+            self.sends["begun"] += 1
+        elif client.surrounds_hedges:
+            self.hedges = HedgeCount(ctx.call)
+        self.loop = asyncio.get_running_loop()
+        self.started = self.loop.time()
+
     @abstractmethod
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
         """Record the outcome; *cause* is None where there is a response."""
+
+    def measure(
+        self, ctx: ClientRequestContext, seconds: float, outcome: LabelsT
+    ) -> None:
+        """Record all series of the call or attempt, by the labels of its outcome."""
+        if self.is_call:
+            if self.hedges is not None:
+                self.hedges.tell(ctx.call, self._count_hedges)
+            self.record("call_duration_seconds", seconds, outcome)
+            return
+        is_retry = self.number > 0 and not self.is_hedge
+        self.record("attempts", 1, outcome)
+        # By 0 too: the series must exist to be divided by that of the attempts.
+        self.record("retries", int(is_retry), outcome)
+        self.record("attempt_duration_seconds", seconds, outcome)
+        for part, waited in connection_waits(ctx).items():
+            self.record("connection_wait_seconds", waited, self.labels_of_part(part))
+
+    def _count_hedges(self, name: str, number: int) -> None:
+        self.record(name, number, self.labels)
+
+    @abstractmethod
+    def record(self, name: str, value: float, labels: LabelsT) -> None:
+        """Add a value to a series, named without the prefix ``rpc_``."""
+
+    @abstractmethod
+    def labels_of_part(self, part: str) -> LabelsT:
+        """Return the labels of the wait for a part of a connection."""
 
 
 class TelemetryClient(DecoratingClient[ClientT], ABC):
@@ -108,25 +171,21 @@ class TelemetryClient(DecoratingClient[ClientT], ABC):
 
     def _begun(
         self, ctx: ClientRequestContext, request: Request
-    ) -> CallObservation | None:
+    ) -> Observation[Any] | None:
         """Return an observation that has begun; None for none."""
         try:
-            return self.begin(ctx, request) if self.is_heard() else None
+            return self.begin(ctx, request)
         except Exception as error:
             log_error(error)
             return None
 
-    def is_heard(self) -> bool:
-        """Say whether anybody listens; where not, requests pass through unseen."""
-        return True
-
     @abstractmethod
     def begin(
         self, ctx: ClientRequestContext, request: object
-    ) -> CallObservation | None:
+    ) -> Observation[Any] | None:
         """Begin to observe a call (where :attr:`sees_calls`) or an attempt.
 
-        None where this one is of no interest.
+        None where nobody listens: then the request passes through unseen.
         """
 
     def describe(self) -> str:
@@ -136,7 +195,9 @@ class TelemetryClient(DecoratingClient[ClientT], ABC):
 
 
 def _end(
-    observation: CallObservation, ctx: ClientRequestContext, cause: BaseException | None
+    observation: Observation[Any],
+    ctx: ClientRequestContext,
+    cause: BaseException | None,
 ) -> None:
     log_errors(partial(observation.end, ctx, cause))
 
@@ -322,48 +383,30 @@ def status_class(ctx: ClientRequestContext, cause: BaseException | None) -> str:
     return f"{(ctx.log.response_status or 0) // 100}xx"
 
 
-HEDGES: Final[Mapping[str, str]] = {
-    "sent": "Hedges: requests sent beside one that was under way or had failed.",
-    "won": "Hedges whose answer was good and came first.",
-    "refused": "Hedges that a limiter gave no leave for.",
-}
-"""The counts, each with its description."""
+_TRAFFIC: Final = (
+    *("attempts", "retries"),
+    *("attempt_duration_seconds", "call_duration_seconds"),
+)
+_OF_HTTP: Final = (
+    *("connection_wait_seconds", "hedges", "hedges_won", "hedges_refused"),
+)
+
+SeriesT = TypeVar("SeriesT")
 
 
-CounterT = TypeVar("CounterT")
-HistogramT = TypeVar("HistogramT")
-
-
-class Traffic(Generic[CounterT, HistogramT]):
+class Traffic(Generic[SeriesT]):
     """The series of attempts and calls, of HTTP or of functions.
 
     Args:
-        counter: Makes what counts by the name of a series.
-        histogram: Makes what measures seconds.
+        make: Makes a series by its name.
         is_http: Whether there may be connections and hedges.
     """
 
-    def __init__(
-        self,
-        counter: Callable[[str], CounterT],
-        histogram: Callable[[str], HistogramT],
-        *,
-        is_http: bool,
-    ) -> None:
-        prefix = "" if is_http else "rpc_"
-        self.names: Names = Names()
-        self.attempts: CounterT = counter(f"{prefix}attempts")
-        self.retries: CounterT = counter(f"{prefix}retries")
-        duration = f"{prefix}attempt_duration_seconds"
-        self.attempt_duration: HistogramT = histogram(duration)
-        self.call_duration: HistogramT = histogram(f"{prefix}call_duration_seconds")
-        self.connection_wait: HistogramT | None = None
-        self.hedges: dict[str, CounterT] = {}
-        if is_http:
-            # There without timings too, so that a dashboard can ask for it.
-            self.connection_wait = histogram("connection_wait_seconds")
-            names = {kind: f"hedges_{kind}" for kind in HEDGES} | {"sent": "hedges"}
-            self.hedges = {kind: counter(name) for kind, name in names.items()}
+    def __init__(self, make: Callable[[str], SeriesT], *, is_http: bool) -> None:
+        self.names = Names()
+        prefix, names = ("", _TRAFFIC + _OF_HTTP) if is_http else ("rpc_", _TRAFFIC)
+        # Without timings and hedges too, so that a dashboard can ask for them.
+        self.series = {name: make(f"{prefix}{name}") for name in names}
 
 
 def connection_waits(ctx: ClientRequestContext) -> dict[str, float]:
@@ -389,7 +432,7 @@ class HedgeCount:
         self._refused = call.refused_hedges
 
     def tell(self, call: Call, count: Callable[[str, int], None]) -> None:
-        """Count how many there were, by the names of :data:`HEDGES`.
+        """Count how many there were, by the names of their series.
 
         Those of the further parts of a download are counted when that has ended.
         """
@@ -411,9 +454,9 @@ class HedgeCount:
         sent = call.sent_after(self._before)
         hedges = [each for each in sent if each.is_hedge and not each.was_sent_again]
         return {
-            "sent": len(hedges) + call.dropped.hedges - self._dropped,
-            "won": sum(map(_has_won, hedges)),
-            "refused": call.refused_hedges - self._refused,
+            "hedges": len(hedges) + call.dropped.hedges - self._dropped,
+            "hedges_won": sum(map(_has_won, hedges)),
+            "hedges_refused": call.refused_hedges - self._refused,
         }
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from abc import abstractmethod
 from contextlib import ExitStack
-from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 from weakref import WeakSet
 
@@ -19,23 +17,16 @@ from . import client
 from .series import PREFIX, SERIES, ThingKind, ThingT, WeakRegistry, one_per_registry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from .._context.context import ClientRequestContext
 
+_M = TypeVar("_M")
+_SeriesT = TypeVar("_SeriesT", Counter, Gauge, Histogram)
+
 Labels: TypeAlias = tuple[str, ...]
-
-
-class TrafficMetrics(client.Traffic[Counter, Histogram]):
-    """The counters and histograms of a metrics client."""
-
-    def __init__(self, *, is_http: bool) -> None:
-        super().__init__(_counter, _histogram, is_http=is_http)
-        durations = self.attempt_duration, self.call_duration, self.connection_wait
-        self.collectors: list[Collector] = [
-            *(self.attempts, self.retries, *self.hedges.values()),
-            *filter(None, durations),
-        ]
+TrafficMetrics: TypeAlias = client.Traffic["Counter | Histogram"]
+"""The counters and histograms of a metrics client."""
 
 
 class ThingMetrics(Collector, Generic[ThingT]):
@@ -53,23 +44,20 @@ class ThingMetrics(Collector, Generic[ThingT]):
         # Not their names: a new one may have the name of one that is gone.
         self._noted: WeakSet[ThingT] = WeakSet()
         self._counters = {
-            name: _counter(name, detailed=detailed) for name in kind.counters
+            name: _new(Counter, name, detailed=detailed) for name in kind.counters
         }
-        self._gauges: dict[str, Gauge] = {}
-        self.collectors: list[Collector] = [*self._counters.values()]
-        if kind.mode is None:
-            self.collectors.append(self)
-            return
-        for name in kind.gauges:
-            series = SERIES[name]
-            self._gauges[name] = Gauge(
-                f"{PREFIX}{series.name}",
-                series.text,
-                series.labels,
-                multiprocess_mode=kind.mode,
-                registry=None,
-            )
-        self.collectors.extend(self._gauges.values())
+        # Without a mode, gauges are read from living things by collect().
+        self._gauges = {
+            name: _new(Gauge, name, multiprocess_mode=kind.mode)
+            for name in kind.gauges
+            if kind.mode is not None
+        }
+        read = [] if self._gauges else [self]
+        self.collectors: list[Collector] = [
+            *self._counters.values(),
+            *self._gauges.values(),
+            *read,
+        ]
 
     def show(self, thing: ThingT, /, *, detailed: bool) -> None:
         """Update the gauges of a thing."""
@@ -116,24 +104,20 @@ class ThingMetrics(Collector, Generic[ThingT]):
     describe = collect
 
 
-def _counter(name: str, *, detailed: bool = False) -> Counter:
+def _new(
+    kind: type[_SeriesT], name: str, *, detailed: bool = False, **options: Any
+) -> _SeriesT:
+    """Make a series of the table, which no registry has yet."""
     series = SERIES[name]
     labels = series.labels_of(detailed=detailed)
-    return Counter(f"{PREFIX}{series.name}", series.text, labels, registry=None)
+    shown = f"{PREFIX}{series.name}"
+    return kind(shown, series.text, labels, registry=None, **options)
 
 
-def _histogram(name: str) -> Histogram:
-    series = SERIES[name]
-    return Histogram(
-        f"{PREFIX}{series.name}",
-        series.text,
-        series.labels,
-        buckets=client.DURATION_BUCKETS,
-        registry=None,
-    )
-
-
-_M = TypeVar("_M", "TrafficMetrics", "ThingMetrics[Any]")
+def _counter_or_histogram(name: str) -> Counter | Histogram:
+    if SERIES[name].kind == "counter":
+        return _new(Counter, name)
+    return _new(Histogram, name, buckets=client.DURATION_BUCKETS)
 
 
 def metrics_in(registry: CollectorRegistry, *, is_http: bool) -> TrafficMetrics:
@@ -142,8 +126,13 @@ def metrics_in(registry: CollectorRegistry, *, is_http: bool) -> TrafficMetrics:
     Raises:
         ValueError: *registry* is none, or has a metric of that name that is not ours.
     """
-    new = partial(TrafficMetrics, is_http=is_http)
-    return _made_in(registry, (TrafficMetrics, is_http), new)
+
+    def new() -> TrafficMetrics:
+        metrics = client.Traffic(_counter_or_histogram, is_http=is_http)
+        _register(registry, metrics.series.values())
+        return metrics
+
+    return _made_in(registry, (client.Traffic, is_http), new)
 
 
 def things_in(
@@ -154,23 +143,28 @@ def things_in(
     Raises:
         ValueError: *registry* is none, or has a metric of that name that is not ours.
     """
-    new = partial(ThingMetrics, kind, detailed=detailed)
+
+    def new() -> ThingMetrics[ThingT]:
+        metrics = ThingMetrics(kind, detailed=detailed)
+        _register(registry, metrics.collectors)
+        return metrics
+
     return _made_in(registry, (kind, detailed), new)
 
 
 def _made_in(registry: CollectorRegistry, key: object, new: Callable[[], _M]) -> _M:
     if not isinstance(registry, CollectorRegistry):
         raise bad_argument("registry", registry, "a prometheus_client registry")
-    return one_per_registry(registry, key, lambda: _registered(registry, new()))
+    return one_per_registry(registry, key, new)
 
 
-def _registered(registry: CollectorRegistry, metrics: _M) -> _M:
+def _register(registry: CollectorRegistry, collectors: Iterable[Collector]) -> None:
+    """Register all collectors, or none where the registry refuses one."""
     with ExitStack() as undo:
-        for collector in metrics.collectors:
+        for collector in collectors:
             registry.register(collector)
             undo.callback(registry.unregister, collector)
         undo.pop_all()
-    return metrics
 
 
 class MeteredClient(client.TelemetryClient[ClientT]):
@@ -187,68 +181,44 @@ class MeteredClient(client.TelemetryClient[ClientT]):
 
     def begin(
         self, ctx: ClientRequestContext, request: object
-    ) -> client.CallObservation:
+    ) -> client.Observation[Labels]:
         """Begin to measure a call, or an attempt."""
-        metrics, subject = self._metrics, self._subject(ctx, request)
-        if self.sees_call(ctx):
-            call, is_hedged = _Call(metrics, request, subject), self.surrounds_hedges
-            call.hedges = client.HedgeCount(ctx.call) if is_hedged else None
-            return call
-        attempt = _Attempt(metrics, request, subject)
-        # Not the attempt's number: a decorator may send twice in one attempt.
-        is_hedge = ctx.attempt is not None and ctx.log.is_hedge
-        attempt.is_retry = metrics in ctx.attributes and not is_hedge
-        ctx.attributes[metrics] = True
-        return attempt
+        labels = self._subject(ctx, request)
+        return _Timed(self, ctx, request, labels, self._metrics)
 
     @abstractmethod
     def _subject(self, ctx: ClientRequestContext, request: Any) -> Labels:
         """Return the labels of a call."""
 
 
-class _Timed(client.CallObservation):
-    """The common part of a call and an attempt: a start, and labels for the call."""
+class _Timed(client.Observation[Labels]):
+    """A call or an attempt that is measured at its end."""
 
     def __init__(
-        self, metrics: TrafficMetrics, request: object, subject: Labels
+        self,
+        metered: MeteredClient[Any],
+        ctx: ClientRequestContext,
+        request: object,
+        labels: Labels,
+        metrics: TrafficMetrics,
     ) -> None:
-        self.request = request
+        super().__init__(metered, ctx, request, labels)
         self._metrics = metrics
-        self._labels = subject
-        self._loop = asyncio.get_running_loop()
-        self._started = self._loop.time()
-
-    def _elapsed(self) -> float:
-        return self._loop.time() - self._started
-
-
-class _Call(_Timed):
-    hedges: client.HedgeCount | None
 
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
-        if self.hedges is not None:
-            self.hedges.tell(ctx.call, self._count_hedges)
-        labels = (*self._labels, _stop_reason(ctx, cause))
-        self._metrics.call_duration.labels(*labels).observe(self._elapsed())
+        outcome = (_stop_reason if self.is_call else client.status_class)(ctx, cause)
+        seconds = self.loop.time() - self.started
+        self.measure(ctx, seconds, (*self.labels, outcome))
 
-    def _count_hedges(self, kind: str, number: int) -> None:
-        self._metrics.hedges[kind].labels(*self._labels).inc(number)
+    def record(self, name: str, value: float, labels: Labels) -> None:
+        series = self._metrics.series[name].labels(*labels)
+        if isinstance(series, Counter):
+            series.inc(value)
+        else:
+            series.observe(value)
 
-
-class _Attempt(_Timed):
-    is_retry: bool
-
-    def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
-        metrics = self._metrics
-        labels = (*self._labels, client.status_class(ctx, cause))
-        metrics.attempts.labels(*labels).inc()
-        # By 0 too: the series must exist to be divided by that of the attempts.
-        metrics.retries.labels(*labels).inc(self.is_retry)
-        metrics.attempt_duration.labels(*labels).observe(self._elapsed())
-        if metrics.connection_wait is not None:
-            for part, seconds in client.connection_waits(ctx).items():
-                of_part = metrics.connection_wait.labels(self._labels[0], part)
-                of_part.observe(seconds)
+    def labels_of_part(self, part: str) -> Labels:
+        return self.labels[0], part
 
 
 def _stop_reason(ctx: ClientRequestContext, cause: BaseException | None) -> str:

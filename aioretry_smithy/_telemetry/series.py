@@ -25,7 +25,6 @@ from .._endpoints.state import EndpointGroupListener, EndpointState
 from .._errors import bad_argument
 from .._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
 from .._retry.budget import RetryBudget, RetryBudgetListener
-from .client import HEDGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -119,6 +118,12 @@ _RETRIES: Final = "Attempts after the first of a call.", "{attempt}"
 _ATTEMPT_TIME: Final = "Seconds from an attempt's start to its {}."
 _CALL_TIME: Final = "Seconds from a call's start to its {}."
 _WAIT: Final = "Seconds that an attempt waited for its connection, if timed."
+_HEDGED: Final = (
+    "Hedges: requests sent beside one that was under way or had failed.",
+    "{request}",
+)
+_HEDGED_FIRST: Final = "Hedges whose answer was good and came first.", "{request}"
+_NO_HEDGE: Final = "Hedges that a limiter gave no leave for.", "{request}"
 _IN_STATE: Final = "1 for the state that a circuit breaker is in."
 _CHANGES: Final = "How often a circuit breaker went into a state.", "{transition}"
 _REJECTED: Final = "Requests that a circuit breaker refused.", "{request}"
@@ -133,9 +138,9 @@ _ROWS: Final = (
     _histogram("attempt_duration_seconds", _STATUS, _ATTEMPT_TIME.format(_HEADERS)),
     _histogram("call_duration_seconds", _STOP, _CALL_TIME.format(_HEADERS)),
     _histogram("connection_wait_seconds", ("host", "part"), _WAIT),
-    _counter("hedges", _HEDGES, HEDGES["sent"], "{request}"),
-    _counter("hedges_won", _HEDGES, HEDGES["won"], "{request}"),
-    _counter("hedges_refused", _HEDGES, HEDGES["refused"], "{request}"),
+    _counter("hedges", _HEDGES, *_HEDGED),
+    _counter("hedges_won", _HEDGES, *_HEDGED_FIRST),
+    _counter("hedges_refused", _HEDGES, *_NO_HEDGE),
     _counter("rpc_attempts", _RPC, *_ATTEMPTS),
     _counter("rpc_retries", _RPC, *_RETRIES),
     _histogram("rpc_attempt_duration_seconds", _RPC, _ATTEMPT_TIME.format("end")),

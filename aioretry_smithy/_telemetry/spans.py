@@ -1,11 +1,10 @@
-"""Make spans and metrics of calls, once an OpenTelemetry SDK is set up."""
+"""Make the spans of attempts, calls and failed bodies, and measure them."""
 
 from __future__ import annotations
 
-import asyncio
 from abc import abstractmethod
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from opentelemetry import context as contexts
 from opentelemetry import metrics, trace
@@ -15,232 +14,45 @@ from opentelemetry.context import (
 )
 from opentelemetry.propagate import get_global_textmap
 
-from .. import __version__
-from .._errors import bad_argument
+from .._call.recorder import cause_of
+from .._context.client import ClientT
 from .._log.error_text import describe_error
+from .._log.request_log import log_of
+from .._log.timeline import until_next
 from .._request.request import HttpRequest
+from .._text.mask import HIDDEN
 from .._text.printable import encodable
 from .client import (
+    ANOTHER_METHOD,
     CALL_ID,
-    DURATION_BUCKETS,
     Attributes,
-    CallObservation,
-    Names,
+    Observation,
     Subject,
     TelemetryClient,
-    Traffic,
+    call_error_type,
+    class_name,
+    connection_waits,
     error_type,
     log_error,
     log_errors,
+    peer_attributes,
 )
-from .series import SERIES, Series, ThingKind, ThingT, WeakRegistry, one_per_registry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from contextvars import Token
 
     from opentelemetry.propagators.textmap import TextMapPropagator
 
     from .._call.call import Call
-    from .._context.client import ClientT
+    from .._call.record import Record
     from .._context.context import ClientRequestContext
     from .._text.mask import Mask
-
-
-_NAMES: Final = {
-    "attempt_duration_seconds": "http.client.request.duration",
-    "connection_wait_seconds": "aioretry_smithy.connection.wait_time",
-}
-"""The names that the conventions for HTTP have."""
-
-
-TrafficInstruments: TypeAlias = Traffic[metrics.Counter, metrics.Histogram]
-"""The instruments for attempts and calls, of HTTP or of functions."""
-
-
-def _histogram(meter: metrics.Meter, name: str) -> metrics.Histogram:
-    series = SERIES[name]
-    return meter.create_histogram(
-        _NAMES.get(series.name, series.instrument),
-        series.unit,
-        series.text,
-        explicit_bucket_boundaries_advisory=DURATION_BUCKETS,
-    )
-
-
-def _counter(meter: metrics.Meter, name: str) -> metrics.Counter:
-    series = SERIES[name]
-    return meter.create_counter(series.instrument, series.unit, series.text)
-
-
-class ThingInstruments(Generic[ThingT]):
-    """The instruments for things of a kind, and those things, which gauges show.
-
-    Those of a meter are the same for all that tell of the kind, in detail or not.
-    """
-
-    def __init__(self, kind: ThingKind[ThingT], meter: metrics.Meter) -> None:
-        self._kind = kind
-        self._names = Names()
-        self._things: WeakRegistry[ThingT] = WeakRegistry()
-        self._detailed: WeakRegistry[ThingT] = WeakRegistry()
-        self._counters = {name: _counter(meter, name) for name in kind.counters}
-        create: Callable[..., object] = meter.create_observable_gauge
-        if kind.is_additive:
-            create = meter.create_observable_up_down_counter
-        for name in kind.gauges:
-            series = SERIES[name]
-            observe = [partial(self._observe, series)]
-            create(series.instrument, observe, series.unit, series.text)
-
-    def show(self, thing: ThingT, /, *, detailed: bool) -> None:
-        """Observe the gauges of a thing from now on, with details if *detailed*."""
-        self._things.add(thing)
-        if detailed:
-            self._detailed.add(thing)
-
-    note = show
-
-    def count(self, name: str, thing: ThingT, /, *labels: str) -> None:
-        """Count an event under the labels that follow the name of the thing."""
-        attributes = self._attributes(SERIES[name], thing, labels)
-        self._counters[name].add(1, attributes)
-
-    def _attributes(
-        self, series: Series, thing: ThingT, labels: tuple[str, ...]
-    ) -> dict[str, str]:
-        if len(labels) == len(series.labels):
-            # The first one is an endpoint.
-            labels = self._names[labels[0]], *labels[1:]
-        return series.attributes_of((encodable(thing.name), *labels))
-
-    def _observe(
-        self, series: Series, options: metrics.CallbackOptions
-    ) -> Iterator[metrics.Observation]:
-        detailed = {id(thing) for thing in self._detailed.all()}
-        read = self._kind.gauges[series.name]
-        for thing in self._things.all():
-            for labels, value in read(thing, id(thing) in detailed):
-                yield metrics.Observation(
-                    value, self._attributes(series, thing, labels)
-                )
-
-
-# Of the scope: its name, its version, and the first stable conventions for HTTP.
-_SCOPE: Final = (
-    "aioretry_smithy",
-    __version__,
-    "https://opentelemetry.io/schemas/1.23.0",
-)
-_API: Final = ("opentelemetry.trace", "opentelemetry.metrics")
-_NO_OP: Final = (trace.NoOpTracerProvider, metrics.NoOpMeterProvider)
-
-P = TypeVar("P")
-V = TypeVar("V")
-
-
-class FromProvider(Generic[P, V]):
-    """Makes a tracer or instruments as soon as a provider is configured.
-
-    A provider has a method called *function*, and *current* returns the global one.
-    What *make* returns is None where it would do nothing.
-    """
-
-    provider: P | None
-    """The provider; None for the global one, or for a proxy of it."""
-
-    def __init__(
-        self,
-        name: str,
-        provider: P | None,
-        function: str,
-        current: Callable[[], P],
-        make: Callable[[P], V | None],
-    ) -> None:
-        check_has(name, provider, function)
-        stands_in = _is_mute(provider) and not isinstance(provider, _NO_OP)
-        self.provider = None if stands_in else provider
-        self._current, self._make = current, make
-        # In one piece, so that no other thread finds half of it.
-        self._found: tuple[P | None, V | None] = None, None
-
-    def get(self) -> V | None:
-        """Return the tracer or the instruments; None without a provider."""
-        provider = self._current() if self.provider is None else self.provider
-        asked, made = self._found
-        if provider is not asked:
-            made = None if _is_mute(provider) else self._make(provider)
-            self._found = provider, made
-        return made
-
-
-def tracer_from(
-    provider: trace.TracerProvider | None,
-) -> FromProvider[trace.TracerProvider, trace.Tracer]:
-    """Return a finder of the tracer of a provider; of the global one for None."""
-
-    def make(provider: trace.TracerProvider) -> trace.Tracer | None:
-        tracer = provider.get_tracer(*_SCOPE)
-        return None if _is_mute(tracer) else tracer
-
-    current = trace.get_tracer_provider
-    return FromProvider("tracer_provider", provider, "get_tracer", current, make)
-
-
-def instruments_from(
-    provider: metrics.MeterProvider | None, *, is_http: bool
-) -> FromProvider[metrics.MeterProvider, TrafficInstruments]:
-    """Return a finder of the instruments for calls; of the global provider for None."""
-
-    def new(meter: metrics.Meter) -> TrafficInstruments:
-        counter, histogram = partial(_counter, meter), partial(_histogram, meter)
-        return Traffic(counter, histogram, is_http=is_http)
-
-    return _made_from(provider, (Traffic, is_http), new)
-
-
-def things_from(
-    provider: metrics.MeterProvider | None, kind: ThingKind[ThingT]
-) -> FromProvider[metrics.MeterProvider, ThingInstruments[ThingT]]:
-    """Return a finder of the instruments for the things of a kind."""
-    return _made_from(provider, kind, partial(ThingInstruments, kind))
-
-
-def _made_from(
-    provider: metrics.MeterProvider | None,
-    key: object,
-    new: Callable[[metrics.Meter], V],
-) -> FromProvider[metrics.MeterProvider, V]:
-    def make(provider: metrics.MeterProvider) -> V | None:
-        meter = provider.get_meter(*_SCOPE)
-        # An SDK keeps the first instrument of a name, and does not collect from later
-        # ones.
-        if _is_mute(meter):
-            return None
-        return one_per_registry(provider, key, lambda: new(meter))
-
-    current = metrics.get_meter_provider
-    return FromProvider("meter_provider", provider, "get_meter", current, make)
-
-
-def check_has(name: str, value: object, function: str) -> None:
-    """Refuse an argument that is neither None nor an object with a function.
-
-    Raises:
-        ValueError: It is neither; a class is none, though it has the function too.
-    """
-    if value is None:
-        return
-    if isinstance(value, type) or not callable(getattr(value, function, None)):
-        raise bad_argument(name, value, f"None, or an object with {function}()")
-
-
-def _is_mute(found: object) -> bool:
-    # Objects of the API itself do nothing; those that do are of an SDK.
-    return type(found).__module__.startswith(_API)
+    from .instruments import FromProvider, TrafficInstruments
 
 
 _OURS: Final = "aioretry_smithy"
+_CONNECTION: Final = "aioretry_smithy.connection"
+_VERSION: Final = "network.protocol.version"
 _SUPPRESSED_KEYS: Final = (
     _SUPPRESS_INSTRUMENTATION_KEY,
     "suppress_instrumentation",
@@ -271,7 +83,7 @@ def is_suppressed() -> bool:
     return is_hushed or hushed_by not in (None, False, _OURS)
 
 
-class Traced(CallObservation):
+class Traced(Observation[Attributes]):
     """A span, current while the delegate runs, and the measurements at its end.
 
     The server gets its context in headers, if no other span stands further in.
@@ -283,18 +95,16 @@ class Traced(CallObservation):
 
     def __init__(
         self,
-        telemetry: Telemetry,
-        client: TelemetryClient[Any],
+        client: TracedClient[Any],
         ctx: ClientRequestContext,
         request: object,
         subject: Subject,
     ) -> None:
-        self.request = request
+        super().__init__(client, ctx, request, subject.measured)
+        telemetry = client.telemetry
         self._subject = subject
-        self._prepare(client, ctx)
         self._instruments = telemetry.instruments.get()
-        self._loop = asyncio.get_running_loop()
-        self._start = nanoseconds(ctx.call, self._loop.time())
+        self._start = nanoseconds(ctx.call, self.started)
         self._span: trace.Span | None = None
         # Measured with it, a long duration leads to the span that took so long.
         self._context: contexts.Context | None = None
@@ -307,12 +117,6 @@ class Traced(CallObservation):
                 self._inject(telemetry.propagator, self._context, ctx.call)
             self._token = contexts.attach(self._context)
 
-    @abstractmethod
-    def _prepare(
-        self, client: TelemetryClient[ClientT], ctx: ClientRequestContext
-    ) -> None:
-        """Note how far the call has come before."""
-
     def _first_attributes(self, ctx: ClientRequestContext) -> Attributes:
         return self._subject.shown
 
@@ -320,11 +124,6 @@ class Traced(CallObservation):
     def _last_attributes(
         self, ctx: ClientRequestContext, cause: BaseException | None
     ) -> Attributes: ...
-
-    @abstractmethod
-    def _measure(
-        self, instruments: TrafficInstruments, seconds: float, attributes: Attributes
-    ) -> None: ...
 
     def _error_type(
         self, ctx: ClientRequestContext, cause: BaseException | None
@@ -385,7 +184,7 @@ class Traced(CallObservation):
                 self._span = None
         if self._span is None and self._instruments is None:
             return
-        end = nanoseconds(ctx.call, self._loop.time())
+        end = nanoseconds(ctx.call, self.loop.time())
         last = self._last_attributes(ctx, cause)
         failure = self._error_type(ctx, cause)
         if failure is not None:
@@ -395,10 +194,7 @@ class Traced(CallObservation):
         try:
             if self._instruments is not None:
                 seconds = (end - self._start) / 1e9
-                attributes = self._subject.measured | last
-                log_errors(
-                    partial(self._measure, self._instruments, seconds, attributes)
-                )
+                log_errors(partial(self.measure, ctx, seconds, self.labels | last))
         finally:
             if self._span is not None:
                 log_errors(partial(self._close, self._span, ctx, cause, end, last))
@@ -423,6 +219,20 @@ class Traced(CallObservation):
         finally:
             span.end(end)
 
+    def record(self, name: str, value: float, labels: Attributes) -> None:
+        """Add a value to a series, as measured in this span."""
+        if self._instruments is None or (name == "retries" and not value):
+            return
+        if name != "attempt_duration_seconds":
+            labels = {key: each for key, each in labels.items() if key != _VERSION}
+        self._instruments.series[name](value, labels, self._context)
+
+    def labels_of_part(self, part: str) -> Attributes:
+        """Return the attributes of a wait for a connection, without the method."""
+        server = {**self.labels}
+        server.pop("http.request.method", None)
+        return {**server, f"{_CONNECTION}.part": part}
+
 
 def show_failure(
     span: trace.Span, kind: str, cause: BaseException, mask: Mask, time: int
@@ -443,3 +253,209 @@ def nanoseconds(call: Call, time: float) -> int:
     """
     wall_clock, started = call.epoch
     return round(wall_clock * 1e6) * 1000 + round((time - started) * 1e9)
+
+
+class TracedAttempt(Traced):
+    """A CLIENT span, as the conventions for HTTP have it."""
+
+    _kind = trace.SpanKind.CLIENT
+    _name = "{}"
+
+    def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
+        """End the span, and measure."""
+        # By an open circuit further in, so that nothing went out.
+        self.sends["refused"] += ctx.record.was_refused
+        if self._span is not None and ctx.log.superseded:
+            self._span.set_attribute("aioretry_smithy.superseded", True)
+        super().end(ctx, cause)
+        tracer, context = self._tracer, self._context
+        if tracer is None or context is None or self._span is None:
+            return
+        if not ctx.log.is_complete:
+            trace_body(tracer, context, ctx.call, ctx.record)
+
+    def _first_attributes(self, ctx: ClientRequestContext) -> Attributes:
+        request = self.request
+        method = self._subject.measured["http.request.method"]
+        attributes: Attributes = {"http.request.method": method, **self._subject.shown}
+        if attributes["http.request.method"] == ANOTHER_METHOD:
+            attributes["http.request.method_original"] = encodable(request.method)
+        if self._subject.shown:
+            url = ctx.log.mask.text(str(request.full_url()))
+            attributes["url.full"] = url.replace(
+                f"//{HIDDEN}@", "//REDACTED:REDACTED@"
+            ).replace(f"={HIDDEN}", "=REDACTED")
+        sent_before = self.number - self.sends["refused"]
+        if sent_before > 0:
+            attributes["http.request.resend_count"] = sent_before
+        if self.is_hedge:
+            attributes["aioretry_smithy.hedge"] = True
+        attributes.update(peer_attributes(ctx, request))
+        return attributes
+
+    def _last_attributes(
+        self, ctx: ClientRequestContext, cause: BaseException | None
+    ) -> Attributes:
+        if cause is not None:
+            return {}
+        attributes: Attributes = {"http.response.status_code": self.response.status}
+        version = self.response.version
+        if version is not None:
+            attributes[_VERSION] = f"{version.major}.{version.minor}"
+        return attributes
+
+    def _add_events(self, span: trace.Span, ctx: ClientRequestContext) -> None:
+        times = ctx.record.connection
+        if times is not None:
+            for part, seconds in connection_waits(ctx).items():
+                span.set_attribute(f"{_CONNECTION}.{part}", seconds)
+            span.set_attribute(f"{_CONNECTION}.reused", times.reused)
+
+
+class TracedRpcAttempt(TracedAttempt):
+    """An INTERNAL span around the function, calls inside included."""
+
+    _kind = trace.SpanKind.INTERNAL
+
+    def _first_attributes(self, ctx: ClientRequestContext) -> Attributes:
+        attempt: Attributes = {"aioretry_smithy.attempt": ctx.attempt or 1}
+        return self._subject.shown | attempt
+
+    def _last_attributes(
+        self, ctx: ClientRequestContext, cause: BaseException | None
+    ) -> Attributes:
+        return {}
+
+
+class TracedCall(Traced):
+    """An INTERNAL span around all attempts of a call, and the waits between them.
+
+    The call is retried if a retrying client further in makes the attempts.
+    """
+
+    _kind = trace.SpanKind.INTERNAL
+    _name = "call {}"
+
+    def __init__(
+        self,
+        client: TracedClient[Any],
+        ctx: ClientRequestContext,
+        request: object,
+        subject: Subject,
+    ) -> None:
+        self._is_retried = client.surrounds_retries
+        self._attempts_before = ctx.call.attempts_made
+        self._last_before = next(
+            (each.attempt or 0 for each in reversed(ctx.log.children)), 0
+        )
+        super().__init__(client, ctx, request, subject)
+
+    def _error_type(
+        self, ctx: ClientRequestContext, cause: BaseException | None
+    ) -> str | None:
+        return call_error_type(ctx, cause)
+
+    def _last_attributes(
+        self, ctx: ClientRequestContext, cause: BaseException | None
+    ) -> Attributes:
+        stop_reason = ctx.log.root.stop_reason
+        if stop_reason is None:
+            return {}
+        return {"aioretry_smithy.stop_reason": str(stop_reason)}
+
+    def _add_events(self, span: trace.Span, ctx: ClientRequestContext) -> None:
+        last = self._last_before
+        requests = [each for each in ctx.log.children if (each.attempt or 0) > last]
+        number = ctx.call.attempts_made - self._attempts_before
+        # Where nothing retries, nobody gives the attempt a log of its own.
+        number = number if requests or self._is_retried else 1
+        span.set_attribute("aioretry_smithy.attempts", number)
+        # A wait ends where the next attempt begins; a body may come before the wait.
+        now = self.loop.time()
+        spans = until_next(requests, now)
+        ends = [spans[0].start if spans else now, *(span.end for span in spans)]
+        for log, end in zip((ctx.log, *requests), ends, strict=True):
+            if log.delay is None or log.delay_source is None:
+                continue
+            attributes: Attributes = {"aioretry_smithy.attempt": log.attempt or 0}
+            name = "aioretry_smithy.resend"
+            if log.delay_source != "stale_connection":
+                name = "aioretry_smithy.wait"
+                attributes["aioretry_smithy.delay"] = log.delay
+                attributes["aioretry_smithy.delay_source"] = log.delay_source
+            span.add_event(name, attributes, nanoseconds(ctx.call, end - log.delay))
+
+
+def trace_body(
+    tracer: trace.Tracer, context: contexts.Context, call: Call, record: Record
+) -> None:
+    """Wait for the end of a body, and make a span of it where it failed.
+
+    That is a child of the span of the attempt, which *context* has.
+    """
+
+    def look() -> None:
+        if record.outcome.body_ended is None:
+            trace_body(tracer, context, call, record)
+            return
+        log_errors(partial(_trace_failure, tracer, context, call, record))
+
+    call.wait_with(look)
+
+
+def _trace_failure(
+    tracer: trace.Tracer, context: contexts.Context, call: Call, record: Record
+) -> None:
+    cause, outcome = cause_of(record), record.outcome
+    if cause is None or outcome.ended is None or outcome.body_ended is None:
+        return
+    kind = class_name(cause)
+    span = tracer.start_span(
+        "response body",
+        context=context,
+        attributes={"error.type": kind, CALL_ID: log_of(call, record).id},
+        start_time=nanoseconds(call, outcome.ended),
+    )
+    end = nanoseconds(call, outcome.body_ended)
+    show_failure(span, kind, cause, call.mask, end)
+    span.end(end)
+
+
+class TracedClient(TelemetryClient[ClientT]):
+    """Makes spans and metrics of calls and attempts of any kind.
+
+    Args:
+        delegate: The next client inwards.
+        telemetry: The arguments of ``new_decorator()``, checked.
+    """
+
+    _attempt: ClassVar[type[TracedAttempt]]
+
+    def __init__(self, delegate: ClientT, telemetry: Telemetry) -> None:
+        super().__init__(delegate, telemetry.target)
+        self.telemetry = telemetry
+
+    def begin(
+        self, ctx: ClientRequestContext, request: object
+    ) -> Observation[Attributes] | None:
+        """Begin the span of an attempt, or of a call.
+
+        None where an SDK is not set up, or is switched off here.
+        """
+        telemetry = self.telemetry
+        instruments = telemetry.instruments.get()
+        if telemetry.tracer.get() is None and instruments is None:
+            return None
+        if is_suppressed():
+            return None
+        kind = TracedCall if self.sees_call(ctx) else self._attempt
+        return kind(self, ctx, request, self._subject(ctx, request, instruments))
+
+    @abstractmethod
+    def _subject(
+        self,
+        ctx: ClientRequestContext,
+        request: Any,
+        instruments: TrafficInstruments | None,
+    ) -> Subject:
+        """Return the words for a call."""

@@ -52,8 +52,9 @@ class Heard:
     def break_durations(self, tracing):
         """Let the instruments that a decorator measures times with have a bug."""
         client = tracing(object())
-        instruments = client._telemetry.instruments.get()
-        instruments.attempt_duration = instruments.call_duration = Broken()
+        series = client.telemetry.instruments.get().series
+        for name in ("attempt_duration_seconds", "call_duration_seconds"):
+            series[name] = Broken().record
 
     def spans(self, kind=None):
         """Return the spans of a kind, in the order in which they began."""

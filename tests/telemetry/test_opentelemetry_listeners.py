@@ -23,8 +23,8 @@ from aioretry_smithy import (
     ConcurrencyLimitingClient,
     RetryBudget,
 )
+from aioretry_smithy._telemetry.instruments import tracer_from
 from aioretry_smithy._telemetry.series import WeakRegistry
-from aioretry_smithy._telemetry.spans import tracer_from
 from aioretry_smithy.opentelemetry import (
     CircuitBreakerMetrics,
     ConcurrencyLimitMetrics,

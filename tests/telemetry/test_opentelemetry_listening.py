@@ -22,7 +22,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from aioretry_smithy import HedgingClient
-from aioretry_smithy._telemetry import traced
+from aioretry_smithy._telemetry import spans
 from aioretry_smithy.opentelemetry import TracingClient
 from aioretry_smithy.testing import ScriptedTransport
 
@@ -89,8 +89,7 @@ async def test_nothing_is_done_where_nobody_listens(providers):
     # The profile sees who is asked whether anybody listens, and nothing else.
     made = calls_made(run)
 
-    assert not client.is_heard()
-    assert {"execute", "_begun", "is_heard", "get", "_is_mute"} >= {*made}
+    assert {"execute", "_begun", "begin", "get", "_is_mute"} >= {*made}
     assert [(request, before)] * 2 == seen
 
 
@@ -156,7 +155,7 @@ async def test_sdk_that_is_disabled_is_nobody(monkeypatch, heard):
     )
     (client,) = [tracing(object())]
 
-    assert not client.is_heard()
+    assert client.begin(begin(), object()) is None
 
 
 async def test_unsampled_spans_propagate_and_count():
@@ -181,7 +180,7 @@ async def test_unsampled_spans_alone_cost_nothing_at_their_end(monkeypatch):
     heard = Heard(sampler=ALWAYS_OFF)
     looked = []
     monkeypatch.setattr(
-        traced.TracedAttempt,
+        spans.TracedAttempt,
         "_last_attributes",
         lambda *arguments: looked.append(arguments),
     )

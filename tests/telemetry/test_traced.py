@@ -9,7 +9,7 @@ pytest.importorskip("opentelemetry")
 
 from opentelemetry.context import Context
 
-from aioretry_smithy._telemetry.traced import trace_body
+from aioretry_smithy._telemetry.spans import trace_body
 
 
 class BrokenTracer:
