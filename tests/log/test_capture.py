@@ -1,15 +1,26 @@
-"""Collecting the logs of calls whose responses one never sees."""
+"""The log of a call, collected in a block or found at what the call ended with."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import math
+import pickle
 import weakref
 
 import pytest
-from chains import session
+from calls import REQUEST, begin, end, end_call, function, http, leave
+from chains import URL, notes_of, response_of, retrying, session
 
-from aioretry_smithy import RequestLog, SessionBuilder, capture_logs, client_decorator
+from aioretry_smithy import (
+    RequestLog,
+    RetryStrategy,
+    SessionBuilder,
+    capture_logs,
+    client_decorator,
+    new_response,
+)
+from aioretry_smithy._log.request_log import add_notes
 from aioretry_smithy.testing import ScriptedTransport
 
 
@@ -49,14 +60,6 @@ async def test_log_is_there_when_the_call_starts():
             await session.get("/")
 
     assert seen == logs
-
-
-async def test_failed_calls_are_collected():
-    """A call that raises has a log like any other."""
-    with capture_logs() as logs, pytest.raises(TimeoutError):
-        await get(answer=TimeoutError())
-
-    assert isinstance(logs[0].response_cause, TimeoutError)
 
 
 async def test_nested_blocks_each_collect():
@@ -193,3 +196,185 @@ async def test_blocks_may_end_in_any_order():
 
     assert [] == early
     assert ["/late"] == paths(late)
+
+
+async def test_log_of_a_response():
+    """A response leads to the log of the call, not of its last attempt."""
+    async with session([503, 200], retrying()) as client, client.get(URL) as response:
+        log = RequestLog.of(response)
+
+    assert log is log.root
+    assert 2 == log.total_attempts
+
+
+async def test_log_of_an_exception():
+    """An exception from a decorated session leads to the log too."""
+    with pytest.raises(TimeoutError) as caught:
+        await response_of(session([TimeoutError()], retrying(RetryStrategy.never())))
+
+    assert TimeoutError is type(RequestLog.of(caught.value).response_cause)
+
+
+def logged():
+    ctx, error = begin(), ValueError()
+    leave(ctx, error)
+    return error, ctx.log
+
+
+async def test_log_of_a_wrapped_exception():
+    """Libraries wrap what we raise, with ``from`` or by raising while handling it."""
+    inner, log = logged()
+    explicit, implicit, both = KeyError(), KeyError(), KeyError()
+    explicit.__cause__ = inner
+    implicit.__context__ = explicit
+    both.__cause__, both.__context__ = implicit, KeyError()
+
+    assert log is RequestLog.of(explicit)
+    assert log is RequestLog.of(implicit)
+    assert log is RequestLog.of(both)
+
+
+async def test_cause_goes_before_context():
+    """Of two calls that failed, the one that was named as the cause is meant."""
+    cause, log = logged()
+    context, _ = logged()
+    outer = KeyError()
+    outer.__cause__, outer.__context__ = cause, context
+
+    assert log is RequestLog.of(outer)
+
+
+async def test_context_is_found_behind_a_cause_without_a_log():
+    """A cause that leads nowhere does not hide the context."""
+    outer, (context, log) = KeyError(), logged()
+    outer.__cause__, outer.__context__ = ValueError(), context
+
+    assert log is RequestLog.of(outer)
+
+
+async def test_cycles_and_long_chains_end():
+    """A chain that bites its tail is searched once; ten thousand links are fine."""
+    first, second = KeyError(), KeyError()
+    first.__cause__, second.__context__ = second, first
+    assert RequestLog.of(first, None) is None
+    error, log = logged()
+    for _ in range(10_000):
+        error, inner = KeyError(), error
+        error.__cause__ = inner
+
+    assert log is RequestLog.of(error)
+
+
+@pytest.mark.parametrize("source", [ValueError("x"), None, 5, "text", object(), dict])
+async def test_what_has_no_log(source):
+    """Without a log there is the default, or an error that says so."""
+    assert math.inf == RequestLog.of(source, math.inf)
+    assert RequestLog.of(source, default=None) is None
+
+    with pytest.raises(
+        LookupError, match=r"^no log: .* of a decorated session or function$"
+    ):
+        RequestLog.of(source)
+
+
+async def test_plain_response_has_no_log():
+    """A response that no decorated session returned is told apart."""
+    with pytest.raises(LookupError):
+        RequestLog.of(new_response(REQUEST))
+
+
+def fail(ctx, error, attempts=2):
+    """End a call with a failure, after so many attempts that ended with it."""
+    for _ in range(attempts):
+        attempt = ctx.derive(ctx.request)
+        end(attempt, error)
+    leave(ctx, error)
+    end_call(ctx, attempt)
+
+
+async def test_notes_tell_every_attempt():
+    """An exception gets one note per attempt, in order."""
+    ctx = begin()
+    first = ctx.derive(ctx.request)
+    await asyncio.sleep(0.25)
+    end(first, 500, delay=1.0)
+    end(ctx.derive(ctx.request), TimeoutError())
+    error = TimeoutError()
+    add_notes(ctx.log, error)
+
+    assert [
+        "attempt 1: 500 Internal Server Error, 0.250 s, then waited 1.000 s (backoff)",
+        "attempt 2: TimeoutError, 0.000 s",
+    ] == notes_of(error)
+
+
+async def test_notes_of_an_earlier_call_go():
+    """An exception that is raised again and again does not collect notes for ever."""
+    error = TimeoutError()
+    error.add_note("the caller's own")
+    for attempts in (3, 2, 2):
+        ctx = begin()
+        for _ in range(attempts):
+            end(ctx.derive(ctx.request), error)
+        add_notes(ctx.log, error)
+    assert [
+        "the caller's own",
+        "attempt 1: TimeoutError, 0.000 s",
+        "attempt 2: TimeoutError, 0.000 s",
+    ] == notes_of(error)
+    add_notes(begin().log, error)
+
+    assert ["the caller's own"] == notes_of(error)
+
+
+async def test_exception_keeps_the_notes_of_calls_inside():
+    """One that ends a call inside and the call around it has the notes of both."""
+    outer, error = function("fetch"), TimeoutError("late")
+    first, second = outer.derive(outer.request), outer.derive(outer.request)
+    end(first, LookupError(), delay=1.0)
+    fail(http("http://example.com/", second.log), error)
+    end(second, error)
+    leave(outer, error, is_from_inside=True)
+
+    assert [
+        "attempt 1: TimeoutError: late, 0.000 s",
+        "attempt 2: TimeoutError: late, 0.000 s",
+        "attempt 1 of fetch: LookupError, 0.000 s, then waited 1.000 s (backoff)",
+        "attempt 2 of fetch: TimeoutError: late, 0.000 s",
+    ] == notes_of(error)
+    assert error.__notes__ == pickle.loads(pickle.dumps(error)).__notes__
+
+
+async def test_exception_keeps_notes_through_a_call_that_adds_none():
+    """A call between two others, which made one attempt, takes nothing away."""
+    outer, error = function("outer"), TimeoutError()
+    between = function("between", outer.log)
+    fail(http("http://example.com/", between.log), error)
+    for ctx in between, outer:
+        leave(ctx, error, is_from_inside=True)
+
+    assert 2 == len(error.__notes__)
+
+
+async def test_exception_loses_the_notes_of_another_call_inside():
+    """One that is raised again and again has the notes of its last way out."""
+    outer, error = function("outer"), TimeoutError()
+    for attempts in (3, 2):
+        fail(function("inner", outer.log), error, attempts)
+    leave(outer, error, is_from_inside=True)
+
+    assert [
+        "attempt 1 of inner: TimeoutError, 0.000 s",
+        "attempt 2 of inner: TimeoutError, 0.000 s",
+    ] == notes_of(error)
+
+
+async def test_names_of_calls_are_masked_and_escaped():
+    """A call that is named after its URL has no secret in its notes."""
+    ctx, error = function("http://user:S3CR3T@example.com/\n"), TimeoutError()
+    fail(ctx, error)
+
+    assert (
+        r"attempt 1 of http://****@example.com/\n: TimeoutError, 0.000 s"
+        == (notes_of(error)[0])
+    )

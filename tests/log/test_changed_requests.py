@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import io
-import json
 import logging
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,6 @@ from aioretry_smithy import (
     CircuitState,
     DecoratingClient,
     HedgingClient,
-    LogFormatter,
     LoggingClient,
     RequestLog,
     RetryingRpcClient,
@@ -106,13 +104,6 @@ async def test_tree_has_the_url_of_each_attempt_that_differs():
     ]
 
 
-async def test_tree_of_an_attempt_has_its_url():
-    """That is the line of an attempt where trees are logged."""
-    log = await log_of(session([200], ToEurope, RETRYING), ASKED)
-
-    assert log.children[0].render().startswith(f"GET {EU}  ->  200 OK")
-
-
 async def test_headers_are_those_that_were_sent():
     """Of the first attempt on the root; the count of attempts is among them."""
 
@@ -144,20 +135,6 @@ async def test_lines_of_attempts_show_what_was_sent(caplog):
     assert "host=localhost, method=GET, path=/orders" in requests[1]
 
 
-async def test_json_lines_of_attempts_show_what_was_sent(caplog):
-    """As the objects that a program reads."""
-    caplog.set_level(logging.DEBUG, "aioretry_smithy")
-    lines = LoggingClient.new_decorator(formatter=LogFormatter.json(nested=True))
-    await log_of(session([200], ToEurope, lines, RETRYING), ASKED)
-    (line,) = map(json.loads, caplog.messages)
-
-    assert (EU, None, None) == (
-        line["request_url"],
-        line["sent_url"],
-        line["sent_method"],
-    )
-
-
 async def test_notes_have_the_url_of_each_attempt_that_differs():
     """On the exception that the caller gets."""
     decorator = changing({"url": EU}, {"method": "PUT"}, {})
@@ -171,26 +148,6 @@ async def test_notes_have_the_url_of_each_attempt_that_differs():
         "attempt 2 (PUT): OSError: no",
         "attempt 3: OSError: no",
     ] == [note.partition(", 0.0")[0] for note in caught.value.__notes__]
-
-
-async def test_pictures_have_the_url_of_each_attempt_that_differs(tmp_path):
-    """The timeline has the words of the tree."""
-    log = await log_of(session([503, 200], ToEurope, RETRYING), ASKED)
-    log.to_svg(tmp_path / "call.svg")
-
-    drawn = (tmp_path / "call.svg").read_text("utf-8").partition("</desc>")[2]
-
-    assert 2 == drawn.count(EU)
-
-
-async def test_rich_tree_has_the_url_of_each_attempt_that_differs():
-    """As the plain one has it."""
-    console = pytest.importorskip("rich.console", reason="needs the extra cli")
-    log = await log_of(session([503, 200], ToEurope, RETRYING), ASKED)
-    with (made := console.Console(width=120, _environ={})).capture() as shown:
-        made.print(log)
-
-    assert 2 == shown.get().count(EU)
 
 
 async def test_url_in_a_row_is_masked_cut_and_escaped():
@@ -239,13 +196,6 @@ async def test_without_retries_the_log_says_what_was_sent_instead(changes, sent,
     assert f"GET {ASKED}  ->  200 OK  in 0.000 s{said}" == log.render()
 
 
-async def test_without_retries_headers_are_those_that_were_sent():
-    """Of a failure too, where aiohttp cannot tell them."""
-    log = await log_of(session([OSError()], changing({"headers": {"A": "1"}})), ASKED)
-
-    assert {"A": "1"} == dict(log.request_headers)
-
-
 async def test_what_was_sent_instead_is_masked():
     """In the tree and in JSON."""
     decorator = changing({"url": f"{EU}?token=hush"})
@@ -284,15 +234,6 @@ async def test_last_request_of_an_attempt_counts():
 
     assert ("GET", ASKED) == asked(log.children[0])
     assert "token" not in log.render()
-
-
-async def test_copy_that_changes_nothing_is_no_change():
-    """Nor is a body, which no log shows."""
-    url = "http://localhost/orders?a=1"
-    decorator = changing({"timeout": 5, "data": b"1", "params": None, "url": url})
-    log = await log_of(session([200], decorator), ASKED, params={"a": "1"})
-
-    assert (None, None) == (log.sent_method, log.sent_url)
 
 
 async def test_call_under_way_shows_what_is_sent():

@@ -8,12 +8,12 @@ import subprocess
 from itertools import pairwise
 
 import pytest
-from calls import attempted, begin, end, end_call, function, http, upload
-from chains import bad_argument, retrying_session
+from calls import begin, end, end_call, function, http
+from chains import bad_argument
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aioretry_smithy import HttpRequest, RequestLog
+from aioretry_smithy import HttpRequest
 from aioretry_smithy._log import exports
 from aioretry_smithy._log.saved_log import SavedLog
 
@@ -193,34 +193,11 @@ def test_lengths_of_the_body_are_left_out():
 
 
 @pytest.mark.parametrize(
-    "values",
-    [
-        {"request_length": 3},
-        {"request_content_preview": "a=b"},
-        {"headers": {"Transfer-Encoding": "chunked"}},
-        {"headers": {"content-length": "3"}},
-    ],
-)
-def test_missing_body_is_told_of_in_the_last_line(values):
-    """However the log knows that there was one."""
-    assert NO_BODY == command("POST", **values).splitlines()[-1]
-
-
-@pytest.mark.parametrize(
     "values", [{"request_length": 0}, {"headers": {"Content-Length": "0"}}, {}]
 )
 def test_request_without_a_body_has_no_comment(values):
     """Nothing is missing."""
     assert "#" not in command("POST", **values)
-
-
-async def test_uploaded_body_is_told_of():
-    """The log counts what was sent."""
-    ctx = http("http://example.com/", method="POST")
-    upload(ctx, 12, 0.5)
-    end(ctx, 200)
-
-    assert ctx.log.to_curl().endswith(f"\n{NO_BODY}")
 
 
 @pytest.mark.parametrize(
@@ -310,20 +287,3 @@ def test_any_text_is_one_word(method, url, headers):
     }
     assert [b"-H"] * len(lines) == pairs[::2]
     assert not any(header.startswith((b"@", b":")) for header in pairs[1::2])
-
-
-async def test_response_leads_to_the_command():
-    """From a real call, through its log."""
-    client = retrying_session([503, 200])
-    async with client:
-        response = await client.get("http://example.com/", headers={"X-A": "b"})
-
-    assert "-H 'X-A: b'" in RequestLog.of(response).to_curl()
-
-
-async def test_command_of_an_attempt_under_way():
-    """It may be had before there is any answer."""
-    ctx = begin(HttpRequest("GET", "http://example.com/a"))
-    child = await attempted(ctx, 0.5)
-
-    assert "curl http://example.com/a" == child.log.to_curl()

@@ -16,7 +16,6 @@ from calls import (
     end,
     end_body,
     end_call,
-    function,
     http,
     note_delay,
     preview,
@@ -115,23 +114,6 @@ async def test_request_and_response():
     assert "Not Found" == last["response"]["statusText"]
 
 
-async def test_call_without_attempts_is_its_own_entry():
-    """Where nothing retries there is one request all the same."""
-    ctx = http("http://example.com/")
-    end(ctx, 200)
-    (only,) = check(ctx.log.to_har())["entries"]
-
-    assert (200, 1) == (only["response"]["status"], only["_total_attempts"])
-
-
-async def test_attempt_alone():
-    """The log of an attempt is a page with one entry."""
-    log = (await three_attempts()).children[0]
-    (only,) = check(log.to_har())["entries"]
-
-    assert (503, 1) == (only["response"]["status"], only["_attempt"])
-
-
 async def test_bodies_that_are_previewed():
     """Both are there as far as they are known, and say that they are not whole."""
     ctx = http("http://example.com/", method="POST")
@@ -194,14 +176,6 @@ async def test_each_http_call_of_a_function_is_a_page():
     assert [1, 1, 2, 3, 4, 4] == [
         int(each["pageref"].removeprefix("page_")) for each in log["entries"]
     ]
-
-
-async def test_function_without_calls_is_an_empty_archive():
-    """It is valid all the same."""
-    ctx = function("fetch")
-    end(ctx)
-
-    assert [] == check(ctx.log.to_har())["pages"]
 
 
 @pytest.mark.parametrize(
@@ -367,14 +341,6 @@ async def test_writer_writes_what_the_method_returns():
     assert ["page_1", "page_2"] == [page["id"] for page in log["pages"]]
     assert alone["entries"] == log["entries"][:3]
     assert alone["creator"] == log["creator"]
-
-
-def test_archive_of_no_calls():
-    """It is valid, too."""
-    assert ({"entries": [], "pages": []}, 0) == (
-        {name: written()[0][name] for name in ("entries", "pages")},
-        written()[1],
-    )
 
 
 def test_writer_counts_what_it_leaves_out():

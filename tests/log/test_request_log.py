@@ -1,45 +1,44 @@
-"""The log of a call, before, during and after."""
+"""The log of a call, before, during and after, with few or thousands of attempts."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
 import gc
+import itertools
 import pickle
+import time
 import weakref
 from datetime import UTC, datetime, timedelta
 
 import aiohttp
 import pytest
 from calls import REQUEST, begin, begin_body, end, end_body, end_call, http, preview
-from chains import connected, retrying, session
-from multidict import CIMultiDict
-from yarl import URL
-
-from aioretry_smithy import (
-    HttpRequest,
-    RequestLog,
-    RetryingClient,
-    RetryStrategy,
-    capture_logs,
-    new_response,
+from chains import (
+    NOW,
+    SAFELY,
+    URL,
+    connected,
+    log_of,
+    notes_of,
+    refused,
+    retrying,
+    session,
 )
 
-
-async def test_log_in_flight():
-    """Values that are not known yet are None, and no attribute raises."""
-    log = begin().log
-
-    assert (None, None, None, None, None) == (
-        log.response_status,
-        log.response_reason,
-        log.response_headers,
-        log.response_cause,
-        log.response_length,
-    )
-    assert log.duration is log.total_duration is None
-    assert not log.is_complete
-    assert log.delay is log.delay_source is log.stop_reason is None
+from aioretry_smithy import (
+    HedgingClient,
+    RequestLog,
+    RetryingClient,
+    RetryingRpcClient,
+    RetryRule,
+    RetryStrategy,
+    capture_logs,
+    client_decorator,
+    is_unprocessed,
+    new_response,
+    rpc,
+)
 
 
 async def test_root_and_child_know_each_other():
@@ -112,43 +111,6 @@ async def test_body_that_failed_while_the_call_ran_has_the_log():
     assert cause is ctx.log.response_cause
 
 
-async def test_total_attempts_without_retries():
-    """A call that nothing retries was one attempt."""
-    log = begin().log
-
-    assert 1 == log.total_attempts
-    assert () == log.children
-
-
-async def test_request_side():
-    """Name, method, URL with ``params`` and headers over the session's are there."""
-    request = HttpRequest(
-        "post", "/a?x=1", base_url=URL("http://h"), params={"y": 2}, headers={"A": "1"}
-    )
-    log = begin(request, default_headers=CIMultiDict(a="0", B="0")).log
-
-    assert ("POST", "POST") == (log.name, log.request_method)
-    assert URL("http://h/a?x=1&y=2") == log.request_url
-    assert {"A": "1", "B": "0"} == dict(log.request_headers)
-
-
-async def test_root_shows_the_request_of_the_caller():
-    """What a decorator outside of the retrying client changes is in the attempts.
-
-    Of the headers, those that were sent first.
-    """
-    ctx = begin()
-    first = REQUEST.replace(method="PUT", url="http://a.example/", headers={"A": "1"})
-    ctx.derive(first)
-    ctx.derive(first.replace(method="DELETE", headers={"A": "2"}))
-    log = ctx.log
-
-    assert ("GET", REQUEST.url) == (log.request_method, log.request_url)
-    assert ["PUT", "DELETE"] == [each.request_method for each in log.children]
-    assert {first.url} == {each.request_url for each in log.children}
-    assert {"A": "1"} == dict(log.request_headers)
-
-
 async def test_headers_become_those_that_were_sent():
     """Once answered, the log shows what aiohttp made of the headers."""
     ctx = begin(default_headers={"B": "0"})
@@ -191,24 +153,6 @@ async def test_later_calls_have_later_dates_in_virtual_time():
     assert 60.0 == passed.total_seconds()
 
 
-async def test_response_side():
-    """Status, reason and headers come with the headers, the rest with the body."""
-    ctx = begin()
-    log = ctx.log
-    await asyncio.sleep(1.0)
-    begin_body(ctx, 404, headers={"A": "1"})
-    assert (404, "Not Found") == (log.response_status, log.response_reason)
-    assert {"A": "1"} == dict(log.response_headers)
-    assert (1.0, None, None) == (log.duration, log.total_duration, log.response_length)
-    assert not log.is_complete
-    await asyncio.sleep(2.0)
-    end_body(ctx, 7)
-
-    assert (1.0, 3.0, 7) == (log.duration, log.total_duration, log.response_length)
-    assert log.is_complete
-    assert log.response_cause is None
-
-
 async def test_end_of_a_body_comes_once():
     """A late second notice changes nothing."""
     ctx = begin()
@@ -219,19 +163,6 @@ async def test_end_of_a_body_comes_once():
 
     assert (7, 0.0) == (ctx.log.response_length, ctx.log.total_duration)
     assert ctx.log.response_cause is None
-
-
-async def test_failure_completes_a_log():
-    """A failure is the end: both durations are known, and there is no response."""
-    ctx, cause = begin(), TimeoutError()
-    log = ctx.log
-    await asyncio.sleep(2.0)
-    end(ctx, cause)
-
-    assert cause is log.response_cause
-    assert (2.0, 2.0) == (log.duration, log.total_duration)
-    assert log.is_complete
-    assert log.response_status is log.response_headers is log.response_length is None
 
 
 async def test_failure_recorded_twice_keeps_its_time():
@@ -296,13 +227,6 @@ async def test_root_shows_the_answer_of_its_last_attempt():
     assert ctx.log.is_complete
 
 
-async def test_repr_is_the_first_line():
-    """A log in a debugger says what was called and how it ended."""
-    log = begin().log
-
-    assert "<RequestLog GET http://example.com/  ->  no response yet>" == repr(log)
-
-
 async def test_log_stays_behind_when_its_exception_is_pickled():
     """It knows the event loop, which cannot travel; a copy keeps it."""
     async with session([ValueError("no")]) as client:
@@ -365,3 +289,137 @@ async def test_method_of_bytes_is_in_every_view(decorators):
     assert ["b'GET'"] * 2 == [fields["name"], fields["request_method"]]
     assert "b'GET'" == log.to_har()["log"]["entries"][0]["request"]["method"]
     assert log.to_curl().endswith("http://localhost/orders")
+
+
+MANY = 2000
+
+
+KEPT = [*range(1, 51), *range(MANY - 49, MANY + 1)]
+
+
+def endless(answer):
+    return (answer() if callable(answer) else answer for _ in itertools.count())
+
+
+async def test_first_and_last_attempts_are_kept():
+    """Fifty of each; the count says all."""
+    client = session(endless(503), retrying(SAFELY, max_total_attempts=MANY))
+    log = await log_of(client)
+
+    assert KEPT == [each.attempt for each in log.children]
+    assert MANY == log.total_attempts == log.to_dict()["total_attempts"]
+    assert f"{MANY} attempts" in log.render()
+    assert f"and {MANY - 100} more attempts" in log.render()
+    assert True is log.sent
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_same", [True, False], ids=["one error", "many errors"])
+async def test_notes_are_about_those_that_are_kept(is_same):
+    """They stay short."""
+    error = refused()
+    answers = endless(error if is_same else refused)
+    client = session(answers, retrying(SAFELY, max_total_attempts=MANY))
+    async with client:
+        with pytest.raises(aiohttp.ClientConnectorError) as caught:
+            await client.get(URL)
+
+    notes = notes_of(caught.value)
+    assert [f"attempt {number}" for number in KEPT] == [
+        note.partition(":")[0] for note in notes
+    ]
+    assert MANY == RequestLog.of(caught.value).total_attempts
+
+
+async def test_functions_keep_as_many():
+    """And so does any call."""
+    rule = RetryRule(exceptions=LookupError, backoff=NOW)
+    retry = RetryingRpcClient.new_decorator(rule, max_total_attempts=MANY)
+
+    @rpc(retry)
+    async def find():
+        raise LookupError
+
+    with capture_logs() as logs, pytest.raises(LookupError):
+        await find()
+
+    assert KEPT == [each.attempt for each in logs[0].children]
+
+
+@pytest.mark.slow
+async def test_attempts_take_no_quadratic_time():
+    """Eight times as many attempts take about eight times as long."""
+
+    async def seconds(many):
+        client = session(endless(refused), retrying(SAFELY, max_total_attempts=many))
+        started = time.process_time()
+        await log_of(client)
+        return time.process_time() - started
+
+    few, many = [min([await seconds(n) for _ in range(2)]) for n in (250, MANY)]
+
+    assert many < 25 * few
+
+
+async def test_what_a_decorator_sends_again_and_again_is_kept_likewise():
+    """The attempt that it is part of stays, and so does the answer that counts."""
+
+    @client_decorator
+    async def insisting(delegate, ctx, request):
+        for _ in range(300):
+            response = await delegate.execute(ctx.derive(request), request)
+        return response
+
+    log = await log_of(session(endless(200), insisting))
+
+    assert 300 == log.total_attempts
+    assert [*range(1, 51), *range(251, 301)] == [each.attempt for each in log.children]
+
+
+async def test_request_that_was_sent_counts_though_it_is_not_kept():
+    """A refusal after a hundred requests does not make the attempt unprocessed."""
+
+    @client_decorator
+    async def insisting(delegate, ctx, request):
+        for _ in range(60):
+            await delegate.execute(ctx.derive(request), request)
+        for _ in range(120):
+            try:
+                await delegate.execute(ctx.derive(request), request)
+            except aiohttp.ClientConnectorError as error:
+                last = error
+        raise last
+
+    answers = [*[200] * 60, *[refused() for _ in range(120)]]
+    retry = retrying(SAFELY, max_total_attempts=2)
+    log = await log_of(session(answers, insisting, retry), method="POST")
+
+    assert False is is_unprocessed(log.response_cause)
+    assert 181 == log.total_attempts
+    assert True is log.sent
+
+
+async def test_request_under_way_is_kept():
+    """However many hedges there are."""
+    release = []
+
+    async def silent(ctx, request):
+        gate = asyncio.Event()
+        release.append(gate)
+        if len(release) == 130:
+            return new_response(request, 200)
+        await gate.wait()
+        raise AssertionError
+
+    log = await log_of(
+        session(
+            itertools.repeat(silent), HedgingClient.new_decorator(0.1, max_hedges=150)
+        )
+    )
+
+    assert (200, 130, 130) == (
+        log.response_status,
+        log.total_attempts,
+        len(log.children),
+    )
+    assert 129 == sum(each.superseded for each in log.children)

@@ -186,14 +186,6 @@ async def test_first_wait_is_shown_once():
     assert f"      {' ' * 18}{'█' * 6}" == drawn[-1]
 
 
-async def test_attempt_without_duration_is_seen():
-    """It has a column of its own, also where the call took no time at all."""
-    ctx = begin()
-    end(ctx.derive(REQUEST), TimeoutError())
-
-    assert "└─ 1  TimeoutError   0.000 s   █" == lines(ctx.log)[1]
-
-
 async def test_drawing_reads_the_attempts_once():
     """A thread that prints a call does not stumble over an attempt that begins."""
     ctx = begin()
@@ -205,27 +197,9 @@ async def test_drawing_reads_the_attempts_once():
     assert 4 == len(lines(log, force_terminal=False))
 
 
-async def test_call_without_attempts_is_a_line():
-    """Where nothing retries there is nothing to compare."""
-    ctx = begin()
-
-    assert ["GET http://example.com/  ->  no response yet"] == lines(ctx.log)
-
-
 async def test_without_a_terminal_it_is_the_plain_tree(log):
     """A file gets what ``render()`` returns, where that fits."""
     assert f"{log.render()}\n" == shown(log, force_terminal=False)
-
-
-async def test_plain_tree_is_wrapped():
-    """``rich`` breaks what is longer than its console, and nothing is lost."""
-    path = "/".join(["orders"] * 20)
-    ctx = http(f"http://example.com/{path}")
-    end(ctx.derive(ctx.request), TimeoutError())
-    drawn = lines(ctx.log, force_terminal=False)
-
-    assert 80 >= max(map(cell_len, drawn))
-    assert "".join(ctx.log.render().split()) == "".join("".join(drawn).split())
 
 
 async def test_notebook_has_colours_and_bars(log):
@@ -234,15 +208,6 @@ async def test_notebook_has_colours_and_bars(log):
     bars = [each.style for each in console.render(log) if "█" in each.text]
 
     assert ["red", "magenta", "green"] == [str(style) for style in bars]
-
-
-async def test_terminal_without_colours_tells_all_the_same(log):
-    """With NO_COLOR the shades remain."""
-    text = shown(log, no_color=True)
-
-    assert "\x1b[31m" not in text
-    assert "█" in text
-    assert "░" in text
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii", "latin-1"])
@@ -283,11 +248,6 @@ async def test_hostile_texts_are_no_markup():
 
     assert "//[red]a[/red]" in first
     assert r"200 [bold]\x1b[2J" in second
-
-
-async def test_repr_does_not_change(log):
-    """In a list a log is still one line."""
-    assert repr(log) in "".join(lines([log], 200))
 
 
 async def test_previews_of_bodies_are_where_the_tree_has_them():

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import colorsys
 import itertools
-import os
 import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -16,28 +14,25 @@ from calls import (
     attempted,
     begin,
     begin_body,
+    drop_calls,
     end,
     end_body,
     end_call,
+    function,
     growing,
     http,
     note_delay,
+    report,
 )
 from foreign_views import SVG, bars, elements, texts
 
 from aioretry_smithy import CircuitBreaker, FailFastError, new_response
-from aioretry_smithy._log.timeline import COLOURS, OutcomeKind
+from aioretry_smithy._log.timeline import OutcomeKind
 from aioretry_smithy._log.timeline_svg import STYLE, _line, draw, width
 
 SECRET = "S3CR3T"
-HUES = {
-    "red": 0,
-    "yellow": 40,
-    "green": 130,
-    "cyan": 185,
-    "blue": 212,
-    "magenta": 265,
-}
+
+
 """Common names of colours, by their angle on the wheel."""
 
 
@@ -55,21 +50,6 @@ async def three_attempts(**options):
     last = await attempted(ctx, 1.0)
     end_call(ctx, last)
     return ctx.log
-
-
-def colour_of(kind, rules):
-    """Return the name of the colour that a class has in a style sheet."""
-    digits = re.search(rf"\.{kind}{{fill:#(\w+)}}", rules)[1]
-    shares = (value / 255 for value in bytes.fromhex(digits))
-    hue, _, saturation = colorsys.rgb_to_hls(*shares)
-    if saturation < 0.1:
-        return "bright_black"
-    angle = hue * 360
-
-    def distance(name):
-        return abs((angle - HUES[name] + 180) % 360 - 180)
-
-    return min(HUES, key=distance)
 
 
 async def test_bars_are_to_scale():
@@ -92,19 +72,6 @@ async def test_a_page_may_have_the_rules():
     log = await three_attempts()
 
     assert draw(log) == draw(log, rules="").replace("\n\n", f"\n{STYLE}\n", 1)
-
-
-async def test_words_are_those_of_the_tree():
-    """The picture says what the tree says."""
-    picture = draw(await three_attempts())
-
-    assert {
-        "GET http://example.com/",
-        "200 OK",
-        "in 8.000 s, 3 attempts",
-        "503 Service Unavailable",
-        "then waited 1.500 s (backoff)",
-    } <= {*texts(picture)}
 
 
 async def test_reader_of_the_screen_hears_the_tree():
@@ -157,14 +124,6 @@ async def test_distant_deadline_has_no_place_on_the_axis(limit, name, kind):
 
     assert name in texts(picture, kind)
     assert (kind == "ink") is bool(elements(picture, "path", "deadline"))
-
-
-async def test_no_deadline_no_line():
-    """Nothing is said of what there is not."""
-    picture = draw(await three_attempts())
-
-    assert "deadline:" not in picture
-    assert [] == elements(picture, "path", "deadline")
 
 
 async def test_deadline_before_the_start_stays_in_the_picture():
@@ -335,16 +294,6 @@ async def test_colours_suit_day_and_night():
     assert ".body{fill-opacity:0.4}" in light
 
 
-@pytest.mark.parametrize("outcome", OutcomeKind)
-async def test_colours_are_those_of_the_terminal(outcome):
-    """An outcome has the same colour in both pictures, by day and by night."""
-    picture = draw(await three_attempts())
-    light, dark = elements(picture, "style")[0].text.split("@media")
-    expected = COLOURS[outcome][0]
-
-    assert (expected, expected) == (colour_of(outcome, light), colour_of(outcome, dark))
-
-
 async def test_words_and_bar_have_the_colour_of_the_outcome():
     """Also the call that is its only attempt, and the line above it."""
     ctx = begin()
@@ -374,14 +323,6 @@ async def test_what_is_no_path_is_refused(path):
     """A file descriptor and bytes are none either."""
     with pytest.raises(ValueError, match=r"^path: .* \(expected: a path\)$"):
         begin().log.to_svg(path)
-
-
-async def test_file_that_cannot_be_written_is_an_os_error(tmp_path):
-    """The system knows best what is wrong with a path."""
-    with pytest.raises(FileNotFoundError):
-        begin().log.to_svg(tmp_path / "missing" / "call.svg")
-    with pytest.raises(IsADirectoryError if os.name == "posix" else PermissionError):
-        begin().log.to_svg(tmp_path)
 
 
 def test_line_cuts_its_longest_part():
@@ -421,8 +362,90 @@ def test_wide_characters_take_two_columns(character):
     assert width("xx") == width(character)
 
 
-async def test_font_is_one_that_every_renderer_has():
-    """Some look at the first name of a list alone, and take any font in its place."""
-    rules = elements(draw(await three_attempts()), "style")[0].text
+async def test_calls_inside_an_attempt_are_below_it_in_a_frame():
+    """Attempts and calls have a row each, and stand within the time around them."""
+    ctx = function("fetch")
+    attempt = ctx.derive(ctx.request)
+    await asyncio.sleep(1.0)
+    call = http("http://example.com/", attempt.log)
+    for _ in range(2):
+        inner = await attempted(call, 1.0)
+    end_call(call, inner)
+    end(attempt)
+    end_call(ctx, attempt)
+    drop_calls(attempt.log, 1)
+    picture = draw(ctx.log)
+    second = 860 / 3
 
-    assert ["monospace"] == re.findall(r"font-family:([^;}]*)", rules)
+    assert [
+        ("success", 20.0, 3 * second),
+        ("success", 20.0, 3 * second),
+        ("success body", 20 + second, 2 * second),
+        ("success", 20 + second, second),
+        ("success", 20 + 2 * second, second),
+    ] == [(kind, *map(_near, place)) for kind, *place in bars(picture)]
+    frame, bar, *inside = [
+        (int(each.get("y")), int(each.get("height")))
+        for each in elements(picture, "rect")
+        if each.get("class") != "paper"
+    ]
+    assert (68 + 20, 5 * 38 - 24) == frame
+    assert (68 + 20, 10) == bar
+    assert all(frame[0] < y < y + height < sum(frame) for y, height in inside)
+    assert "GET http://example.com/" in texts(picture, "ink")
+    assert "and 1 more call" in texts(picture, "muted")
+    assert f'viewBox="0 0 900 {68 + 5 * 38 + 36}"' in picture
+
+
+def _near(pixels):
+    return pytest.approx(pixels, abs=0.06)
+
+
+async def test_words_of_calls_inside_stand_further_in():
+    """The depth of a call is where its words begin."""
+    picture = draw(await report())
+    begin = {
+        each.text: float(each.get("x")) for each in elements(picture, "text", "ink")
+    }
+
+    assert 20.0 == begin["fetch_report"]
+    assert 38.0 == begin["Store.load_rows"]
+    assert 74.0 == begin["POST https://****@db.example.com/query"]
+
+
+async def test_paper_below_words_leaves_a_frame_its_tint():
+    """All paper comes before the first frame."""
+    kinds = [each.get("class") for each in elements(draw(await report()), "rect")]
+    papers = kinds.count("paper")
+
+    assert {"paper"} == {*kinds[:papers]}
+    assert len(kinds) > papers > 10
+
+
+async def test_words_of_calls_inside_fit():
+    """A URL that is too long for its line is cut there as well."""
+    ctx = function("fetch")
+    http(f"http://example.com/{'x' * 200}", ctx.log)
+    picture = draw(ctx.log)
+    ends = [
+        float(each.get("x")) + float(each.get("textLength"))
+        for each in elements(picture, "text")
+        if each.get("text-anchor") == "start"
+    ]
+
+    assert 880 - 8 < max(ends) <= 880
+
+
+async def test_call_inside_is_named_where_it_is_pointed_at():
+    """The bar of a call says that it is one, those of its attempts which."""
+    ctx = function("fetch")
+    call = http("http://example.com/", ctx.log)
+    end_call(call, await attempted(call, 1.0))
+    end(http("http://example.com/", ctx.log), 404)
+    titles = [each.text for each in elements(draw(ctx.log), "title")][2:]
+
+    assert [
+        "call with all its attempts, 0.000 s to 1.000 s",
+        "attempt 1: 200 OK, 0.000 s to 1.000 s",
+        "call: 404 Not Found, 1.000 s to 1.000 s",
+    ] == titles

@@ -1,4 +1,4 @@
-"""The views of a log: the tree and the plain values."""
+"""The tree of a call: its first line, its rows, and what was never sent."""
 
 from __future__ import annotations
 
@@ -6,24 +6,23 @@ import json
 
 import aiohttp
 import pytest
-from calls import (
-    REQUEST,
-    attempted,
-    begin,
-    begin_body,
-    end,
-    end_body,
-    end_call,
-    note_delay,
-)
-from chains import after, log_of, retrying_session
+from calls import attempted, begin, begin_body, end, end_body, end_call
+from chains import after, log_of, refused, retrying, retrying_session, session, silence
 
 from aioretry_smithy import (
     Backoff,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    CircuitState,
+    FailFastError,
     HttpRequest,
+    LogFormatter,
     ResponseTimeoutError,
+    RetryingClient,
     RetryStopReason,
     RetryStrategy,
+    UnprocessedRequestError,
+    client_decorator,
     new_response,
 )
 from aioretry_smithy._log.request_log import add_notes
@@ -90,35 +89,6 @@ async def test_columns_are_aligned_by_what_a_terminal_shows():
     ] == ctx.log.render().splitlines()[1:]
 
 
-async def test_call_without_attempts_is_one_line():
-    """Where nothing retries there is no tree."""
-    ctx = call()
-    end(ctx, 404)
-
-    assert "GET http://example.com/  ->  404 Not Found  in 0.000 s" == ctx.log.render()
-
-
-async def test_call_in_flight():
-    """A log can be drawn at any time."""
-    ctx = call()
-    assert "GET http://example.com/  ->  no response yet" == ctx.log.render()
-    ctx.derive(ctx.request)
-
-    assert (
-        "GET http://example.com/  ->  no response yet, 1 attempt\n└─ 1  no response yet"
-        == ctx.log.render()
-    )
-
-
-async def test_reason_for_stopping_is_shown():
-    """Why there was no further attempt stands at the end of the first line."""
-    ctx = call()
-    end(ctx, 503)
-    end_call(ctx, stop_reason=RetryStopReason.DEADLINE)
-
-    assert ctx.log.render().endswith("in 0.000 s, stopped: deadline")
-
-
 @pytest.mark.parametrize("status", [0, 99, 600, 999])
 async def test_odd_statuses(status):
     """A status without a reason is shown alone."""
@@ -128,15 +98,6 @@ async def test_odd_statuses(status):
     assert str(status) == describe_outcome(ctx.log)
 
 
-async def test_failure_of_the_body_stands_beside_the_status():
-    """A response that broke off was a response all the same."""
-    ctx = call()
-    begin_body(ctx)
-    end_body(ctx, 3, aiohttp.ClientPayloadError("cut off"))
-
-    assert "200 OK, ClientPayloadError: cut off" == describe_outcome(ctx.log)
-
-
 async def test_limit_that_a_body_ran_into_is_named_beside_the_status():
     """Its class says nothing that its words do not say."""
     ctx = call()
@@ -144,18 +105,6 @@ async def test_limit_that_a_body_ran_into_is_named_beside_the_status():
     end_body(ctx, 3, ResponseTimeoutError("the call had 5.000 s"))
 
     assert "200 OK, the call had 5.000 s" == describe_outcome(ctx.log)
-
-
-async def test_request_that_was_sent_again_has_no_wait():
-    """That its connection was broken was seen at once."""
-    ctx = begin()
-    first, second = (ctx.derive(REQUEST) for _ in range(2))
-    end(first, aiohttp.ServerDisconnectedError())
-    note_delay(first, 0.0, "stale_connection")
-    end(second, 200)
-    lines = ctx.log.render().splitlines()
-
-    assert lines[1].endswith("0.000 s   then sent again (stale_connection)")
 
 
 async def test_long_messages_are_cut():
@@ -267,23 +216,6 @@ async def test_values_are_json():
     assert type(values["stop_reason"]) is str
 
 
-async def test_values_of_a_call_in_flight():
-    """A value that is not known yet is null."""
-    values = call().log.to_dict()
-
-    assert values == json.loads(json.dumps(values))
-    assert values["response_headers"] is None
-    assert values["duration"] is None
-    assert values["is_complete"] is False
-
-
-async def test_keys_are_attributes():
-    """Each key names the attribute that has the value itself."""
-    log = call().log
-
-    assert [] == [key for key in log.to_dict() if not hasattr(log, key)]
-
-
 async def test_no_view_shows_a_secret():
     """Credentials of every kind are hidden in the tree, the values and the notes."""
     url = f"http://user:{SECRET}@example.com/?page=1&token={SECRET}&code={SECRET}"
@@ -334,6 +266,117 @@ def test_branches_of_any_depth():
     ] == [f"{branch}{line}" for branch, line in branches(tree)]
 
 
-def test_line_without_branches():
-    """A part with nothing inside is its lines."""
-    assert [("", "a"), ("   ", "b")] == [*branches(Node(["a", "b"], []))]
+async def test_headline_says_nothing_twice():
+    """No time beside a time, and none at all for a call that took none."""
+    breaker = CircuitBreaker("orders", circuit_open_window=2.0)
+    breaker.enter_state(CircuitState.OPEN)
+    log = await log_of(session([], CircuitBreakerClient.new_decorator(breaker)))
+
+    assert isinstance(log.response_cause, FailFastError)
+    assert log.render().endswith("next trial in 2.000 s, not sent")
+
+
+async def test_status_and_exception_do_not_repeat_each_other():
+    """The message of raise_for_status is left out: it is the status."""
+    log = await log_of(session([404]), "http://h/", raise_for_status=True)
+
+    assert "GET http://h/  ->  404 Not Found, ClientResponseError  in 0.000 s" == (
+        log.render()
+    )
+
+
+async def test_message_of_ones_own_stands_beside_the_status():
+    """The words that a raise_for_status adds to the status are kept."""
+
+    async def refuse(response):
+        raise aiohttp.ClientResponseError(
+            response.request_info, (), status=404, message="no such order"
+        )
+
+    log = await log_of(session([404]), raise_for_status=refuse)
+
+    assert "404 Not Found, ClientResponseError: no such order" in log.render()
+
+
+async def test_reason_of_a_connection_error_is_not_cut():
+    """The middle goes, which the beginning of the line says again."""
+    log = await log_of(session([refused()]))
+    _, _, said = log.render().partition("  ->  ")
+
+    assert said.startswith("ClientConnectorError: Cannot…")
+    assert said.endswith("Connect call failed ('192.0.2.1', 443)], not sent")
+
+
+async def test_time_after_a_time():
+    """A failure that ends with seconds is set off from those of the call."""
+    decorator = retrying(attempt_timeout=1.0, max_total_attempts=2)
+    log = await log_of(session([silence] * 2, decorator))
+
+    assert "attempt 2 had 1.000 s  after 2.500 s, 2 attempts" in log.render()
+
+
+RETRYING = RetryingClient.new_decorator(
+    RetryStrategy.on_unprocessed(Backoff.fixed(0.5)), max_total_attempts=2
+)
+
+
+@client_decorator
+async def cached(delegate, ctx, request):
+    return new_response(request, body=b"cached")
+
+
+def open_breaker(**settings):
+    breaker = CircuitBreaker("orders")
+    breaker.enter_state(CircuitState.FORCED_OPEN)
+    return CircuitBreakerClient.new_decorator(breaker, **settings)
+
+
+def fallback(ctx, request):
+    return new_response(request, body=b"fallback")
+
+
+@pytest.mark.parametrize(
+    ("decorators", "answers"),
+    [
+        pytest.param([cached], [], id="cached"),
+        pytest.param([open_breaker(fallback=fallback)], [], id="fallback"),
+        pytest.param([open_breaker()], [], id="open circuit"),
+        pytest.param([open_breaker(), RETRYING], [], id="open circuit, retried"),
+        pytest.param([], [refused()], id="refused"),
+        pytest.param([RETRYING], [refused(), refused()], id="refused twice"),
+        pytest.param([], [UnprocessedRequestError("full")], id="turned away"),
+    ],
+)
+async def test_what_was_never_sent(decorators, answers):
+    """The log and each of its views say that no server has seen the call."""
+    log = await log_of(session(answers, *decorators))
+    headline, *rows = log.render().splitlines()
+
+    assert not log.sent
+    assert log.to_dict()["sent"] is False
+    assert ", not sent" in headline
+    assert "1 attempt" not in headline
+    assert all(", not sent" in row for row in rows)
+    assert ", sent=no" in LogFormatter.text().format_response(log)
+
+
+async def test_call_was_sent_if_any_attempt_was():
+    """One attempt is enough, whatever became of the others."""
+    log = await log_of(session([refused(), 200], RETRYING))
+
+    assert [True, False, True] == [each.sent for each in (log, *log.children)]
+    assert ", 2 attempts" in log.render().splitlines()[0]
+
+
+async def test_call_under_way_does_not_say_that_it_was_not_sent():
+    """Nobody knows yet."""
+    lines = []
+
+    @client_decorator
+    async def look(delegate, ctx, request):
+        lines.append(ctx.log.render())
+        return await delegate.execute(ctx, request)
+
+    await log_of(session([200], look))
+
+    assert ["GET http://localhost/orders  ->  no response yet"] == lines

@@ -17,7 +17,6 @@ from aioretry_smithy import (
     RequestLog,
     RetryingRpcClient,
     RetryRule,
-    RetryStopReason,
     capture_logs,
     rpc,
 )
@@ -76,33 +75,6 @@ async def test_rest_of_the_calls_is_counted(number, said):
 
     assert "├─ GET http://example.com/  ->  no response yet" == before
     assert f"└─ {said}" == last
-
-
-async def test_call_of_a_function_under_way():
-    """A tree can be drawn at any time."""
-    ctx = function("fetch")
-    assert "fetch  ->  no response yet" == ctx.log.render()
-    attempt = ctx.derive(ctx.request)
-    http("http://example.com/", attempt.log)
-
-    assert ctx.log.render() == (
-        "fetch  ->  no response yet, 1 attempt\n"
-        "└─ 1  no response yet\n"
-        "   └─ GET http://example.com/  ->  no response yet"
-    )
-
-
-async def test_call_that_failed_says_why_it_stopped():
-    """As a call of HTTP does."""
-    ctx = function("fetch")
-    attempt = ctx.derive(ctx.request)
-    end(attempt, LookupError("none"))
-    end_call(ctx, attempt, RetryStopReason.NO_RETRY)
-
-    assert (
-        "fetch  ->  LookupError: none  in 0.000 s, 1 attempt, stopped: no_retry"
-        == (ctx.log.render().splitlines()[0])
-    )
 
 
 async def test_call_that_was_never_made_says_so():
@@ -198,15 +170,6 @@ async def test_no_view_shows_a_secret_of_a_call_inside(tmp_path):
 
     assert [] == [view for view in views if SECRET in view]
     assert all("InvalidUrlClientError" in view for view in views)
-
-
-async def test_repr_is_the_first_line():
-    """A log with many calls inside is one line in a list."""
-    log = await report()
-
-    assert "<RequestLog fetch_report  ->  returned  in 3.600 s, 2 attempts>" == (
-        repr(log)
-    )
 
 
 async def test_functions_hide_what_their_sessions_hide(caplog):

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import re
 
 import aiohttp
 import pytest
+from calls import REQUEST, begin
 from chains import Always, response_of, retrying, session
-from lines_sink import URL, call
+from lines_sink import URL, CountingFormatter, call
 
-from aioretry_smithy import (
-    CircuitBreaker,
-    CircuitBreakerClient,
-    CircuitState,
-    RequestLog,
-    client_decorator,
-    decorate,
-    new_response,
-)
+from aioretry_smithy import RequestLog, client_decorator, decorate, new_response
 from aioretry_smithy._logging.client import LoggingClient
-from aioretry_smithy._logging.formatter import LogFormatter
 from aioretry_smithy.testing import ScriptedTransport
 
 DEBUG, INFO, WARNING, ERROR = 10, 20, 30, 40
+
+
 RETRYING = retrying(max_total_attempts=3)
 
 
@@ -54,31 +47,6 @@ async def test_logging_outside_retrying_writes_one_pair(new, sink):
     assert "duration=1.000s" in sink.lines[1]
 
 
-@pytest.mark.parametrize(
-    ("last", "written"),
-    [
-        (404, "headers=[:status=404]}, {totalAttempts=3}"),
-        (ValueError("mine"), "cause=ValueError: mine}, {totalAttempts=3}"),
-    ],
-)
-async def test_logging_outside_retrying_writes_one_pair_of_a_failure(
-    new, sink, last, written
-):
-    """The last response or exception, and not those that were retried."""
-    await call([500, 503, last], RETRYING, new())
-
-    assert [("Request", DEBUG), ("Response", WARNING)] == sink.kinds
-    assert written in sink.lines[1]
-    assert "status=503" not in sink.lines[1]
-
-
-async def test_logging_without_retrying(new, sink):
-    """A client alone in the chain logs the call."""
-    await call([204], new())
-
-    assert [("Request", DEBUG), ("Response", DEBUG)] == sink.kinds
-
-
 async def test_logging_twice_in_a_chain(new, sink):
     """Each client writes its own lines: two pairs of attempts, then the call's."""
     logging_ = new()
@@ -87,17 +55,6 @@ async def test_logging_twice_in_a_chain(new, sink):
 
     logs = [record.request_log for record in sink.records]
     assert [1, 1, 2, 2, None, None] == [log.attempt for log in logs]
-
-
-async def test_logging_of_a_call_that_the_breaker_refused(new, sink):
-    """A refusal further in is the failure of the call."""
-    breaker = CircuitBreaker("orders")
-    breaker.enter_state(CircuitState.FORCED_OPEN)
-    await call([], CircuitBreakerClient.new_decorator(breaker), new())
-
-    assert ["Request", "Response"] == [kind for kind, _ in sink.kinds]
-    assert ("Response", WARNING) == sink.kinds[1]
-    assert "cause=FailFastError: circuit breaker 'orders' is open" in sink.lines[1]
 
 
 async def test_logging_sees_what_a_decorator_further_in_made_of_it(new, sink):
@@ -132,19 +89,6 @@ async def test_nothing_is_written_before_the_outcome(new, sink):
 
     assert [] == seen
     assert 2 == len(sink.records)
-
-
-async def test_call_cancelled_while_it_waits_to_retry(new, sink):
-    """Outside the retrying client the outcome is the cancellation, not the last 503."""
-    task = asyncio.create_task(call([503], RETRYING, new()))
-    await asyncio.sleep(0.25)
-
-    task.cancel()
-    await task
-
-    assert 2 == len(sink.records)
-    assert "duration=0.250s" in sink.lines[1]
-    assert "cause=CancelledError}, {totalAttempts=1}" in sink.lines[1]
 
 
 @pytest.mark.parametrize(
@@ -252,26 +196,6 @@ async def test_adapter_with_a_log_of_its_own_is_asked(logger, sink):
     assert "a" == sink.records[0].tenant
 
 
-async def test_adapter_can_be_off(logger, sink):
-    """An adapter is asked for its level as a logger is."""
-    logger.setLevel(ERROR)
-
-    await call([503], LoggingClient.new_decorator(logging.LoggerAdapter(logger, {})))
-
-    assert [] == sink.records
-
-
-async def test_json_lines(new, sink):
-    """With the JSON formatter each message is one object."""
-    logging_ = new(formatter=LogFormatter.json())
-
-    await call([503, 200], RETRYING, logging_)
-
-    request, response = map(json.loads, sink.lines)
-    assert ("request", "GET") == (request["type"], request["request_method"])
-    assert ("response", 2) == (response["type"], response["total_attempts"])
-
-
 async def test_formatter_by_its_methods(new, sink):
     """A formatter of one's own need not derive from anything."""
 
@@ -352,3 +276,142 @@ async def test_call_that_a_fallback_answers_is_a_success(new, sink):
 
     assert [("Request", DEBUG), ("Response", DEBUG)] == sink.kinds
     assert sink.lines[1].endswith(", stopped: max_total_attempts")
+
+
+DEBUG, INFO, WARNING, ERROR = 10, 20, 30, 40
+
+
+class BrokenFormatter(CountingFormatter):
+    """Has a bug in the second line."""
+
+    def format_response(self, log: RequestLog) -> str:
+        raise KeyError("a bug of the formatter")
+
+
+@pytest.mark.parametrize("answer", [200, 503])
+async def test_broken_formatter_leaves_the_response(new, sink, caplog, answer):
+    """An error in a formatter is reported once; the call and the pair stay whole."""
+    logging_ = new(formatter=BrokenFormatter())
+    async with session([answer, answer], logging_) as client:
+        statuses = [(await client.get(URL)).status for _ in range(2)]
+
+    assert [answer, answer] == statuses
+    assert [] == sink.records
+    (report,) = caplog.records
+    assert ("aioretry_smithy", ERROR) == (report.name, report.levelno)
+    assert isinstance(report.exc_info[1], KeyError)
+
+
+async def test_broken_formatter_does_not_hide_the_failure(new, caplog):
+    """The caller gets the call's own exception, and the report does not show it."""
+    cause = aiohttp.InvalidURL("http://user:hush@example.com/")
+
+    outcome = await call([cause], new(formatter=BrokenFormatter()))
+
+    assert outcome is cause
+    assert outcome.__context__ is None
+    assert "a bug of the formatter" in caplog.text
+    assert "hush" not in caplog.text
+
+
+async def test_report_keeps_the_context_of_the_error(new, caplog):
+    """The causes of the formatter's error are shown, up to the failure of the call."""
+
+    class Wrapping(BrokenFormatter):
+        def format_response(self, log):
+            try:
+                return super().format_response(log)
+            except KeyError:
+                raise ValueError("cannot format")  # noqa: B904  the context is the point
+
+    await call([TimeoutError("hush")], new(formatter=Wrapping()))
+
+    assert "a bug of the formatter" in caplog.text
+    assert "cannot format" in caplog.text
+    assert "hush" not in caplog.text
+
+
+@pytest.mark.parametrize("answer", [200, TimeoutError()])
+async def test_broken_filter_changes_nothing(logger, new, caplog, answer):
+    """An error in a filter of the logger is reported and goes no further."""
+
+    def broken(record):
+        raise ValueError("a bug of the filter")
+
+    logger.addFilter(broken)
+
+    assert answer == await call([answer], new())
+    assert "a bug of the filter" in caplog.text
+
+
+@pytest.mark.parametrize("log_after", ["headers", "body"])
+async def test_program_that_is_stopped_by_a_handler_loses_no_response(
+    logger, new, log_after
+):
+    """What is no error of logging goes on; the response is closed, since nobody has it.
+
+    A signal may come while a line is written.
+    """
+
+    class Stopped(BaseException):
+        pass
+
+    def stop(record):
+        raise Stopped
+
+    logger.addFilter(stop)
+    response = new_response(REQUEST, body=b"whole")
+    answering = ScriptedTransport([lambda ctx, request: response])
+    closed = []
+    response.close = lambda: closed.append(True)
+
+    with pytest.raises(Stopped):
+        await new(log_after=log_after)(answering).execute(begin(), REQUEST)
+
+    assert [True] == closed
+
+
+async def test_broken_chance_changes_nothing(new, caplog):
+    """A function of chance that raises is an error of logging too."""
+    logging_ = new(random=lambda: 1 / 0)
+
+    outcome = await call([200], logging_)
+
+    assert 200 == outcome
+    assert "ZeroDivisionError" in caplog.text
+
+
+@pytest.fixture
+def broken_default_logger():
+    """The library's logger with a handler that raises."""
+
+    class Broken(logging.Handler):
+        def handle(self, record):
+            raise ValueError("a bug of the handler")
+
+    logger, handler = logging.getLogger("aioretry_smithy"), Broken()
+    logger.addHandler(handler)
+    yield
+    logger.removeHandler(handler)
+
+
+@pytest.mark.usefixtures("broken_default_logger")
+async def test_broken_default_logger_is_reported_on_standard_error(capsys):
+    """Where the library's own logger is what fails, standard error is left."""
+    outcome = await call([503], LoggingClient.new_decorator())
+
+    assert 503 == outcome
+    assert "a bug of the handler" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("broken_default_logger")
+async def test_closed_standard_error_changes_nothing(monkeypatch):
+    """With nowhere left to report to, the call still ends as it ends."""
+
+    class Closed:
+        def write(self, text):
+            raise ValueError("I/O operation on closed file")
+
+    monkeypatch.setattr("sys.stderr", Closed())
+
+    assert 503 == await call([503], LoggingClient.new_decorator())

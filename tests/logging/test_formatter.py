@@ -122,16 +122,6 @@ async def test_text_before_the_outcome():
     ) == without_id(lines[1])
 
 
-async def test_text_of_a_response_starts_at_its_headers():
-    """The start of a response is the start of the call and its duration."""
-    log = await call(503, 200, decorators=[RETRYING])
-
-    start = re.search(r"startTime=([^,]+)", TEXT.format_response(log))[1]
-
-    assert 0.5 == pytest.approx(log.duration)
-    assert start > log.request_started_at.isoformat()
-
-
 async def test_text_counts_attempts():
     """An attempt says which one it is; the call says how many there were."""
     log = await call(503, 200, decorators=[RETRYING])
@@ -177,13 +167,6 @@ async def test_text_says_no_reason_twice():
     log = RequestLog.of(caught.value)
 
     assert TEXT.format_response(log).endswith(", stopped: limiter")
-
-
-async def test_text_without_retrying_client_counts_nothing():
-    """Where nothing retries there is no number of attempts to tell."""
-    log = await call(200)
-
-    assert "Attempt" not in TEXT.format_request(log) + TEXT.format_response(log)
 
 
 async def test_text_of_previews():
@@ -353,23 +336,6 @@ async def test_json_sides_cover_the_log():
     shown = json.loads(JSON.format_request(log)) | json.loads(JSON.format_response(log))
 
     assert {"delay", "delay_source", "children"} == log.to_dict().keys() - shown.keys()
-
-
-async def test_json_of_a_failure():
-    """A failure is text that names the class; what is not there is null."""
-    log = await call(TimeoutError())
-
-    shown = json.loads(JSON.format_response(log))
-
-    assert "TimeoutError" == shown["response_cause"]
-    assert shown["response_status"] is None
-    assert shown["response_headers"] is None
-
-
-def test_formatters_are_described():
-    """The text of one is how to get it."""
-    assert "LogFormatter.text()" == repr(TEXT)
-    assert "LogFormatter.json()" == repr(JSON)
 
 
 def test_formatter_of_ones_own_needs_both_methods():

@@ -83,16 +83,6 @@ async def test_line_of_a_call(written, line, answers, level, words):
     assert [(level, f"{GET} -> {words}")] == written()
 
 
-async def test_line_ends_with_the_id(logger, line):
-    """By which the other views find the call."""
-    handler = logging.handlers.BufferingHandler(100)
-    logger.addHandler(handler)
-    log = await log_of(session([200], line), URL)
-
-    (record,) = handler.buffer
-    assert f"{GET} -> 200 OK in 0.000 s, id={log.id}" == record.getMessage()
-
-
 async def test_line_of_an_attempt_says_which_it_is(written, line):
     """There is one for each, with its own time, and none for its request."""
     await log_of(session([after(0.2, 503), after(0.1, 200)], line, THRICE), URL)
@@ -273,18 +263,6 @@ async def test_line_of_a_sampled_call_says_its_rate(logger, written):
     assert [(DEBUG, f"{GET} -> 200 OK in 0.000 s, samplingRate=0.25")] == written()
 
 
-async def test_a_level_of_requests_brings_no_line(logger, written):
-    """Nor is a line formatted for a level that is off."""
-    formatter = LogFormatter.line()
-    line = LoggingClient.new_decorator(
-        logger, formatter=formatter, request_log_level=INFO
-    )
-    logger.setLevel(INFO)
-    await log_of(session([200], line), URL)
-
-    assert [] == written()
-
-
 async def test_line_of_a_call_under_way_has_no_time():
     """A handler of the caller's may ask for one at any time."""
     seen = []
@@ -315,8 +293,3 @@ async def test_standard_chain_writes_one_line_for_a_failed_call(caplog):
     assert ("aioretry_smithy", WARNING) == (record.name, record.levelno)
     assert record.getMessage().startswith(f"{GET} -> {words}, id=")
     assert isinstance(record.request_log, RequestLog)
-
-
-def test_formatter_says_what_it_is():
-    """In the description of a chain."""
-    assert "LogFormatter.line()" == repr(LogFormatter.line())

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import gc
+import io
+import itertools
 import json
+import tracemalloc
 import weakref
+from collections import UserDict
 
+import aiohttp
 import pytest
+from aiohttp import payload
 from chains import connected, retrying
+from multidict import MultiDict
 
 from aioretry_smithy import (
     Backoff,
@@ -15,23 +22,31 @@ from aioretry_smithy import (
     CircuitBreakerClient,
     CircuitState,
     ContentPreviewingClient,
-    DecoratingClient,
+    HttpRequest,
     LoggingClient,
     RequestLog,
     RetryStrategy,
     SessionBuilder,
-    capture_logs,
     client_decorator,
     new_response,
 )
+from aioretry_smithy._logging.previews import preview_of_request
 from aioretry_smithy.testing import ScriptedTransport
 
 URL = "http://example.com/orders"
+
+
 TEXT = {"Content-Type": "text/plain"}
+
+
 PREVIEWING = ContentPreviewingClient.new_decorator(20)
+
+
 RETRYING = retrying(
     RetryStrategy.on_server_error_status(Backoff.fixed(0.5)), max_total_attempts=3
 )
+
+
 ANSWERS = [(503, TEXT, b"busy"), (200, {"Content-Type": "application/json"}, b"{}")]
 
 
@@ -55,13 +70,6 @@ async def test_there_is_one_in_a_chain():
     """Two could not agree upon how much to keep."""
     with pytest.raises(ValueError, match="at most one ContentPreviewingClient"):
         connected(None, PREVIEWING, RETRYING, ContentPreviewingClient.new_decorator(1))
-
-
-def test_chain_says_how_much_is_kept():
-    """With the other settings."""
-    chain = SessionBuilder().decorator(PREVIEWING).describe()
-
-    assert "ContentPreviewingClient(max_length=20)" == chain.splitlines()[0]
 
 
 async def test_standard_chain_takes_it():
@@ -96,16 +104,6 @@ async def test_outside_only_what_the_call_ends_with_is_seen():
 
     assert [None, "{}"] == [child.response_content_preview for child in log.children]
     assert "{}" == log.response_content_preview == log.request_content_preview
-
-
-async def test_without_it_there_is_no_preview():
-    """Nothing is kept that nobody asked for."""
-    log = await call(RETRYING, json={})
-
-    assert log.request_content_preview is None
-    assert log.response_content_preview is None
-    assert log.to_dict()["request_content_preview"] is None
-    assert log.to_dict()["response_content_preview"] is None
 
 
 async def test_tree_shows_previews_in_a_line_each():
@@ -172,15 +170,6 @@ async def test_log_keeps_no_body():
     assert is_alive() is None
 
 
-async def test_failed_call_shows_what_was_sent():
-    """There is no response to show."""
-    with capture_logs() as logs, pytest.raises(TimeoutError):
-        await call(PREVIEWING, data="sent", answers=[TimeoutError])
-
-    assert "sent" == logs[0].request_content_preview
-    assert logs[0].response_content_preview is None
-
-
 async def test_response_that_took_the_place_of_another_has_no_preview_of_it():
     """A decorator further out may answer itself."""
 
@@ -192,33 +181,6 @@ async def test_response_that_took_the_place_of_another_has_no_preview_of_it():
     log = await call(PREVIEWING, replace)
 
     assert log.response_content_preview is None
-
-
-async def test_failure_after_a_response_has_no_preview_of_it():
-    """A decorator further out may refuse the response."""
-
-    @client_decorator
-    async def refuse(delegate, ctx, request):
-        await delegate.execute(ctx, request)
-        raise TimeoutError
-
-    with capture_logs() as logs, pytest.raises(TimeoutError):
-        await call(PREVIEWING, refuse, answers=[(503, TEXT, b"busy")])
-
-    assert logs[0].response_content_preview is None
-
-
-async def test_response_that_a_decorator_answers_with_is_shown():
-    """One inside that sends nothing, with a logging client outside."""
-
-    class Answering(DecoratingClient):
-        async def execute(self, ctx, request):
-            return new_response(request, 503, headers=TEXT, body=b"busy")
-
-    logging = LoggingClient.new_decorator()
-    log = await call(Answering, PREVIEWING, logging, answers=[])
-
-    assert "busy" == log.response_content_preview
 
 
 async def test_response_of_a_fallback_is_shown():
@@ -244,3 +206,193 @@ async def test_mocked_response_has_a_preview(aioresponses_mock):
         log = RequestLog.of(response)
 
     assert "mocked" == body == log.response_content_preview
+
+
+MANY = 10_000_000
+
+
+def preview(max_length=10, defaults=None, headers=None, **options):
+    request = HttpRequest("POST", "http://h/", headers=headers or {}, **options)
+    return preview_of_request(request, defaults, max_length)
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ({}, None),
+        ({"data": "abc"}, "abc"),
+        ({"data": ""}, None),
+        ({"data": "0123456789"}, "0123456789"),
+        ({"data": "0123456789x"}, "0123456789…"),
+        ({"json": {"a": [1, None]}}, '{"a": [1, …'),
+        ({"json": []}, "[]"),
+        ({"json": ()}, "[]"),
+        ({"json": 0}, "0"),
+        ({"json": "é"}, '"\\u00e9"'),
+        ({"json": {1: True, None: 2.5}}, '{"1": true…'),
+        ({"json": {None: 1}}, '{"null": 1…'),
+        ({"json": object()}, None),
+        ({"json": {"a": object()}}, None),
+        ({"data": {"a": "b c", "d": 1}}, "a=b+c&d=1"),
+        ({"data": MultiDict([("a", "1"), ("a", "2")])}, "a=1&a=2"),
+        ({"data": [("a", "1"), ["b", "2"]]}, "a=1&b=2"),
+        ({"data": (("a", None), ("é", 1.5))}, "a=None&%C3…"),
+        ({"data": aiohttp.FormData({"a": "é"})}, "a=%C3%A9"),
+        ({"data": aiohttp.FormData({"a": "é"}, charset="latin-1")}, "a=%E9"),
+        ({"data": payload.StringPayload("abc")}, "abc"),
+        ({"data": payload.JsonPayload([1])}, "[1]"),
+        ({"data": payload.BytesPayload(b"abc", content_type="text/csv")}, "abc"),
+        ({"data": payload.BytesPayload(b"abc")}, None),
+        ({"data": b"abc"}, None),
+    ],
+)
+def test_text_in_memory_is_shown(options, shown):
+    """It looks as it goes over the wire."""
+    assert shown == preview(**options)
+
+
+class OwnPayload(payload.BytesPayload):
+    """A payload that may send anything."""
+
+
+class Untouchable:
+    """Raises when more than its type is looked at."""
+
+    def __iter__(self):
+        raise AssertionError
+
+    __aiter__ = __call__ = read = __len__ = __bool__ = __iter__
+
+
+class UntouchableFile(io.RawIOBase):
+    read = Untouchable.__iter__
+
+
+async def generator():
+    yield b"abc"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        Untouchable(),
+        UntouchableFile(),
+        io.StringIO("abc"),
+        io.BytesIO(b"abc"),
+        lambda: "abc",
+        generator(),
+        iter(["abc"]),
+        aiohttp.FormData({"a": io.BytesIO()}),
+        aiohttp.FormData({"a": "b"}, default_to_multipart=True),
+        {"a": io.BytesIO(b"abc")},
+        {"a": iter("abc")},
+        {"a": b"abc"},
+        [("a", "b"), ("c",)],
+        ["ab"],
+        [MultiDict(a="b")],
+        UserDict(a="b"),
+        payload.StringIOPayload,
+        payload.BytesIOPayload(io.BytesIO(b"abc")),
+        {"a": "\udc80"},
+        OwnPayload(b"abc", content_type="text/csv"),
+    ],
+)
+def test_all_else_is_left_alone(data):
+    """Files, streams, factories, multipart forms, and what aiohttp will refuse."""
+    assert preview(data=data, headers={"Content-Type": "text/plain"}) is None
+    assert preview(data=data) is None
+
+
+@pytest.mark.parametrize("make", [bytes, bytearray, memoryview])
+def test_bytes_of_a_text_type_are_shown(make):
+    """In the charset that the request names."""
+    data = make("éabcdefghijk".encode("latin-1"))
+    headers = {"content-type": "text/plain; charset=latin-1"}
+
+    assert "éabcdefghi…" == preview(data=data, headers=headers)
+    assert "éabcdefghi…" == preview(data=data, defaults=headers)
+    assert data == make("éabcdefghijk".encode("latin-1"))
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Content-Type": "image/png"}, {"Content-Encoding": "gzip"}]
+)
+@pytest.mark.parametrize("options", [{"data": "abc"}, {"json": 1}, {"data": {"a": 1}}])
+def test_headers_have_the_last_word(headers, options):
+    """A text that is sent as something else has no preview."""
+    assert preview(headers=headers, **options) is None
+
+
+def circular():
+    document = {}
+    document["a"] = document
+    return document
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ({"json": {"a": "x" * MANY, "b": "y" * MANY}}, '{"a": "xxx…'),
+        ({"json": ["x"] * MANY}, '["x", "x",…'),
+        ({"json": dict.fromkeys(range(MANY // 10))}, '{"0": null…'),
+        ({"json": circular()}, '{"a": {"a"…'),
+        ({"data": "x" * MANY}, "xxxxxxxxxx…"),
+        ({"data": {"a": "x" * MANY}}, "a=xxxxxxxx…"),
+        ({"data": aiohttp.FormData({"a": "x" * MANY})}, "a=xxxxxxxx…"),
+        (
+            {"data": bytes(MANY).replace(b"\0", b"x"),
+             "headers": {"Content-Type": "text/plain"}},
+            "xxxxxxxxxx…",
+        ),
+    ],
+    ids=["strings", "list", "dict", "circular", "str", "field", "form", "bytes"],
+)  # fmt: skip
+def test_huge_body_is_not_copied(options, shown):
+    """Only its beginning is written."""
+    tracemalloc.start()
+    try:
+        seen = preview(**options)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert shown == seen
+    assert peak < 100_000
+
+
+@pytest.mark.parametrize("max_length", [1, 7, 40, 400])
+def test_beginning_of_a_document_is_exact(max_length):
+    """Only characters that the preview would cut are left out."""
+    document = {"a": [1, "é\n" * 20, {"b": {}, "c": []}], "d" * 30: "e" * 500, "f": 1.5}
+    whole = json.dumps(document)
+
+    assert f"{whole[:max_length]}…" == preview(max_length, json=document)
+
+
+@pytest.mark.parametrize("max_length", [7, 10, 17])
+def test_each_bracket_counts_once(max_length):
+    """A document that is nested deeply is not cut before its time."""
+    document = [[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]
+
+    assert "[" * max_length + "…" == preview(max_length, json=document)
+
+
+def test_beginning_of_a_form_is_exact():
+    """Even where its fields are as short as they can be."""
+    assert "=&" * 20 + "…" == preview(40, data=[("", "")] * 50)
+
+
+class EndlessList(list):
+    def __iter__(self):
+        return itertools.chain(["x"] * 50, Untouchable())
+
+
+class EndlessDict(dict):
+    def items(self):
+        return ((item, item) for item in EndlessList())
+
+
+def test_rest_of_a_document_is_not_looked_at():
+    """Going through millions of items takes time, although none is shown."""
+    assert '["x", "x",…' == preview(json=EndlessList("ab"))
+    assert '{"a": {"x"…' == preview(json={"a": EndlessDict(a=1)})

@@ -1,15 +1,17 @@
-"""Samplers: functions and objects that pick the calls that are logged."""
+"""Samplers, and what lines say of the share of calls that they are."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import logging.handlers
 from typing import Any
 
 import pytest
-from chains import session
+from chains import log_of, session
 
-from aioretry_smithy import LoggingClient, RequestLog
+from aioretry_smithy import LogFormatter, LoggingClient, RequestLog
 
 ERROR = logging.ERROR
 
@@ -116,3 +118,131 @@ async def test_error_in_a_sampler_is_reported_once(
     (report,) = (record for record in caplog.records if record.name != logger.name)
     assert ("aioretry_smithy", ERROR) == (report.name, report.levelno)
     assert message == str(report.exc_info[1])
+
+
+JSON = LogFormatter.json()
+
+
+NESTED = LogFormatter.json(nested=True)
+
+
+@pytest.fixture
+def records(logger):
+    """The records that were written."""
+    handler = logging.handlers.BufferingHandler(100)
+    logger.addHandler(handler)
+    return handler.buffer
+
+
+def rates_in(records: list[logging.LogRecord]) -> list[Any]:
+    """Return the rate in each line of JSON."""
+    lines = (json.loads(record.getMessage()) for record in records)
+    return [line.get("sampling_rate") for line in lines]
+
+
+@pytest.fixture
+def call(logger):
+    """A function that makes a call whose lines are drawn."""
+
+    async def make(status: int, formatter: LogFormatter | None, **rates: Any) -> None:
+        decorator = LoggingClient.new_decorator(
+            logger, formatter=formatter, random=lambda: 0.0, **rates
+        )
+        await log_of(session([status], decorator))
+
+    return make
+
+
+@pytest.mark.parametrize(("formatter", "lines"), [(JSON, 2), (NESTED, 1)])
+async def test_json_says_its_rate(records, call, formatter, lines):
+    """Each line says how many calls it stands for."""
+    await call(200, formatter, success_sampling_rate=0.1)
+
+    assert [0.1] * lines == rates_in(records)
+    assert (
+        records[0]
+        .getMessage()
+        .partition(', "id"')[0]
+        .endswith('"v": 1, "sampling_rate": 0.1')
+    )
+
+
+async def test_text_says_its_rate(records, call):
+    """As the last of the values of both lines."""
+    await call(200, None, success_sampling_rate=0.25)
+
+    assert all(
+        record.getMessage().endswith(", samplingRate=0.25}") for record in records
+    )
+    assert 2 == len(records)
+
+
+async def test_rate_is_that_of_the_outcome(records, call):
+    """Failures have another one than successes."""
+    rates = {"success_sampling_rate": 0.1, "failure_sampling_rate": 0.5}
+    for status in (200, 503):
+        await call(status, NESTED, **rates)
+
+    assert [0.1, 0.5] == rates_in(records)
+
+
+@pytest.mark.parametrize("rate", [1, 1.0])
+async def test_lines_of_all_calls_say_nothing(records, call, rate):
+    """Neither in the text nor on the record."""
+    for formatter in (None, JSON):
+        await call(200, formatter, success_sampling_rate=rate)
+
+    assert not any("ampl" in record.getMessage() for record in records)
+    assert not any(hasattr(record, "sampling_rate") for record in records)
+
+
+async def test_records_have_the_rate(records, call):
+    """For formatters of logging, and for filters."""
+    await call(200, None, success_sampling_rate=0.1)
+
+    assert [0.1, 0.1] == [record.sampling_rate for record in records]
+
+
+async def test_lines_that_a_function_picks_say_so(records, call):
+    """Nobody knows the rate, so a reader cannot weigh them."""
+    for formatter in (NESTED, JSON, None):
+        await call(200, formatter, success_sampling_rate=lambda log: True)
+
+    first, request, response, *text = (record.getMessage() for record in records)
+    for line in (first, request, response):
+        assert json.loads(line)["sampled"] is True
+        assert "sampling_rate" not in json.loads(line)
+    assert "ampl" not in "".join(text)
+    assert not any(hasattr(record, "sampling_rate") for record in records)
+
+
+async def test_formatter_of_ones_own_may_ask_ours(records, call):
+    """It knows nothing of rates, and its lines say them all the same."""
+
+    class Prefixed(LogFormatter):
+        def format_request(self, log: RequestLog) -> None:
+            return None
+
+        def format_response(self, log: RequestLog) -> str:
+            return f"{NESTED.format_response(log)}"
+
+    await call(200, Prefixed(), success_sampling_rate=0.1)
+
+    assert [0.1] == rates_in(records)
+
+
+async def test_log_that_is_formatted_elsewhere_has_no_rate(records, call):
+    """What one client said does not stick to the formatter, even after an error."""
+
+    class Broken(LogFormatter):
+        def format_request(self, log: RequestLog) -> None:
+            return None
+
+        def format_response(self, log: RequestLog) -> str:
+            raise KeyError
+
+    await call(200, Broken(), success_sampling_rate=0.1)
+    await call(200, NESTED, success_sampling_rate=0.1)
+    line = NESTED.format_response(records[-1].request_log)
+
+    assert "sampling_rate" not in json.loads(f"{line}")

@@ -1,12 +1,13 @@
-"""Whether a call, or an attempt of it, is a success."""
+"""Facts of a log: success, and what decorators outside of the retries leave in it."""
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 
 import aiohttp
 import pytest
-from calls import begin, begin_body, end, end_body, function
+from calls import begin, begin_body, end, end_body
 from chains import (
     NOW,
     SAFELY,
@@ -16,10 +17,10 @@ from chains import (
     chain,
     log_of,
     log_of_cancelled,
-    response_of,
     retrying,
     session,
     silence,
+    twice,
 )
 from races import hedging
 
@@ -28,10 +29,14 @@ from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitState,
+    DecoratingClient,
     RequestLog,
     RetryBudget,
     RetryDecision,
+    RetryingClient,
     RetryingRpcClient,
+    RetryStopReason,
+    RetryStrategy,
     RetryStrategyWithContent,
     capture_logs,
     client_decorator,
@@ -39,8 +44,11 @@ from aioretry_smithy import (
     rpc,
 )
 from aioretry_smithy.smithy import CapacityNotAvailableError, StandardRetryStrategy
+from aioretry_smithy.testing import ScriptedTransport
 
 ALWAYS = retrying(Always(), max_total_attempts=2)
+
+
 ERROR_INSIDE = (200, {"error": "busy"})
 
 
@@ -109,14 +117,6 @@ async def test_what_is_under_way_is_none_yet():
     assert attempt.log.to_dict()["is_success"] is False
 
 
-async def test_function_that_returns_is_one():
-    """It has no status."""
-    ctx = function("fetch")
-    end(ctx)
-
-    assert ctx.log.is_success is True
-
-
 async def test_cancelled_call_is_none():
     """Nobody knows what would have become of it."""
     log = await log_of_cancelled(session([silence]), after=1.0)
@@ -172,13 +172,6 @@ async def test_body_that_cannot_be_sent_again_with_a_200():
 
     assert "body_not_replayable" == log.stop_reason
     assert (False, [False]) == successes(log)
-
-
-async def test_answer_that_nobody_wanted_to_retry_is_one():
-    """A strategy that was asked about a success, and took it."""
-    log = await log_of(session([200], retrying(Answering(None))))
-
-    assert (True, [True]) == successes(log)
 
 
 async def test_smithy_strategy_takes_each_success():
@@ -268,8 +261,140 @@ async def test_function_whose_result_was_wanted_again_is_none():
     assert (False, [False, False]) == successes(inner)
 
 
-async def test_log_of_a_response_in_hand_says_so():
-    """The caller who gets the answer can ask."""
-    response = await response_of(chain([200, 200], ALWAYS).build())
+def builder(*answers, **settings):
+    return chain(answers, retrying(1.0, **settings), base_url="http://example.com")
 
-    assert RequestLog.of(response).is_success is False
+
+async def test_refusal_keeps_the_response():
+    """The log keeps the status that ``raise_for_status`` turned down."""
+    async with builder((418, b"tea")).build() as session:
+        with pytest.raises(aiohttp.ClientResponseError) as caught:
+            await session.get("/", raise_for_status=True)
+    log = RequestLog.of(caught.value)
+
+    assert (418, 3, caught.value) == (
+        log.response_status,
+        log.response_length,
+        log.response_cause,
+    )
+    assert log.children[0].response_cause is None
+
+
+async def test_decorator_outside_may_pass_twice():
+    """Attempt numbers go on over the call, and the last pass is what counts."""
+    calls = builder(503, 404, 503, 200).decorator(twice)
+    async with calls.build() as session, session.get("/") as response:
+        log = RequestLog.of(response)
+
+    assert [1, 2, 3, 4] == [child.attempt for child in log.children]
+    assert (200, None) == (log.response_status, log.stop_reason)
+
+
+async def test_decorator_outside_may_answer_itself():
+    """The root shows what the caller got, the child what the server said."""
+
+    @client_decorator
+    async def mend(delegate, ctx, request):
+        response = await delegate.execute(ctx, request)
+        response.release()
+        return new_response(request, 203, body=b"from the cache")
+
+    calls = builder(404).decorator(mend)
+    async with calls.build() as session, session.get("/") as response:
+        log = RequestLog.of(response)
+
+    assert (203, 404) == (log.response_status, log.children[0].response_status)
+    assert 14 == log.response_length
+    assert RetryStopReason.NO_RETRY == log.stop_reason
+
+
+@client_decorator
+async def race(delegate, ctx, request):
+    """Send twice at once, and leave the slower one behind, cancelled."""
+    tasks = [
+        asyncio.ensure_future(delegate.execute(ctx, request)),
+        asyncio.ensure_future(delegate.execute(ctx, request)),
+    ]
+    done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    return done.pop().result()
+
+
+class Refreshing(DecoratingClient):
+    """Answers from a cache, and asks the server without waiting for it."""
+
+    async def execute(self, ctx, request):
+        self.task = asyncio.ensure_future(self.delegate.execute(ctx, request))
+        await asyncio.sleep(0.5)
+        return new_response(request, 203)
+
+
+async def settled(*decorators):
+    """Return what a log showed when its call was over, and the log a while later."""
+    async with session(*decorators) as client:
+        log = RequestLog.of(await client.get("http://h/"))
+        shown = [(each.response_status, each.duration) for each in (log, *log.children)]
+        await asyncio.sleep(60.0)
+    return shown, log
+
+
+@pytest.mark.parametrize("attempts", [0, 2])
+async def test_cancelled_loser_of_a_race_changes_no_log(attempts):
+    """Neither that of the call nor that of the attempt that the race was in."""
+    answers = [503, 500, 200, 500] if attempts else [200, 500]
+    times = (1.0, 9.0, 1.0, 9.0)
+    scripted = [after(*each) for each in zip(times, answers, strict=False)]
+    retrying = RetryingClient.new_decorator(RetryStrategy.failsafe(Backoff.fixed(1.0)))
+    outside = [retrying] if attempts else []
+    shown, log = await settled(ScriptedTransport(scripted), race, *outside)
+
+    assert attempts == len(log.children)
+    statuses = [(200, 3.0), (503, 1.0), (200, 1.0)] if attempts else [(200, 1.0)]
+    assert statuses == shown
+    assert shown == [
+        (each.response_status, each.duration) for each in (log, *log.children)
+    ]
+    assert {None} == {each.response_cause for each in (log, *log.children)}
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+@pytest.mark.parametrize("retries", [False, True])
+async def test_pass_that_outlives_its_call_does_not_change_the_answer(
+    retries, is_cancelled
+):
+    """Its attempts are shown as they ended; what the caller got stays."""
+    clients = []
+
+    def refreshing(delegate):
+        clients.append(Refreshing(delegate))
+        return clients[0]
+
+    async def answer(ctx, request):
+        await asyncio.sleep(1.0)
+        if is_cancelled:
+            clients[0].task.cancel()
+            await asyncio.sleep(1.0)
+        return 500
+
+    never = RetryingClient.new_decorator(RetryStrategy.never())
+    inside = [never] if retries else []
+    _, log = await settled(ScriptedTransport([answer]), *inside, refreshing)
+
+    assert (203, None, 0.5) == (log.response_status, log.response_cause, log.duration)
+    assert log.stop_reason is None
+    assert [1.0] * retries == [child.duration for child in log.children]
+    status = None if is_cancelled else 500
+    assert [status] * retries == [child.response_status for child in log.children]
+
+
+async def test_notes_are_on_a_refused_response():
+    """``raise_for_status`` raises for the caller what attempts led up to."""
+    async with builder(503, 503, max_total_attempts=2).build() as session:
+        with pytest.raises(aiohttp.ClientResponseError) as caught:
+            await session.get("/", raise_for_status=True)
+    log = RequestLog.of(caught.value)
+
+    assert 2 == len(caught.value.__notes__)
+    assert (503, caught.value) == (log.response_status, log.response_cause)
+    assert [None, None] == [child.response_cause for child in log.children]
