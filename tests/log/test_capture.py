@@ -1,7 +1,5 @@
 """The log of a call, collected in a block or found at what the call ended with."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import math

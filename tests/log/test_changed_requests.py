@@ -1,13 +1,10 @@
 """The log shows the request that was sent, where a decorator further in changed it."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import io
 import logging
 import weakref
-from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
@@ -32,20 +29,17 @@ from aioretry_smithy import (
 )
 from aioretry_smithy.testing import ScriptedTransport
 
-if TYPE_CHECKING:
-    from aioretry_smithy import Decorator
-
 ASKED = "http://localhost/orders"
 EU = "http://eu.example.com/orders"
 RETRYING = retrying(RetryStrategy.failsafe(NOW), max_total_attempts=3)
 
 
-def changing(*changes: dict[str, Any]) -> Decorator:
+def changing(*changes):
     """Change requests, each in its own way, the last way again and again."""
     left = list(changes)
 
     @client_decorator
-    async def change(delegate: Any, ctx: Any, request: Any) -> Any:
+    async def change(delegate, ctx, request):
         made = left.pop(0) if left[1:] else left[0]
         return await delegate.execute(ctx, request.replace(**made))
 
@@ -55,11 +49,11 @@ def changing(*changes: dict[str, Any]) -> Decorator:
 class ToEurope(DecoratingClient):
     """Sends everything to another host."""
 
-    async def execute(self, ctx: Any, request: Any) -> Any:
+    async def execute(self, ctx, request):
         return await self.delegate.execute(ctx, request.replace(url=EU))
 
 
-def asked(log: RequestLog) -> tuple[str, str]:
+def asked(log):
     """Return the method and the URL that a log shows."""
     return log.request_method, str(log.request_url)
 
@@ -108,7 +102,7 @@ async def test_headers_are_those_that_were_sent():
     """Of the first attempt on the root; the count of attempts is among them."""
 
     @client_decorator
-    async def sign(delegate: Any, ctx: Any, request: Any) -> Any:
+    async def sign(delegate, ctx, request):
         request = request.with_header("X-Attempt", f"{ctx.attempt}")
         return await delegate.execute(ctx, request)
 
@@ -212,7 +206,7 @@ async def test_nothing_was_changed_where_nothing_reached_the_transport():
     refusing = CircuitBreakerClient.new_decorator(breaker)
 
     @client_decorator
-    async def answer(delegate: Any, ctx: Any, request: Any) -> Any:
+    async def answer(delegate, ctx, request):
         return new_response(request, 200)
 
     for inside in refusing, answer:
@@ -225,7 +219,7 @@ async def test_last_request_of_an_attempt_counts():
     """A decorator may send another one before, such as for a token."""
 
     @client_decorator
-    async def log_in(delegate: Any, ctx: Any, request: Any) -> Any:
+    async def log_in(delegate, ctx, request):
         token = request.replace(method="POST", url="http://localhost/token")
         (await delegate.execute(ctx, token)).close()
         return await delegate.execute(ctx, request)
@@ -238,9 +232,9 @@ async def test_last_request_of_an_attempt_counts():
 
 async def test_call_under_way_shows_what_is_sent():
     """From the moment that it is."""
-    seen: list[RequestLog] = []
+    seen = []
 
-    async def look(ctx: Any, request: Any) -> int:
+    async def look(ctx, request):
         seen.append(ctx.log)
         await asyncio.sleep(1.0)
         assert ("GET", EU) == asked(ctx.log)
@@ -266,7 +260,7 @@ async def test_endpoint_is_no_change():
     """It has its own column; what a decorator changes beside it is one."""
 
     @client_decorator
-    async def deeper(delegate: Any, ctx: Any, request: Any) -> Any:
+    async def deeper(delegate, ctx, request):
         if ctx.attempt == 2:
             request = request.replace(url=request.url / "7")
         return await delegate.execute(ctx, request)
@@ -285,11 +279,11 @@ async def test_endpoint_is_no_change():
 
 async def test_decorator_that_answers_late_changes_nothing():
     """What it left running is no part of the call any more."""
-    left: list[asyncio.Task[Any]] = []
+    left = []
 
     @client_decorator
-    async def leave(delegate: Any, ctx: Any, request: Any) -> Any:
-        async def send() -> None:
+    async def leave(delegate, ctx, request):
+        async def send():
             await asyncio.sleep(1.0)
             await delegate.execute(ctx, request.replace(url=EU))
 
@@ -307,10 +301,10 @@ async def test_decorator_that_answers_late_changes_nothing():
 @pytest.mark.parametrize("decorators", [[], [RETRYING]], ids=["once", "retrying"])
 async def test_body_is_not_kept(decorators):
     """The log that is left has the request without it."""
-    bodies: list[weakref.ref[io.BytesIO]] = []
+    bodies = []
 
     @client_decorator
-    async def fill(delegate: Any, ctx: Any, request: Any) -> Any:
+    async def fill(delegate, ctx, request):
         body = io.BytesIO(b"orders")
         bodies.append(weakref.ref(body))
         request = request.replace(url=EU, method="PUT", data=body)
@@ -327,17 +321,17 @@ async def test_function_shows_the_name_that_it_was_called_by():
     """Likewise: of the attempt; the call has the name that it was made under."""
 
     @client_decorator
-    async def rename(delegate: Any, ctx: Any, request: Any) -> Any:
+    async def rename(delegate, ctx, request):
         return await delegate.execute(ctx, request.replace(name="reports.eu"))
 
     retries = RetryingRpcClient.new_decorator(
         RetryRule(exceptions=[KeyError], backoff=NOW), max_total_attempts=2
     )
-    logs: list[RequestLog] = []
+    logs = []
     for decorators in [rename, retries], [rename]:
 
         @rpc(*decorators, name="reports")
-        async def fail() -> None:
+        async def fail():
             raise KeyError(7)
 
         with pytest.raises(KeyError) as caught:
@@ -356,7 +350,7 @@ async def test_function_shows_the_name_that_it_was_called_by():
     assert (None, None) == (second.sent_method, second.sent_url)
 
 
-def caught_notes(log: RequestLog) -> str:
+def caught_notes(log):
     """Return the notes on what a call ended with."""
     return "\n".join(getattr(log.response_cause, "__notes__", ()))
 

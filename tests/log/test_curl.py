@@ -1,7 +1,5 @@
 """The command that sends a request again."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Errors in words: class and message, cut and without secrets in every view."""
 
-from __future__ import annotations
-
 import io
 import json
 import time

@@ -1,7 +1,5 @@
 """Facts of a log: success, and what decorators outside of the retries leave in it."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 
@@ -52,7 +50,7 @@ ALWAYS = retrying(Always(), max_total_attempts=2)
 ERROR_INSIDE = (200, {"error": "busy"})
 
 
-def successes(log: RequestLog) -> tuple[bool, list[bool]]:
+def successes(log):
     """Return whether the call is a success, and each of its attempts."""
     return log.is_success, [attempt.is_success for attempt in log.children]
 

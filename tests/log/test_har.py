@@ -1,7 +1,5 @@
 """A log as an HTTP Archive."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import io
 import json

@@ -1,7 +1,5 @@
 """The log of a call, before, during and after, with few or thousands of attempts."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import gc
@@ -244,7 +242,7 @@ async def test_log_stays_behind_when_its_exception_is_pickled():
 async def test_log_lets_go_of_the_body_when_the_call_is_over():
     """A log may be kept for long; megabytes of uploads must not be."""
 
-    async def call() -> weakref.ref[aiohttp.FormData]:
+    async def call():
         body = aiohttp.FormData({"name": "value"})
         async with session(
             [503, 200], RetryingClient.new_decorator(RetryStrategy.failsafe())

@@ -1,7 +1,5 @@
 """``rich.print(log)`` shows the tree in colours, with time bars."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import re

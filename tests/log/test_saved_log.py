@@ -1,7 +1,5 @@
 """A log that is read back from its line, of which any value may be missing or wrong."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """When attempts, waits and connections began and ended, read from the log of a call."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 

@@ -1,7 +1,5 @@
 """The timeline of a call as a picture."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import re

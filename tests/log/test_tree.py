@@ -1,7 +1,5 @@
 """The tree of a call: its first line, its rows, and what was never sent."""
 
-from __future__ import annotations
-
 import json
 
 import aiohttp

@@ -1,7 +1,5 @@
 """Views of calls that were made inside the attempts of a call."""
 
-from __future__ import annotations
-
 import json
 
 import aiohttp

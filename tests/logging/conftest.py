@@ -1,7 +1,5 @@
 """A logger that belongs to one test, and where its lines go."""
 
-from __future__ import annotations
-
 import logging
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,13 +10,11 @@ from lines_sink import Sink
 from aioretry_smithy import LoggingClient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from aioretry_smithy import Decorator
+    pass
 
 
 @pytest.fixture
-def logger() -> Iterator[logging.Logger]:
+def logger():
     """The logger ``shop``, on and without handlers, left as it was found."""
     logger = logging.getLogger("shop")
     found = logger.level, logger.propagate, logger.handlers, logger.filters
@@ -30,7 +26,7 @@ def logger() -> Iterator[logging.Logger]:
 
 
 @pytest.fixture
-def sink(logger: logging.Logger) -> Sink:
+def sink(logger):
     """Collect the records of that logger."""
     sink = Sink()
     logger.addHandler(sink)
@@ -38,6 +34,6 @@ def sink(logger: logging.Logger) -> Sink:
 
 
 @pytest.fixture
-def new(logger: logging.Logger) -> Callable[..., Decorator]:
+def new(logger):
     """A function that makes the decorator of that logger."""
     return partial(LoggingClient.new_decorator, logger)

@@ -1,7 +1,5 @@
 """Which lines are written, when, at which level, and what an error in them does."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re
@@ -284,7 +282,7 @@ DEBUG, INFO, WARNING, ERROR = 10, 20, 30, 40
 class BrokenFormatter(CountingFormatter):
     """Has a bug in the second line."""
 
-    def format_response(self, log: RequestLog) -> str:
+    def format_response(self, log):
         raise KeyError("a bug of the formatter")
 
 

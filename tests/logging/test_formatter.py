@@ -1,11 +1,9 @@
 """The two lines of a call, as text and as JSON."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
@@ -17,9 +15,7 @@ from aioretry_smithy._logging.formatter import LogFormatter
 from aioretry_smithy.smithy import RetryError, StandardRetryQuota, StandardRetryStrategy
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
-
-    from aioretry_smithy import Decorator
+    pass
 
 URL = "https://example.com/orders"
 TEXT = LogFormatter.text()
@@ -28,15 +24,13 @@ ESCAPES = "\x1b[2J\r\nResponse: {forged}\u2028\x85\udcff"
 RETRYING = retrying(max_total_attempts=3)
 
 
-def call(
-    *answers: Any, url: str = URL, decorators: Sequence[Decorator] = (), **options: Any
-) -> Awaitable[RequestLog]:
+def call(*answers, url=URL, decorators=(), **options):
     """Make a call for its log."""
     calls = session(answers, *decorators, headers={"Accept": "*/*"})
     return log_of(calls, url, **options)
 
 
-def settled(line: str) -> str:
+def settled(line):
     """Return *line* without its id, and with its times of day left out."""
     return re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00", "...", without_id(line))
 
@@ -381,5 +375,5 @@ async def test_json_of_the_call_of_a_function():
     ]
 
 
-def _json_lines(formatter: LogFormatter, log: RequestLog) -> list[str]:
+def _json_lines(formatter, log):
     return [f"{formatter.format_request(log)}", f"{formatter.format_response(log)}"]

@@ -1,10 +1,7 @@
 """Levels of lines: by outcome, by logger, by a function, and of cancelled calls."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
@@ -15,7 +12,6 @@ from aioretry_smithy import (
     HedgingClient,
     LoggingClient,
     LoggingRpcClient,
-    RequestLog,
     RetryingClient,
     RetryingRpcClient,
     RetryRule,
@@ -24,10 +20,6 @@ from aioretry_smithy import (
     is_timeout,
     rpc,
 )
-
-if TYPE_CHECKING:
-    pass
-
 
 DEBUG, INFO, WARNING, ERROR = 10, 20, 30, 40
 
@@ -48,24 +40,24 @@ TWICE = RetryingClient.new_decorator(RetryStrategy.failsafe(), max_total_attempt
 @pytest.fixture
 def written(logger):
     """The word and the level of each line that was written."""
-    lines: list[tuple[str, int]] = []
+    lines = []
 
     class Keeping(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
+        def emit(self, record):
             lines.append((record.getMessage().partition(":")[0], record.levelno))
 
     logger.addHandler(Keeping())
     return lines
 
 
-def by_outcome(log: RequestLog) -> int | None:
+def by_outcome(log):
     """Choose a level by status and by exception, and leave the rest to the default."""
     if is_timeout(log.response_cause):
         return ERROR
     return INFO if log.response_status == 404 else None
 
 
-def nothing(log: RequestLog) -> None:
+def nothing(log):
     """Leave the level to the default."""
 
 
@@ -117,10 +109,10 @@ async def test_level_that_is_off_writes_nothing(logger, new, written):
 
 async def test_functions_are_asked_once_and_only_about_their_outcome(new):
     """Functions for successes are not asked of failures, and the other way round."""
-    asked: list[tuple[str, int | None]] = []
+    asked = []
 
-    def asking(name: str) -> Any:
-        def level(log: RequestLog) -> int:
+    def asking(name):
+        def level(log):
             asked.append((name, log.response_status))
             return INFO
 

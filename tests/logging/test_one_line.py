@@ -1,7 +1,5 @@
 """The line of a call that people read."""
 
-from __future__ import annotations
-
 import asyncio
 import logging.handlers
 import re

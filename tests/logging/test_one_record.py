@@ -1,11 +1,8 @@
 """One line or tree in the place of two lines, as JSON and as text."""
 
-from __future__ import annotations
-
 import json
 import logging.handlers
 import re
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from calls import begin, report
@@ -13,10 +10,6 @@ from chains import bad_argument, log_of, retrying, session
 
 from aioretry_smithy import LogFormatter, LoggingClient, RequestLog
 from aioretry_smithy.testing import ScriptedTransport
-
-if TYPE_CHECKING:
-    from aioretry_smithy import Decorator
-
 
 URL = "http://example.com/orders"
 
@@ -39,17 +32,17 @@ RETRYING = retrying(max_total_attempts=3)
 class Sides(LogFormatter):
     """Writes the sides that it is told to, and notes what it was asked for."""
 
-    def __init__(self, *sides: str) -> None:
+    def __init__(self, *sides):
         self.sides = sides
-        self.asked: list[str] = []
+        self.asked = []
 
-    def format_request(self, log: RequestLog) -> str | None:
+    def format_request(self, log):
         return self.line("request")
 
-    def format_response(self, log: RequestLog) -> str | None:
+    def format_response(self, log):
         return self.line("response")
 
-    def line(self, side: str) -> str | None:
+    def line(self, side):
         self.asked.append(side)
         return side if side in self.sides else None
 
@@ -62,9 +55,7 @@ def written(logger):
     return lambda: [(record.levelno, record.getMessage()) for record in handler.buffer]
 
 
-async def call(
-    answers: list[Any], *decorators: Decorator, url: str = URL
-) -> RequestLog:
+async def call(answers, *decorators, url=URL):
     """Make a call through *decorators*, inner ones first; return its log."""
     return await log_of(session(answers, *decorators), url)
 
@@ -162,7 +153,7 @@ async def test_empty_line_is_a_line(logger, written):
     """Only None leaves a line out."""
 
     class Empty(Sides):
-        def line(self, side: str) -> str:
+        def line(self, side):
             return ""
 
     await call([200], LoggingClient.new_decorator(logger, formatter=Empty()))
@@ -176,14 +167,14 @@ COMPACT = LogFormatter.json(nested=True, omit_empty=True)
 WHOLE = LogFormatter.json(nested=True)
 
 
-def line_of(log: RequestLog, formatter: LogFormatter = COMPACT) -> dict[str, Any]:
+def line_of(log, formatter=COMPACT):
     """Return the values of the one line of a call."""
     values = json.loads(f"{formatter.format_response(log)}")
     assert isinstance(values, dict)
     return values
 
 
-def without_empty(values: dict[str, Any]) -> dict[str, Any]:
+def without_empty(values):
     """Return what is to be left, by hand."""
     left = {}
     for key, whole in values.items():
@@ -272,7 +263,7 @@ def logging_(logger):
     )
 
 
-def with_id(log: RequestLog) -> str:
+def with_id(log):
     """Return the tree of a call with its id at the end of the first line."""
     return re.sub(r"\A.*", rf"\g<0>, id={log.id}", log.render())
 

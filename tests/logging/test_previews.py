@@ -1,7 +1,5 @@
 """Previews of bodies in the log, and how its views show them."""
 
-from __future__ import annotations
-
 import gc
 import io
 import itertools

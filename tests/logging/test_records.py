@@ -1,14 +1,11 @@
 """The log as data on records of logging and in events of structlog."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging
 import logging.handlers
 import pickle
 import queue
-from typing import Any
 
 import pytest
 from chains import log_of, retrying, session
@@ -21,13 +18,13 @@ URL = "http://example.com/orders?token=hush"
 class DataFormatter(logging.Formatter):
     """Writes the log of a record as an object."""
 
-    def format(self, record: logging.LogRecord) -> str:
+    def format(self, record):
         log = getattr(record, "request_log", None)
         shown = {"message": record.getMessage(), "call": log and log.to_dict()}
         return json.dumps(shown)
 
 
-async def call(logger: Any, *answers: Any, **settings: Any) -> RequestLog:
+async def call(logger, *answers, **settings):
     """Make a call, by default of two attempts, logged from the outside."""
     logged = LoggingClient.new_decorator(logger, **settings)
     calls = session(answers or (503, 200), retrying(), logged)
@@ -99,7 +96,7 @@ structlog = pytest.importorskip("structlog")
 stdlib = structlog.stdlib
 
 
-def expand_log(logger: Any, name: str, event: dict[str, Any]) -> dict[str, Any]:
+def expand_log(logger, name, event):
     """The processor that the how-to shows."""
     if event.get("request_log") is not None:
         event["request_log"] = event["request_log"].to_dict()
@@ -138,7 +135,7 @@ def logger(logger, stream):
     return logger
 
 
-def configure_stdlib(*processors: Any) -> None:
+def configure_stdlib(*processors):
     """Let structlog write through ``logging``."""
     structlog.configure(
         wrapper_class=stdlib.BoundLogger,
@@ -147,7 +144,7 @@ def configure_stdlib(*processors: Any) -> None:
     )
 
 
-def events_in(stream: io.StringIO) -> list[dict[str, Any]]:
+def events_in(stream):
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 

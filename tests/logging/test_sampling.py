@@ -1,17 +1,14 @@
 """Samplers, and what lines say of the share of calls that they are."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
 import logging.handlers
-from typing import Any
 
 import pytest
 from chains import log_of, session
 
-from aioretry_smithy import LogFormatter, LoggingClient, RequestLog
+from aioretry_smithy import LogFormatter, LoggingClient
 
 ERROR = logging.ERROR
 
@@ -19,12 +16,12 @@ ERROR = logging.ERROR
 class PerSecond:
     """Samples so many calls a second, as a rate-limiting sampler does."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most):
         self.most = most
         self.second = -1
         self.left = most
 
-    def is_sampled(self, log: RequestLog) -> bool:
+    def is_sampled(self, log):
         second = int(asyncio.get_running_loop().time())
         if second != self.second:
             self.second, self.left = second, self.most
@@ -35,10 +32,10 @@ class PerSecond:
 @pytest.fixture
 def logged(logger):
     """The status of each response that was logged."""
-    statuses: list[int | None] = []
+    statuses = []
 
     class Keeping(logging.Handler):
-        def emit(self, record: Any) -> None:
+        def emit(self, record):
             if record.getMessage().startswith("Response"):
                 statuses.append(record.request_log.response_status)
 
@@ -46,7 +43,7 @@ def logged(logger):
     return statuses
 
 
-async def make_calls(answers: list[Any], pause: float = 0.0, **settings: Any) -> None:
+async def make_calls(answers, pause=0.0, **settings):
     """Make a call for each answer, with a *pause* after each."""
     async with session(answers, LoggingClient.new_decorator(**settings)) as client:
         for _ in answers:
@@ -58,7 +55,7 @@ async def test_function_picks_calls_by_their_logs(logger, logged):
     """It is asked about the outcomes of its setting only."""
     asked = []
 
-    def is_sampled(log: RequestLog) -> bool:
+    def is_sampled(log):
         asked.append(log.response_status)
         return log.response_status == 503
 
@@ -82,7 +79,7 @@ async def test_sampler_is_asked_once_for_both_lines(logger):
     """And not at all where both levels are off."""
     asked = []
 
-    def is_sampled(log: RequestLog) -> bool:
+    def is_sampled(log):
         asked.append(log.response_status)
         return True
 
@@ -134,7 +131,7 @@ def records(logger):
     return handler.buffer
 
 
-def rates_in(records: list[logging.LogRecord]) -> list[Any]:
+def rates_in(records):
     """Return the rate in each line of JSON."""
     lines = (json.loads(record.getMessage()) for record in records)
     return [line.get("sampling_rate") for line in lines]
@@ -144,7 +141,7 @@ def rates_in(records: list[logging.LogRecord]) -> list[Any]:
 def call(logger):
     """A function that makes a call whose lines are drawn."""
 
-    async def make(status: int, formatter: LogFormatter | None, **rates: Any) -> None:
+    async def make(status, formatter, **rates):
         decorator = LoggingClient.new_decorator(
             logger, formatter=formatter, random=lambda: 0.0, **rates
         )
@@ -220,10 +217,10 @@ async def test_formatter_of_ones_own_may_ask_ours(records, call):
     """It knows nothing of rates, and its lines say them all the same."""
 
     class Prefixed(LogFormatter):
-        def format_request(self, log: RequestLog) -> None:
+        def format_request(self, log):
             return None
 
-        def format_response(self, log: RequestLog) -> str:
+        def format_response(self, log):
             return f"{NESTED.format_response(log)}"
 
     await call(200, Prefixed(), success_sampling_rate=0.1)
@@ -235,10 +232,10 @@ async def test_log_that_is_formatted_elsewhere_has_no_rate(records, call):
     """What one client said does not stick to the formatter, even after an error."""
 
     class Broken(LogFormatter):
-        def format_request(self, log: RequestLog) -> None:
+        def format_request(self, log):
             return None
 
-        def format_response(self, log: RequestLog) -> str:
+        def format_response(self, log):
             raise KeyError
 
     await call(200, Broken(), success_sampling_rate=0.1)

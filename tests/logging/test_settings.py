@@ -1,10 +1,7 @@
 """What the logging client takes, refuses and says of itself, and when it writes."""
 
-from __future__ import annotations
-
 import logging
 import logging.handlers
-from typing import TYPE_CHECKING
 
 import pytest
 from chains import bad_argument, log_of, log_of_cancelled, retrying, session, silence
@@ -13,13 +10,8 @@ from aioretry_smithy import (
     LogFormatter,
     LoggingClient,
     LoggingRpcClient,
-    RequestLog,
     SessionBuilder,
 )
-
-if TYPE_CHECKING:
-    from aioretry_smithy import Decorator
-
 
 DEBUG, INFO, WARNING, ERROR = 10, 20, 30, 40
 
@@ -27,11 +19,11 @@ DEBUG, INFO, WARNING, ERROR = 10, 20, 30, 40
 class Sampler:
     """Has the method of a sampler, once there is an object of it."""
 
-    def is_sampled(self, log: RequestLog) -> bool:
+    def is_sampled(self, log):
         raise AssertionError("not asked")
 
 
-async def awaited(log: RequestLog) -> bool:
+async def awaited(log):
     """Would have to be awaited, which nobody does where lines are written."""
     raise AssertionError("not asked")
 
@@ -39,7 +31,7 @@ async def awaited(log: RequestLog) -> bool:
 class Awaited:
     """An object whose answer would have to be awaited."""
 
-    async def __call__(self, log: RequestLog) -> bool:
+    async def __call__(self, log):
         raise AssertionError("not asked")
 
 
@@ -170,7 +162,7 @@ def written(logger):
 
 
 @pytest.fixture
-def after_body(logger) -> Decorator:
+def after_body(logger):
     """A logging client that waits for the end of bodies."""
     return LoggingClient.new_decorator(logger, log_after="body")
 

@@ -1,18 +1,13 @@
 """Skip tests of telemetry where its packages are missing."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from heard import Heard
-    from prometheus_client import CollectorRegistry
+    pass
 
 EXTRAS = {"opentelemetry": "opentelemetry", "prometheus": "prometheus_client"}
 
@@ -24,22 +19,22 @@ collect_ignore_glob = [
 
 
 @pytest.fixture
-def heard() -> Heard:
+def heard():
     """An OpenTelemetry SDK that keeps what it is told."""
     return importlib.import_module("heard").Heard()
 
 
 @pytest.fixture
-def registry() -> CollectorRegistry:
+def registry():
     """A registry of Prometheus without metrics."""
     return importlib.import_module("prometheus_client").CollectorRegistry()
 
 
 @pytest.fixture
-def values(registry: CollectorRegistry) -> Callable[..., dict[tuple[str, ...], float]]:
+def values(registry):
     """A function that returns the values of a series by those of its labels."""
 
-    def read(name: str, of: CollectorRegistry = registry) -> Any:
+    def read(name, of=registry):
         return {
             tuple(sample.labels.values()): sample.value
             for metric in of.collect()

@@ -1,7 +1,5 @@
 """All that happens in a standard chain is counted by one argument."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

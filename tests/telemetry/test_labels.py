@@ -1,7 +1,5 @@
 """Labels of calls and attempts have few values, with any names that come in."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

@@ -1,7 +1,5 @@
 """Spans and metrics of calls, against the tables of the semantic conventions."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import UTC, datetime
 

@@ -1,7 +1,5 @@
 """Spans and metrics of the waits for connections."""
 
-from __future__ import annotations
-
 from calls import connecting
 from chains import retrying, session
 

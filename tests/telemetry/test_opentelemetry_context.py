@@ -1,7 +1,5 @@
 """Current spans, headers that go out, silence, and failures of telemetry."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import contextvars
@@ -30,7 +28,7 @@ CALLERS_OWN = {
 }
 
 
-def traceparent(span) -> str:
+def traceparent(span):
     context = span.context
     flags = f"{int(context.trace_flags):02x}"
     return f"00-{context.trace_id:032x}-{context.span_id:016x}-{flags}"

@@ -1,7 +1,5 @@
 """Spans of requests to endpoints of a group, and metrics of such groups."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 

@@ -1,7 +1,5 @@
 """Spans and metrics show hedges."""
 
-from __future__ import annotations
-
 from chains import after, retrying
 from opentelemetry.trace import StatusCode
 from races import hedging, race

@@ -1,7 +1,5 @@
 """Metrics of circuit breakers, retry budgets and limits, heard by an SDK."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import sys
@@ -36,8 +34,8 @@ from aioretry_smithy.opentelemetry import (
 def states(heard):
     """A function that returns the states by circuit breaker, where they are 1."""
 
-    def collect() -> dict[str, list[str]]:
-        shown: dict[str, list[str]] = {}
+    def collect():
+        shown = {}
         for attributes, value in heard.points("aioretry_smithy.circuit_breaker.state"):
             present = shown.setdefault(
                 attributes["aioretry_smithy.circuit_breaker.name"], []
@@ -270,7 +268,7 @@ async def test_retry_budget_is_measured(heard):
 def of_limits(heard):
     """A function that returns values of the metrics of limits by their names."""
 
-    def collect(*names: str) -> list[dict[str, float]]:
+    def collect(*names):
         prefix = "aioretry_smithy.concurrency_limit"
         return [
             {

@@ -1,7 +1,5 @@
 """Who listens to traced calls: nobody, an SDK that comes later, one that fails."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import sys
@@ -39,7 +37,7 @@ def set_up_sdk(monkeypatch, heard):
     return partial(set_up, heard.tracer_provider, heard.meter_provider)
 
 
-def calls_made(function) -> list[str]:
+def calls_made(function):
     """Return the functions of telemetry that *function* calls."""
     made = []
 

@@ -1,7 +1,5 @@
 """Metrics of calls, against the tables of the semantic conventions."""
 
-from __future__ import annotations
-
 import aiohttp
 from chains import after
 from heard import Row, check, get, seconds, traced

@@ -1,7 +1,5 @@
 """Spans and metrics of the calls of functions."""
 
-from __future__ import annotations
-
 import asyncio
 from itertools import pairwise
 

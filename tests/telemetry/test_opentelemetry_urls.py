@@ -1,7 +1,5 @@
 """URLs, hosts and messages in spans, without what is secret."""
 
-from __future__ import annotations
-
 import aiohttp
 import pytest
 import yarl

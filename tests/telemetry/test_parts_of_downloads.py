@@ -1,7 +1,5 @@
 """Spans and counts of the parts of a download belong to their call."""
 
-from __future__ import annotations
-
 import asyncio
 from contextvars import ContextVar
 

@@ -1,7 +1,5 @@
 """Which series there are, what they count, and how many they can become."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import subprocess

@@ -1,7 +1,5 @@
 """Series of retry budgets."""
 
-from __future__ import annotations
-
 import pytest
 
 from aioretry_smithy import Backoff, RetryBudget, RetryingClient, RetryStrategy

@@ -1,7 +1,5 @@
 """Series of circuit breakers, also of several processes."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

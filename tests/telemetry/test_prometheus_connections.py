@@ -1,7 +1,5 @@
 """Metrics of the waits for connections."""
 
-from __future__ import annotations
-
 from calls import connecting
 from chains import retrying, session
 from prometheus_client import generate_latest

@@ -1,7 +1,5 @@
 """Groups of endpoints, as Prometheus reads them."""
 
-from __future__ import annotations
-
 import gc
 
 import pytest

@@ -1,7 +1,5 @@
 """Metrics show hedges, at any place in the chain."""
 
-from __future__ import annotations
-
 from chains import after, retrying
 from races import hedging, race
 

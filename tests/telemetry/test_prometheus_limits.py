@@ -1,7 +1,5 @@
 """Concurrency limits, as Prometheus reads them."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 

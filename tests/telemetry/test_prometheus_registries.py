@@ -1,7 +1,5 @@
 """Registries: shared, kept apart, freed, with names that are taken."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 

@@ -1,7 +1,5 @@
 """The series of the calls of functions."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """The table of series says what Prometheus reads."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

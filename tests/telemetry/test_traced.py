@@ -1,7 +1,5 @@
 """The span of an attempt, and that of a body that failed."""
 
-from __future__ import annotations
-
 import pytest
 from calls import begin, end
 
