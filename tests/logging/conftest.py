@@ -2,15 +2,11 @@
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 from lines_sink import Sink
 
 from aioretry_smithy import LoggingClient
-
-if TYPE_CHECKING:
-    pass
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
@@ -13,9 +12,6 @@ from chains import log_of, response_of, retrying, session, without_id
 from aioretry_smithy import ContentPreviewingClient, RequestLog, new_response
 from aioretry_smithy._logging.formatter import LogFormatter
 from aioretry_smithy.smithy import RetryError, StandardRetryQuota, StandardRetryStrategy
-
-if TYPE_CHECKING:
-    pass
 
 URL = "https://example.com/orders"
 TEXT = LogFormatter.text()

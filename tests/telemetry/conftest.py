@@ -2,12 +2,8 @@
 
 import importlib
 import importlib.util
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    pass
 
 EXTRAS = {"opentelemetry": "opentelemetry", "prometheus": "prometheus_client"}
 

@@ -137,18 +137,6 @@ async def test_endpoints_of_each_group_are_counted(counted):
         assert 1 == value("aioretry_smithy_endpoints", labels)
 
 
-async def test_other_limits_are_counted_too(counted):
-    """Those that adapt."""
-    transport = ScriptedTransport([200])
-    builder = SessionBuilder.standard(
-        inside=[transport], metrics=counted.metrics, concurrency="aimd"
-    )
-    async with builder.build() as session, session.get(URL):
-        value = counted.registry.get_sample_value
-        limit = {"concurrency_limit": HOST}
-        assert 4 == value("aioretry_smithy_concurrency_limit_limit", limit)
-
-
 async def test_parts_of_ones_own_hear_by_its_listeners(counted):
     """The settings of the others stay those of the chain."""
     metrics = counted.metrics

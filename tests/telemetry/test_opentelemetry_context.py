@@ -1,4 +1,4 @@
-"""Current spans, headers that go out, silence, and failures of telemetry."""
+"""Contexts of spans, and URLs in spans without what is secret."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,10 @@ import random
 import aiohttp
 import chains
 import pytest
+import yarl
 from functions import URL, chain, get, get_in_vain
+from heard import attributes_of, traced
+from heard import get as ask
 from multidict import CIMultiDict
 from opentelemetry import baggage, propagate, trace
 from opentelemetry import context as contexts
@@ -21,6 +24,8 @@ from aioretry_smithy.opentelemetry import TracingClient
 from aioretry_smithy.testing import ScriptedTransport
 
 SUPPRESS = contexts._SUPPRESS_HTTP_INSTRUMENTATION_KEY
+
+
 CALLERS_OWN = {
     "Traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
     "TraceState": "vendor=1",
@@ -85,15 +90,6 @@ async def test_call_is_propagated_where_no_attempt_is_traced(heard):
     assert [traceparent(call)] * 2 == [
         request.headers["traceparent"] for request in transport.requests
     ]
-
-
-async def test_baggage_of_the_caller_stays(heard):
-    """Headers that the propagator has nothing to say about are left alone."""
-    transport = ScriptedTransport([200])
-
-    await get(chain(heard.decorator(), transport), headers={"baggage": "a=1"})
-
-    assert "a=1" == transport.requests[0].headers["baggage"]
 
 
 async def test_baggage_of_the_context_goes_out(heard):
@@ -356,3 +352,85 @@ async def test_response_without_a_version(heard):
     await get(chain(heard.decorator(), [answer]))
 
     assert "network.protocol.version" not in heard.attempts[0].attributes
+
+
+@pytest.mark.parametrize(
+    ("url", "shown", "host", "port"),
+    [
+        (
+            "https://ada:love@Example.com/a?token=1&page=2",
+            "https://REDACTED:REDACTED@example.com/a?token=REDACTED&page=2",
+            "example.com",
+            443,
+        ),
+        ("http://ada@[::1]:8080/", "http://REDACTED:REDACTED@[::1]:8080/", "::1", 8080),
+        ("http://localhost/?sig=x", "http://localhost/?sig=REDACTED", "localhost", 80),
+        ("http://localhost/a****@b", "http://localhost/a****@b", "localhost", 80),
+        (
+            "http://b\u00fccher.example/",
+            "http://xn--bcher-kva.example/",
+            "xn--bcher-kva.example",
+            80,
+        ),
+    ],
+)
+async def test_credentials_are_redacted(heard, url, shown, host, port):
+    """The URL is whole but for what the log would hide, in the convention's words."""
+    await ask(traced(heard, [200]), url)
+
+    (attempt,) = heard.attempts
+    assert shown == attempt.attributes["url.full"]
+    assert (host, port) == (
+        attempt.attributes["server.address"],
+        attempt.attributes["server.port"],
+    )
+
+
+async def test_parameters_are_part_of_the_url(heard):
+    """Parameters go out in the URL, so they are shown, or hidden, there."""
+    await ask(traced(heard, [200]), params={"page": "2", "api_key": "x"})
+
+    (attempt,) = heard.attempts
+    assert f"{URL}?page=2&api_key=REDACTED" == attempt.attributes["url.full"]
+
+
+@pytest.mark.parametrize(
+    ("url", "error"),
+    [
+        ("/orders", "aiohttp.client_exceptions.InvalidUrlClientError"),
+        ("http://[", "aiohttp.client_exceptions.InvalidUrlClientError"),
+        (7, "TypeError"),
+    ],
+    ids=str,
+)
+async def test_what_is_no_url_has_no_server(heard, url, error):
+    """A URL that aiohttp refuses costs the attributes that nobody can know."""
+    await ask(traced(heard, [200]), url)
+
+    (attempt,) = heard.attempts
+    assert {
+        "http.request.method": "GET",
+        "error.type": error,
+        "aioretry_smithy.sent": False,
+    } == attributes_of(attempt)
+    assert "server.address" not in heard.call.attributes
+
+
+async def test_letters_of_a_host_are_small(heard):
+    """A URL that is taken as it is names the same server as any other."""
+    await ask(traced(heard, [200]), yarl.URL("http://Example.COM/", encoded=True))
+
+    assert "example.com" == heard.attempts[0].attributes["server.address"]
+
+
+async def test_messages_of_errors_are_masked(heard):
+    """Neither the status nor the event shows the secrets of a failure's text."""
+    error = aiohttp.ClientError("GET http://ada:love@example.com/?token=abc")
+    await ask(traced(heard, [error], max_total_attempts=1))
+
+    for span in heard.spans():
+        (event,) = span.events[-1:]
+        message = "GET http://****@example.com/?token=****"
+        assert message == event.attributes["exception.message"]
+        assert f"ClientError: {message}" == span.status.description
+        assert "exception.stacktrace" not in event.attributes

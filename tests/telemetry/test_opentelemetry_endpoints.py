@@ -1,15 +1,11 @@
 """Spans of requests to endpoints of a group, and metrics of such groups."""
 
-import asyncio
-import gc
-
 import pytest
 from group_servers import Servers, dns, of, retrying
 from heard import Heard
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
 from aioretry_smithy import (
-    DynamicEndpointGroup,
     Endpoint,
     EndpointGroup,
     HealthCheckedEndpointGroup,
@@ -189,36 +185,9 @@ async def test_endpoints_are_told_from_one_another_on_request(heard):
     ] == heard.points(EJECTIONS)
 
 
-async def test_group_that_is_gone_shows_nothing(heard):
-    """Its ejections stay, as counters do."""
-    metrics = EndpointGroupMetrics(heard.meter_provider)
-    group = DynamicEndpointGroup(["http://a"], listener=metrics)
-    await group.when_ready()
-    assert 1 == len(shown(heard))
-    del group
-    gc.collect()
-    await asyncio.sleep(0)
-
-    assert {} == shown(heard)
-
-
-async def test_without_an_sdk_there_is_nothing_to_tell():
-    """Of no use, and no error."""
-    servers = Servers(a=503)
-    group = of("a", "b", listener=EndpointGroupMetrics())
-    async with servers.session(group) as client:
-        assert 503 == await servers.get(client)
-
-
 @pytest.mark.parametrize("kind", [EndpointGroupMetrics, OpenTelemetryMetrics])
 @pytest.mark.parametrize("value", [None, "no", []])
 def test_detail_that_is_no_bool(kind, value):
     """It is refused by its name."""
     with pytest.raises(ValueError, match=r"^by_endpoint: .*True or False"):
         kind(by_endpoint=value)
-
-
-def test_bad_provider_is_refused():
-    """As by the other listeners."""
-    with pytest.raises(ValueError, match="meter_provider: 7"):
-        EndpointGroupMetrics(7)

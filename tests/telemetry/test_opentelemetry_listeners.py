@@ -14,7 +14,6 @@ from opentelemetry import metrics
 
 from aioretry_smithy import (
     CircuitBreaker,
-    CircuitBreakerClient,
     CircuitState,
     ConcurrencyLimit,
     ConcurrencyLimitError,
@@ -78,27 +77,6 @@ def test_circuit_breaker_shows_its_state(heard, states):
     ] == heard.points("aioretry_smithy.circuit_breaker.transitions")
 
 
-def test_circuit_breaker_that_is_gone_shows_nothing(heard, states):
-    """An entry that a bounded map has thrown out is not shown for ever."""
-    listener = CircuitBreakerMetrics(heard.meter_provider)
-    breaker = CircuitBreaker("orders", listeners=[listener])
-    breaker.on_success()
-    assert {"orders": ["closed"]} == states()
-
-    del breaker
-    gc.collect()
-    assert {} == states()
-
-
-def test_circuit_breaker_shows_with_a_change_of_state(heard, states):
-    """A state that was set by hand is an event like any other."""
-    listener = CircuitBreakerMetrics(heard.meter_provider)
-    breaker = CircuitBreaker("orders", listeners=[listener])
-    listener.on_state_changed(breaker, CircuitState.CLOSED)
-
-    assert {"orders": ["closed"]} == states()
-
-
 def test_last_circuit_breaker_of_a_name_is_shown(heard, states):
     """Of two with one name the one that had the last event, and one state alone."""
     listener = CircuitBreakerMetrics(heard.meter_provider)
@@ -112,17 +90,6 @@ def test_last_circuit_breaker_of_a_name_is_shown(heard, states):
     del before
     gc.collect()
     assert {"orders": ["closed"]} == states()
-
-
-def test_last_retry_budget_of_a_name_is_shown(heard):
-    """A refusal is an event too, when all tokens are left."""
-    listener = RetryBudgetMetrics(heard.meter_provider)
-    budgets = [RetryBudget("orders", capacity=size) for size in (5, 7)]
-    for budget in budgets:
-        listener.on_retry_refused(budget, None)
-
-    name = {"aioretry_smithy.retry_budget.name": "orders"}
-    assert [(name, 7.0)] == heard.points("aioretry_smithy.retry_budget.tokens")
 
 
 @pytest.fixture
@@ -231,19 +198,6 @@ def test_circuit_breaker_that_was_open_before_anybody_listened(heard, states):
 
     listeners[1].on_request_rejected(breaker)
     assert {"orders": ["open"]} == states()
-
-
-async def test_circuit_breakers_of_a_session_are_measured(heard, states):
-    """One listener serves the circuit breakers of all hosts."""
-    listener = CircuitBreakerMetrics(heard.meter_provider)
-    decorator = CircuitBreakerClient.new_per_host_decorator(
-        lambda host: CircuitBreaker(host, listeners=[listener])
-    )
-    async with session([200, 200], decorator) as client:
-        for host in "a.example", "b.example":
-            await client.get(f"http://{host}/")
-
-    assert {"a.example:80": ["closed"], "b.example:80": ["closed"]} == states()
 
 
 async def test_retry_budget_is_measured(heard):

@@ -2,8 +2,6 @@
 
 import asyncio
 import logging
-import subprocess
-import sys
 from contextlib import suppress
 from itertools import repeat
 
@@ -16,10 +14,7 @@ from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitState,
-    RetryConfig,
-    RetryingClient,
     RetryStrategy,
-    SessionBuilder,
     client_decorator,
     new_response,
     request_options,
@@ -28,7 +23,9 @@ from aioretry_smithy import (
 pytest.importorskip("prometheus_client")
 from monitored import HOST, RETRYING, at, measure, session_of
 from prometheus_client import Counter, generate_latest
+from races import hedging, race
 
+from aioretry_smithy import RetryBudget
 from aioretry_smithy.prometheus import CircuitBreakerMetrics, MetricsClient
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
@@ -69,6 +66,8 @@ async def derive_twice(delegate, ctx, request):
 
 
 TWICE = {"max_total_attempts": 2}
+
+
 CALLS = {
     "attempts and retries": (
         *([503, 503, 200], [RETRYING]),
@@ -219,20 +218,6 @@ async def test_open_circuit_is_a_refusal(registry, values):
     assert {("b",): 1} == values("circuit_breaker_rejections_total")
 
 
-async def test_subclass_outside_sees_calls(registry, values):
-    """A subclass outside alone still counts calls there."""
-
-    class Ours(MetricsClient):
-        """Has something to add."""
-
-    chain = (each.new_decorator(registry) for each in (MetricsClient, Ours))
-    async with session([200], *chain) as client:
-        await client.get("http://example.com")
-
-    assert {at("2xx"): 1} == values("attempts_total")
-    assert {at("none"): 1} == values("call_duration_seconds_count")
-
-
 async def test_call_that_nothing_retries_is_one_attempt(registry, values):
     """Put in once, without a retrying client, it counts attempts."""
     async with session([200], MetricsClient.new_decorator(registry)) as client:
@@ -252,14 +237,6 @@ async def test_calls_that_are_retried_further_out_say_why_they_stopped(
         await client.get("http://example.com")
 
     assert {at("max_total_attempts"): 1} == values("call_duration_seconds_count")
-
-
-async def test_no_retry_of_a_block_is_a_reason(registry, values):
-    """Settings of a block of code count as those of the client."""
-    with request_options(retry=RetryConfig.no_retry()):
-        await measure(registry, 503)
-
-    assert {at("no_retry"): 1} == values("call_duration_seconds_count")
 
 
 async def test_labels_are_bounded(registry, values):
@@ -311,17 +288,6 @@ async def test_unusual_hosts_can_be_scraped(registry, values, url, host, outcome
     assert b"secret" not in generate_latest(registry)
 
 
-async def test_calls_at_once_do_not_mix(registry, values):
-    """200 calls under way together: every one of them is counted once."""
-    answers = [after(0.3, 503)] * 200 + [after(0.1, 200)] * 200
-    async with session_of(registry, *answers) as session:
-        await asyncio.gather(*(session.get("/") for _ in range(200)))
-
-    assert {at("5xx"): 200, at("2xx"): 200} == values("attempts_total")
-    assert {at("5xx"): 0, at("2xx"): 200} == values("retries_total")
-    assert values("call_duration_seconds_sum") == pytest.approx({at("none"): 200 * 0.9})
-
-
 async def test_error_of_a_metric_changes_nothing(registry, caplog, monkeypatch):
     """A counter that raises is logged, and the caller gets the response."""
 
@@ -337,29 +303,98 @@ async def test_error_of_a_metric_changes_nothing(registry, caplog, monkeypatch):
     assert "could not record a call" in caplog.text
 
 
-async def test_describe_says_what_is_seen(registry):
-    """The chain shows which of the two places is which."""
+RETRYING = retrying(0.25, max_total_attempts=2)
+
+
+def series(registry, *names):
+    """Return series by name and by their last label, without those that are 0."""
+    return {
+        (sample.name.removeprefix("aioretry_smithy_"), [*sample.labels.values()][-1]): (
+            sample.value
+        )
+        for metric in registry.collect()
+        for sample in metric.samples
+        if sample.value and sample.name.removeprefix("aioretry_smithy_") in names
+    }
+
+
+async def test_hedges_are_counted_by_call(registry):
+    """How many were sent, how many won and how many a limiter refused."""
     metrics = MetricsClient.new_decorator(registry)
-    builder = SessionBuilder().decorator(metrics).decorator(RETRYING).decorator(metrics)
+    budget = RetryBudget(capacity=2.0)
+    hedges = hedging(0.5, max_hedges=2, limiter=budget)
+    answers = [after(9.0, 503), 503, after(0.25, 503), 503, 200]
+    await race(answers, metrics, hedges, RETRYING, metrics)
 
-    lines = [line.strip() for line in builder.describe().splitlines()]
-    assert "MetricsClient(sees='calls')" == lines[0]
-    assert "MetricsClient(sees='attempts')" == lines[2]
-
-
-async def test_strategy_that_raises_is_a_reason(registry, values):
-    """An error in the user's code is told from what the server did."""
-    strategy = RetryStrategy.on_status(lambda status, cause: cause.nothing)
-    await measure(registry, 503, around=(RetryingClient.new_decorator(strategy),))
-
-    assert {at("error"): 1} == values("call_duration_seconds_count")
+    names = "hedges_total", "hedges_won_total", "hedges_refused_total"
+    assert {
+        ("hedges_total", "GET"): 2,
+        ("hedges_refused_total", "GET"): 1,
+    } == series(registry, *names)
 
 
-def test_library_does_not_import_prometheus():
-    """Users who do not ask for metrics do not pay for them."""
-    code = "import sys, aioretry_smithy; print('prometheus_client' in sys.modules)"
-    process = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, check=True, text=True
+async def test_a_hedge_that_wins_is_counted(registry):
+    """And the one that is superseded is an attempt of its own kind, but no retry."""
+    metrics = MetricsClient.new_decorator(registry)
+    chain = metrics, hedging(0.5), RETRYING, metrics
+    await race([after(0.1, 503), 503, after(9.0, 200), 200], *chain)
+
+    assert {
+        ("hedges_total", "GET"): 2,
+        ("attempts_total", "5xx"): 2,
+        ("hedges_won_total", "GET"): 1,
+        ("attempts_total", "superseded"): 1,
+        ("attempts_total", "2xx"): 1,
+        ("retries_total", "superseded"): 1,
+        ("call_duration_seconds_count", "none"): 1,
+    } == series(
+        registry,
+        "hedges_total",
+        "hedges_won_total",
+        "hedges_refused_total",
+        "attempts_total",
+        "retries_total",
+        "call_duration_seconds_count",
     )
 
-    assert "False" == process.stdout.strip()
+
+async def test_without_retries_hedges_are_attempts_of_a_call(registry):
+    """Metrics outside of the hedges see calls."""
+    metrics = MetricsClient.new_decorator(registry)
+    await race([after(9.0, 200), 200], metrics, hedging(0.5), metrics)
+
+    names = "hedges_won_total", "attempts_total", "retries_total"
+    assert {
+        ("hedges_won_total", "GET"): 1,
+        ("attempts_total", "superseded"): 1,
+        ("attempts_total", "2xx"): 1,
+        ("call_duration_seconds_count", "none"): 1,
+    } == series(registry, *names, "call_duration_seconds_count")
+
+
+async def test_metrics_between_retries_and_hedges_see_attempts(registry):
+    """Each with the outcome of the request that counts."""
+    metrics = MetricsClient.new_decorator(registry)
+    answers = [503, 503, after(9.0, 200), 200]
+    await race(answers, hedging(0.5), metrics, RETRYING)
+
+    assert {
+        ("attempts_total", "5xx"): 1,
+        ("attempts_total", "2xx"): 1,
+        ("retries_total", "2xx"): 1,
+    } == series(
+        registry, "attempts_total", "retries_total", "call_duration_seconds_count"
+    )
+
+
+async def test_chains_without_hedges_have_no_such_series(registry):
+    """Only the names are there."""
+    metrics = MetricsClient.new_decorator(registry)
+    await race([200], metrics, retrying(RetryStrategy.never()), metrics)
+
+    assert [] == [
+        sample
+        for metric in registry.collect()
+        for sample in metric.samples
+        if "hedges" in sample.name
+    ]

@@ -1,12 +1,32 @@
-"""The table of series says what Prometheus reads."""
+"""The table of series, and those of functions, connections and endpoints."""
 
 import csv
 from pathlib import Path
 
+import pytest
+from functions import lookups, observed
 from monitored import scrape
 
+from aioretry_smithy import SessionBuilder, rpc
 from aioretry_smithy._telemetry.series import SERIES
 from aioretry_smithy.prometheus import EndpointGroupMetrics
+
+pytest.importorskip("prometheus_client")
+import gc
+
+import pytest
+from calls import connecting
+from chains import retrying, session
+from group_servers import Servers, dns, of
+from group_servers import retrying as again
+from prometheus_client import generate_latest
+
+from aioretry_smithy import DynamicEndpointGroup, Endpoint
+from aioretry_smithy.prometheus import (
+    MetricsClient,
+    MetricsRpcClient,
+    PrometheusMetrics,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "prometheus-series.csv"
 
@@ -53,3 +73,233 @@ def test_series_that_tell_endpoints_from_one_another_are_in_the_table(registry):
     assert {"endpoints", "ejections"} == {
         series.name for series in SERIES.values() if series.is_by_endpoint
     }
+
+
+@pytest.fixture
+def values(values):
+    """The same of the series of functions."""
+    return lambda name: values(f"rpc_{name}")
+
+
+def measured(registry, *inside, **settings):
+    return observed(MetricsRpcClient.new_decorator(registry), *inside, **settings)
+
+
+async def test_attempts_and_calls_are_counted_and_timed(registry, values):
+    """By the name of the call, and by what became of it."""
+    assert 7 == await measured(registry)(lookups(LookupError(), 7))()
+    failed, returned = ("fetch", "error"), ("fetch", "returned")
+
+    assert {failed: 1, returned: 1} == values("attempts_total")
+    assert {failed: 0, returned: 1} == values("retries_total")
+    assert {failed: 0.25, returned: 0.25} == values("attempt_duration_seconds_sum")
+    assert {("fetch", "none"): 1.5} == values("call_duration_seconds_sum")
+
+
+@pytest.mark.slow
+async def test_names_are_bounded_and_masked(registry, values):
+    """A program that makes up names does not fill the memory."""
+    metrics = MetricsRpcClient.new_decorator(registry)
+    for number in range(1026):
+        name = f"http://user:secret@host/{number}"
+        await rpc(metrics, name=name)(lookups(1, seconds=0.0))()
+    found = values("attempts_total")
+
+    assert 1025 == len(found)
+    assert 2 == found["_OTHER", "returned"]
+    assert 1 == found["http://****@host/0", "returned"]
+
+
+@pytest.mark.parametrize(
+    ("decorate", "expected"),
+    [
+        (
+            lambda registry: rpc(MetricsClient.new_decorator(registry))(lookups()),
+            r"MetricsClient.*for functions.*MetricsRpcClient",
+        ),
+        (
+            lambda registry: (
+                SessionBuilder()
+                .decorator(MetricsRpcClient.new_decorator(registry))
+                .build()
+            ),
+            r"MetricsRpcClient.*for sessions.*MetricsClient",
+        ),
+    ],
+    ids=["function", "session"],
+)
+async def test_each_kind_of_chain_has_its_class(registry, decorate, expected):
+    """The refusal says which class to take."""
+    with pytest.raises(ValueError, match=expected):
+        decorate(registry)
+
+
+def test_series_are_apart_from_those_of_http(registry):
+    """Both may be in one registry, and no sum counts a request twice."""
+    MetricsClient.new_decorator(registry)
+    MetricsRpcClient.new_decorator(registry)
+    names = [metric.name for metric in registry.collect()]
+
+    assert 12 == len(names) == len({*names})
+
+
+NAME = "connection_wait_seconds"
+
+
+async def measure(registry, answers, *decorators):
+    async with session(answers, *decorators) as client:
+        await client.get("http://example.com/")
+
+
+async def test_each_attempt_is_measured_by_part(registry, values):
+    """What did not happen is not observed."""
+    metrics = MetricsClient.new_decorator(registry)
+    waits = connecting({"queued": 0.5, "dns": 0.25}, {"queued": 0.25, "reused": True})
+    await measure(registry, [503, 200], waits, metrics, retrying(), metrics)
+
+    host = "example.com:80"
+    assert {(host, "queued"): 2, (host, "dns"): 1} == values(f"{NAME}_count")
+    assert {(host, "queued"): 0.75, (host, "dns"): 0.25} == values(f"{NAME}_sum")
+
+
+async def test_series_is_there_without_timings(registry, values):
+    """A dashboard may ask for it; nothing was observed."""
+    metrics = MetricsClient.new_decorator(registry)
+    await measure(registry, [200], connecting(None), metrics)
+
+    assert {} == values(f"{NAME}_count")
+    assert f"# TYPE aioretry_smithy_{NAME} histogram" in f"{generate_latest(registry)}"
+
+
+async def test_functions_have_no_connections(registry):
+    """Those of their requests count where these are measured."""
+    MetricsRpcClient.new_decorator(registry)
+
+    assert "connection" not in f"{generate_latest(registry)}"
+
+
+REASONS = {
+    "connect_failures",
+    "consecutive_failures",
+    "failure_rate",
+    "trial_failed",
+    "retry_after",
+    "circuit_open",
+    "unhealthy",
+}
+
+
+async def test_groups_are_measured(registry, values):
+    """From their first use on: how many are well, how often each was out."""
+    servers = Servers(a=503)
+    metrics = EndpointGroupMetrics(registry)
+    group = of("a", "b", "c", name="orders", listener=metrics)
+    assert {} == values("endpoints") | values("ejections_total")
+    async with servers.session(group) as client:
+        await servers.get(client)
+
+    assert {
+        ("orders", "ready"): 2,
+        ("orders", "ejected"): 1,
+        ("orders", "unhealthy"): 0,
+    } == values("endpoints")
+    ejections = values("ejections_total")
+    assert {("orders", reason) for reason in REASONS} == {*ejections}
+    assert 1 == ejections.pop(("orders", "consecutive_failures"))
+    assert not any(ejections.values())
+
+
+async def test_endpoints_are_told_from_one_another_on_request(registry, values):
+    """By a label more."""
+    servers = Servers(a=503)
+    metrics = EndpointGroupMetrics(registry, by_endpoint=True)
+    group = of("a", "b", name="orders", listener=metrics)
+    async with servers.session(group) as client:
+        await servers.get(client)
+
+    assert {
+        ("orders", "a", "ready"): 0,
+        ("orders", "a", "ejected"): 1,
+        ("orders", "a", "unhealthy"): 0,
+        ("orders", "b", "ready"): 1,
+        ("orders", "b", "ejected"): 0,
+        ("orders", "b", "unhealthy"): 0,
+    } == values("endpoints")
+    assert {("orders", "a", "consecutive_failures"): 1} == values("ejections_total")
+
+
+async def test_endpoints_that_look_alike_are_one_series(registry, values):
+    """Prometheus refuses a series that is there twice."""
+    metrics = EndpointGroupMetrics(registry, by_endpoint=True)
+    endpoints = [Endpoint(f"http://a/v{n}", address="10.0.0.1") for n in (1, 2)]
+    group = DynamicEndpointGroup(endpoints, name="orders", listener=metrics)
+    await group.when_ready()
+
+    assert {
+        ("orders", "10.0.0.1:80", "ready"): 2,
+        ("orders", "10.0.0.1:80", "ejected"): 0,
+        ("orders", "10.0.0.1:80", "unhealthy"): 0,
+    } == values("endpoints")
+
+
+def test_one_registry_has_one_kind(registry):
+    """prometheus-client takes each name once."""
+    EndpointGroupMetrics(registry)
+    EndpointGroupMetrics(registry)
+    with pytest.raises(ValueError, match="Duplicated"):
+        EndpointGroupMetrics(registry, by_endpoint=True)
+
+
+@pytest.mark.parametrize("kind", [EndpointGroupMetrics, PrometheusMetrics])
+@pytest.mark.parametrize("value", [None, "no", []])
+def test_detail_that_is_no_bool(registry, kind, value):
+    """It is refused by its name."""
+    with pytest.raises(ValueError, match=r"^by_endpoint: .*True or False"):
+        kind(registry, by_endpoint=value)
+
+
+async def test_group_that_is_gone_shows_nothing(registry, values):
+    """Its ejections stay, as counters do."""
+    metrics = EndpointGroupMetrics(registry)
+    group = DynamicEndpointGroup(["http://a"], name="orders", listener=metrics)
+    await group.when_ready()
+    assert 3 == len(values("endpoints"))
+    del group
+    gc.collect()
+
+    assert {} == values("endpoints")
+    assert len(REASONS) == len(values("ejections_total"))
+
+
+@pytest.mark.slow
+async def test_names_of_groups_are_bounded(registry, values):
+    """Beyond the limit ejections have a sum, and gauges nothing."""
+    metrics = EndpointGroupMetrics(registry)
+    groups = [
+        DynamicEndpointGroup(["http://a"], name=f"g{number}", listener=metrics)
+        for number in range(1030)
+    ]
+    for group in groups:
+        await group.when_ready()
+        metrics.on_ejected(group, Endpoint("http://a"), "unhealthy", 1.0)
+
+    assert 1024 == len({name for name, _ in values("endpoints")})
+    assert 6 == values("ejections_total")["_OTHER", "unhealthy"]
+
+
+@pytest.mark.parametrize(
+    ("group", "host"),
+    [
+        (lambda: dns(["10.0.0.1"]), "orders:80"),
+        (lambda: of("a", "b", name="orders"), "orders"),
+        (lambda: of("a").or_else(of("b")), "http://a"),
+    ],
+)
+async def test_metrics_of_calls_know_the_service_alone(registry, values, group, host):
+    """Of attempts and of calls, whatever endpoint."""
+    servers, metrics = Servers(a=503), MetricsClient.new_decorator(registry)
+    async with servers.session(group(), metrics, again(2), metrics) as client:
+        await servers.get(client)
+
+    assert {host} == {labels[0] for labels in values("attempts_total")}
+    assert {host} == {labels[0] for labels in values("call_duration_seconds_count")}

@@ -1,24 +1,22 @@
-"""Spans and metrics of the calls of functions."""
+"""Spans and metrics of functions, hedges, waits for connections and endpoints."""
 
 import asyncio
 from itertools import pairwise
 
 import pytest
-from chains import retrying, session
+from calls import connecting
+from chains import after, retrying, session
 from functions import lookups, observed
 from heard import attributes_of
 from opentelemetry.trace import SpanKind, StatusCode
+from races import hedging, race
 
-from aioretry_smithy import (
-    CircuitBreaker,
-    CircuitBreakerRpcClient,
-    CircuitState,
-    SessionBuilder,
-    rpc,
-)
+from aioretry_smithy import RetryBudget, SessionBuilder, rpc
 from aioretry_smithy.opentelemetry import TracingRpcClient
 
 URL = "https://api.example.com/orders"
+
+
 SECRET = "S3CR3T"
 
 
@@ -124,28 +122,6 @@ async def test_call_without_retries_is_an_attempt(heard):
     assert 1 == span.attributes["aioretry_smithy.attempt"]
 
 
-async def test_failed_call_says_why_it_stopped(heard):
-    """As a call of HTTP does."""
-    with pytest.raises(LookupError):
-        await traced(heard, max_total_attempts=1)(lookups(LookupError()))()
-    call = of(heard.spans(), "call fetch")[0]
-
-    assert "max_total_attempts" == call.attributes["aioretry_smithy.stop_reason"]
-    assert "LookupError" == call.attributes["error.type"]
-
-
-async def test_call_that_a_circuit_breaker_refuses_was_not_sent(heard):
-    """The function was never called."""
-    breaker = CircuitBreaker("reports")
-    breaker.enter_state(CircuitState.FORCED_OPEN)
-    guard = CircuitBreakerRpcClient.new_decorator(breaker)
-    await asyncio.gather(traced(heard, guard)(lookups(1))(), return_exceptions=True)
-    attempt = of(heard.spans(), "fetch")[0]
-
-    assert attempt.attributes["aioretry_smithy.sent"] is False
-    assert "aioretry_smithy.FailFastError" == attempt.attributes["error.type"]
-
-
 async def test_metrics_tell_calls_by_their_names(heard):
     """Their names are apart from those of HTTP, whose sums would count twice."""
     await traced(heard)(lookups(LookupError("none"), 7))()
@@ -206,3 +182,103 @@ async def test_each_kind_of_chain_has_its_class(heard, decorate, expected):
     """The refusal says which class to take."""
     with pytest.raises(ValueError, match=expected):
         decorate(heard)
+
+
+HEDGE = "aioretry_smithy.hedge"
+
+
+SUPERSEDED = "aioretry_smithy.superseded"
+
+
+def seconds(heard, span):
+    """Return when a span of an attempt began and ended, from the start of the call."""
+    start = heard.call.start_time
+    return (span.start_time - start) / 1e9, (span.end_time - start) / 1e9
+
+
+async def test_spans_of_a_race_overlap(heard):
+    """The hedge says what it is, and the one that lost what became of it."""
+    tracing = heard.decorator()
+    chain = tracing, hedging(0.5), retrying(0.25), tracing
+    await race([after(9.0, 200), after(0.25, 200)], *chain)
+
+    first, hedge = heard.attempts
+    assert [(0.0, 0.75), (0.5, 0.75)] == [seconds(heard, s) for s in (first, hedge)]
+    assert (None, True) == (first.attributes.get(HEDGE), hedge.attributes.get(HEDGE))
+    assert (True, None) == tuple(x.attributes.get(SUPERSEDED) for x in (first, hedge))
+    assert StatusCode.UNSET is first.status.status_code
+    assert "error.type" not in first.attributes
+    assert 1 == hedge.attributes["http.request.resend_count"]
+    assert 2 == heard.call.attributes["aioretry_smithy.attempts"]
+    assert {heard.call.context.span_id} == {s.parent.span_id for s in heard.attempts}
+
+
+async def test_hedges_are_counted_by_call(heard):
+    """A hedge is no retry."""
+    tracing = heard.decorator()
+    budget = RetryBudget(capacity=1.0)
+    decorator = hedging(0.5, max_hedges=2, limiter=budget)
+    answers = [after(2.0, 503), after(9.0, 503)]
+    await race([after(9.0, 200), 200], tracing, hedging(0.5), tracing)
+    await race(answers, tracing, decorator, tracing, cancel_after=1.25)
+
+    assert [2, 1, 1] == [
+        heard.total(f"aioretry_smithy.hedges{kind}")
+        for kind in ("", ".won", ".refused")
+    ]
+    assert 4 == heard.total("aioretry_smithy.attempts")
+    assert 0 == heard.total("aioretry_smithy.retries")
+
+
+async def test_a_wait_ends_where_the_next_race_begins(heard):
+    """Not where its hedge was sent."""
+    tracing = heard.decorator()
+    chain = tracing, hedging(0.5), retrying(0.25), tracing
+    await race([after(1.0, 503), after(0.25, 502), after(0.1, 200)], *chain)
+
+    (wait,) = heard.call.events
+    assert 1 == wait.attributes["aioretry_smithy.attempt"]
+    assert 1.0 == (wait.timestamp - heard.call.start_time) / 1e9
+
+
+NAME = "aioretry_smithy.connection.wait_time"
+
+
+CONNECTION = "aioretry_smithy.connection."
+
+
+def connection_of(span):
+    """Return the attributes of a span about its connection."""
+    return {
+        name.removeprefix(CONNECTION): value
+        for name, value in span.attributes.items()
+        if name.startswith(CONNECTION)
+    }
+
+
+async def test_each_attempt_is_measured_by_part(heard):
+    """What did not happen is neither in a span nor in the metric."""
+    tracing = heard.decorator()
+    waits = connecting({"queued": 0.5, "dns": 0.25}, {"reused": True})
+    async with session([503, 200], waits, tracing, retrying(), tracing) as client:
+        await client.get("http://example.com/")
+
+    first, second = heard.attempts
+    assert {"queued": 0.5, "dns": 0.25, "reused": False} == connection_of(first)
+    assert {"reused": True} == connection_of(second)
+    assert {} == connection_of(heard.call)
+    server = {"server.address": "example.com", "server.port": 80}
+    assert [
+        ({**server, f"{CONNECTION}part": "queued"}, 0.5),
+        ({**server, f"{CONNECTION}part": "dns"}, 0.25),
+    ] == heard.points(NAME)
+    assert "s" == heard.metrics()[NAME].unit
+
+
+async def test_nothing_is_told_without_timings(heard):
+    """The instrument is there, and has no points."""
+    async with session([200], connecting(None), heard.decorator()) as client:
+        await client.get("http://example.com/")
+
+    assert {} == connection_of(heard.attempts[0])
+    assert [] == heard.points(NAME)
