@@ -7,6 +7,7 @@ off, and the key of a connection, which has the password of a proxy.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import aiohttp
@@ -64,14 +65,9 @@ def _of_disconnect(error: aiohttp.ServerDisconnectedError) -> str | None:
     return f"{words}, HTTP/{major}.{minor} {head.code}"
 
 
-def _of_answer(error: aiohttp.ClientResponseError) -> str | None:
+def _of_bytes(error: BaseException, what: str) -> str | None:
     words = _words_of_parser(error.__cause__)
-    return None if words is None else f"the answer cannot be read: {words}"
-
-
-def _of_body(error: aiohttp.ClientPayloadError) -> str | None:
-    words = _words_of_parser(error.__cause__)
-    return None if words is None else f"the body cannot be read: {words}"
+    return None if words is None else f"the {what} cannot be read: {words}"
 
 
 def _of_connection(error: aiohttp.ClientConnectionError) -> str | None:
@@ -100,8 +96,8 @@ def _words_of_parser(error: BaseException | None) -> str | None:
 
 _WORDS: Final[dict[type[BaseException], Callable[..., str | None]]] = {
     aiohttp.ServerDisconnectedError: _of_disconnect,
-    aiohttp.ClientResponseError: _of_answer,
-    aiohttp.ClientPayloadError: _of_body,
+    aiohttp.ClientResponseError: partial(_of_bytes, what="answer"),
+    aiohttp.ClientPayloadError: partial(_of_bytes, what="body"),
     aiohttp.ClientConnectionError: _of_connection,
     http.HttpProcessingError: _words_of_parser,
 }

@@ -11,9 +11,10 @@ import re
 import shlex
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from itertools import count
 from shutil import copyfileobj
 from tempfile import SpooledTemporaryFile
-from typing import TYPE_CHECKING, Final, NamedTuple, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Final, TextIO, TypeAlias
 from urllib.parse import parse_qsl, quote, unquote
 
 from .._text.printable import one_word
@@ -46,23 +47,7 @@ _STOP: Final = "stop_reason", "limiter", "retry_error"
 _NOT_WHOLE: Final = "only the beginning, credentials hidden"
 
 
-def page_of(call: SavedLog, name: str, started: datetime) -> Json:
-    """Describe a call."""
-    title = f"{_method(call)} {_url(call)}"
-    load = {"onContentLoad": "duration", "onLoad": "total_duration"}
-    page: Json = {
-        "startedDateTime": started.isoformat(),
-        "id": name,
-        "title": title if call.id is None else f"{title} ({call.id})",
-        "pageTimings": {
-            moment: _milliseconds(_microseconds(call, key))
-            for moment, key in load.items()
-        },
-    }
-    return page | _beside(call)
-
-
-def entry_of(log: SavedLog, page: str, call: SavedLog, started: datetime) -> Json:
+def _entry(log: SavedLog, page: str, call: SavedLog, started: datetime) -> Json:
     """Describe an attempt as an HAR entry; without retries, the call itself."""
     timings = _timings(log)
     taken = sum(time for time in timings.values() if time > 0)
@@ -76,11 +61,6 @@ def entry_of(log: SavedLog, page: str, call: SavedLog, started: datetime) -> Jso
         "timings": {name: _milliseconds(time) for name, time in timings.items()},
     }
     return entry | _beside(log)
-
-
-def stop_of(call: SavedLog) -> Json:
-    """Say why a call made no further attempt, for the entry of its last one."""
-    return _free({key: call.values.get(key) for key in _STOP})
 
 
 def _request(log: SavedLog, call: SavedLog) -> Json:
@@ -223,11 +203,10 @@ _encode: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 def to_har(call: SavedLog) -> Json:
     """Convert a call to an HTTP archive."""
-    calls = _http_calls(call)
-    pages = [*filter(None, (_page(log, number) for number, log in enumerate(calls, 1)))]
-    entries = [entry for page in pages for entry in page.entries]
+    pages = [*filter(None, map(_page, _http_calls(call), count(1)))]
+    entries = [entry for _, entries in pages for entry in entries]
     return {
-        "log": {**_head(), "pages": [page.values for page in pages], "entries": entries}
+        "log": {**_head(), "pages": [page for page, _ in pages], "entries": entries}
     }
 
 
@@ -269,13 +248,14 @@ class HarArchive:
     def add(self, call: SavedLog) -> None:
         """Add a call; of a function, all HTTP calls inside."""
         for log in _http_calls(call):
-            page = _page(log, self._added + 1)
-            if page is None:
+            described = _page(log, self._added + 1)
+            if described is None:
                 self.skipped += 1
                 continue
+            page, entries = described
             separator = ",\n" if self._added else "\n"
-            self._entries.write(separator + ",\n".join(map(_encode, page.entries)))
-            self._pages.write(separator + _encode(page.values))
+            self._entries.write(separator + ",\n".join(map(_encode, entries)))
+            self._pages.write(separator + _encode(page))
             self._added += 1
 
     def write(self, file: TextIO) -> None:
@@ -294,15 +274,8 @@ class HarArchive:
         self._pages.close()
 
 
-class _Page(NamedTuple):
-    """A call in an archive."""
-
-    values: Json
-    entries: list[Json]
-
-
-def _page(call: SavedLog, number: int) -> _Page | None:
-    """Describe a call; None if its start is unknown."""
+def _page(call: SavedLog, number: int) -> tuple[Json, list[Json]] | None:
+    """Describe a call and its attempts; None if its start is unknown."""
     attempts = call.children or (call,)
     starts = [_started(log) for log in attempts]
     started = next(filter(None, [_started(call), *starts]), None)
@@ -310,12 +283,23 @@ def _page(call: SavedLog, number: int) -> _Page | None:
         return None
     # Ids are not in old lines, and a line may be there twice.
     name = f"page_{number}"
+    title = f"{_method(call)} {_url(call)}"
+    page: Json = {
+        "startedDateTime": started.isoformat(),
+        "id": name,
+        "title": title if call.id is None else f"{title} ({call.id})",
+        "pageTimings": {
+            "onContentLoad": _milliseconds(_microseconds(call, "duration")),
+            "onLoad": _milliseconds(_microseconds(call, "total_duration")),
+        },
+    }
     entries = [
-        entry_of(log, name, call, start or started)
+        _entry(log, name, call, start or started)
         for log, start in zip(attempts, starts, strict=True)
     ]
-    entries[-1] |= stop_of(call)
-    return _Page(page_of(call, name, started), entries)
+    # Why there was no further attempt.
+    entries[-1] |= _free({key: call.values.get(key) for key in _STOP})
+    return page | _beside(call), entries
 
 
 def _started(log: SavedLog) -> datetime | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 from opentelemetry import metrics, trace
 
@@ -113,7 +113,7 @@ class FromProvider(Generic[P, V]):
     """Makes a tracer or instruments as soon as a provider is configured.
 
     A provider has a method called *function*, and *current* returns the global one.
-    What *make* returns is None where it would do nothing.
+    *make* gets the provider and the tracer or meter that it has for us.
     """
 
     provider: P | None
@@ -125,21 +125,24 @@ class FromProvider(Generic[P, V]):
         provider: P | None,
         function: str,
         current: Callable[[], P],
-        make: Callable[[P], V | None],
+        make: Callable[[P, Any], V],
     ) -> None:
         check_has(name, provider, function)
         stands_in = _is_mute(provider) and not isinstance(provider, _NO_OP)
         self.provider = None if stands_in else provider
-        self._current, self._make = current, make
+        self._function, self._current, self._make = function, current, make
         # In one piece, so that no other thread finds half of it.
         self._found: tuple[P | None, V | None] = None, None
 
     def get(self) -> V | None:
-        """Return the tracer or the instruments; None without a provider."""
+        """Return the tracer or the instruments; None where they would do nothing."""
         provider = self._current() if self.provider is None else self.provider
         asked, made = self._found
         if provider is not asked:
-            made = None if _is_mute(provider) else self._make(provider)
+            made = None
+            if not _is_mute(provider):
+                found = getattr(provider, self._function)(*_SCOPE)
+                made = None if _is_mute(found) else self._make(provider, found)
             self._found = provider, made
         return made
 
@@ -148,13 +151,10 @@ def tracer_from(
     provider: trace.TracerProvider | None,
 ) -> FromProvider[trace.TracerProvider, trace.Tracer]:
     """Return a finder of the tracer of a provider; of the global one for None."""
-
-    def make(provider: trace.TracerProvider) -> trace.Tracer | None:
-        tracer = provider.get_tracer(*_SCOPE)
-        return None if _is_mute(tracer) else tracer
-
     current = trace.get_tracer_provider
-    return FromProvider("tracer_provider", provider, "get_tracer", current, make)
+    return FromProvider(
+        "tracer_provider", provider, "get_tracer", current, lambda _, tracer: tracer
+    )
 
 
 def instruments_from(
@@ -180,13 +180,10 @@ def _made_from(
     key: object,
     new: Callable[[metrics.Meter], V],
 ) -> FromProvider[metrics.MeterProvider, V]:
-    def make(provider: metrics.MeterProvider) -> V | None:
-        meter = provider.get_meter(*_SCOPE)
+    def make(provider: metrics.MeterProvider, meter: metrics.Meter) -> V:
         # An SDK keeps the first instrument of a name, and does not collect from later
         # ones.
-        if _is_mute(meter):
-            return None
-        return one_per_registry(provider, key, lambda: new(meter))
+        return one_per_registry(provider, key, partial(new, meter))
 
     current = metrics.get_meter_provider
     return FromProvider("meter_provider", provider, "get_meter", current, make)
