@@ -279,7 +279,7 @@ class LogFormatter(ABC):
 
 
 class _OneLineFormatter(LogFormatter):
-    """A formatter of one line, that of the response."""
+    """The base of formatters that write a response line alone."""
 
     def format_request(self, log: RequestLog) -> None:
         return None

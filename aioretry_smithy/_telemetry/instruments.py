@@ -135,7 +135,7 @@ class FromProvider(Generic[P, V]):
         self._found: tuple[P | None, V | None] = None, None
 
     def get(self) -> V | None:
-        """Return the tracer or the instruments; None where they would do nothing."""
+        """Return the tracer or the instruments; None without a provider."""
         provider = self._current() if self.provider is None else self.provider
         asked, made = self._found
         if provider is not asked:

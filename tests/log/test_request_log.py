@@ -12,46 +12,18 @@ from datetime import UTC, datetime, timedelta
 import aiohttp
 import pytest
 from calls import REQUEST, begin, begin_body, end, end_body, end_call, http, preview
-from chains import (
-    NOW,
-    SAFELY,
-    URL,
-    connected,
-    log_of,
-    notes_of,
-    refused,
-    retrying,
-    session,
-)
+from chains import SAFELY, URL, connected, log_of, notes_of, refused, retrying, session
 
 from aioretry_smithy import (
     HedgingClient,
     RequestLog,
     RetryingClient,
-    RetryingRpcClient,
-    RetryRule,
     RetryStrategy,
     capture_logs,
     client_decorator,
     is_unprocessed,
     new_response,
-    rpc,
 )
-
-
-async def test_root_and_child_know_each_other():
-    """The root has the attempts in order, each of which knows its way back."""
-    ctx = begin()
-    first, second = ctx.derive(REQUEST).log, ctx.derive(REQUEST).log
-    root = ctx.log
-
-    assert (first, second) == root.children
-    assert root is root.root is first.root is second.root
-    assert root is first.parent is second.parent
-    assert root.parent is None
-    assert (None, 1, 2) == (root.attempt, first.attempt, second.attempt)
-    assert (2, None) == (root.total_attempts, first.total_attempts)
-    assert () == first.children
 
 
 async def test_log_of_an_attempt_that_is_kept_alone_shows_the_same():
@@ -163,36 +135,6 @@ async def test_end_of_a_body_comes_once():
     assert ctx.log.response_cause is None
 
 
-async def test_failure_recorded_twice_keeps_its_time():
-    """Each client may record what passes through it; the innermost was first."""
-    ctx, cause = begin(), TimeoutError()
-    end(ctx, cause)
-    await asyncio.sleep(1.0)
-    end(ctx, cause)
-
-    assert 0.0 == ctx.log.duration
-
-
-async def test_response_after_a_failure_counts():
-    """A decorator that answers in place of a failure has the last word."""
-    ctx = begin()
-    end(ctx, TimeoutError())
-    end(ctx, 203)
-
-    assert 203 == ctx.log.response_status
-    assert ctx.log.response_cause is None
-
-
-async def test_failure_after_a_response_counts():
-    """A decorator that refuses a response leaves no half of it in the log."""
-    ctx, cause = begin(), ValueError()
-    begin_body(ctx)
-    end(ctx, cause)
-
-    assert cause is ctx.log.response_cause
-    assert ctx.log.response_status is ctx.log.response_reason is None
-
-
 async def test_failure_after_a_response_has_no_preview_of_it():
     """The beginning of a response that does not count is not shown."""
     ctx = begin()
@@ -202,27 +144,6 @@ async def test_failure_after_a_response_has_no_preview_of_it():
     end(ctx, TimeoutError())
 
     assert ctx.log.response_content_preview is None
-
-
-async def test_root_shows_the_answer_of_its_last_attempt():
-    """The response is the child's; the durations run from the start of the call."""
-    ctx = begin()
-    await asyncio.sleep(1.0)
-    attempt = ctx.derive(REQUEST)
-    await asyncio.sleep(2.0)
-    begin_body(attempt, 201)
-    end_call(ctx, attempt)
-    await asyncio.sleep(4.0)
-    end_body(attempt, 5)
-
-    assert (2.0, 6.0) == (attempt.log.duration, attempt.log.total_duration)
-    assert (3.0, 7.0) == (ctx.log.duration, ctx.log.total_duration)
-    assert (201, "Created", 5) == (
-        ctx.log.response_status,
-        ctx.log.response_reason,
-        ctx.log.response_length,
-    )
-    assert ctx.log.is_complete
 
 
 async def test_log_stays_behind_when_its_exception_is_pickled():
@@ -329,21 +250,6 @@ async def test_notes_are_about_those_that_are_kept(is_same):
     assert MANY == RequestLog.of(caught.value).total_attempts
 
 
-async def test_functions_keep_as_many():
-    """And so does any call."""
-    rule = RetryRule(exceptions=LookupError, backoff=NOW)
-    retry = RetryingRpcClient.new_decorator(rule, max_total_attempts=MANY)
-
-    @rpc(retry)
-    async def find():
-        raise LookupError
-
-    with capture_logs() as logs, pytest.raises(LookupError):
-        await find()
-
-    assert KEPT == [each.attempt for each in logs[0].children]
-
-
 @pytest.mark.slow
 async def test_attempts_take_no_quadratic_time():
     """Eight times as many attempts take about eight times as long."""
@@ -357,21 +263,6 @@ async def test_attempts_take_no_quadratic_time():
     few, many = [min([await seconds(n) for _ in range(2)]) for n in (250, MANY)]
 
     assert many < 25 * few
-
-
-async def test_what_a_decorator_sends_again_and_again_is_kept_likewise():
-    """The attempt that it is part of stays, and so does the answer that counts."""
-
-    @client_decorator
-    async def insisting(delegate, ctx, request):
-        for _ in range(300):
-            response = await delegate.execute(ctx.derive(request), request)
-        return response
-
-    log = await log_of(session(endless(200), insisting))
-
-    assert 300 == log.total_attempts
-    assert [*range(1, 51), *range(251, 301)] == [each.attempt for each in log.children]
 
 
 async def test_request_that_was_sent_counts_though_it_is_not_kept():

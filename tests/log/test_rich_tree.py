@@ -208,19 +208,6 @@ async def test_notebook_has_colours_and_bars(log):
     assert ["red", "magenta", "green"] == [str(style) for style in bars]
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "latin-1"])
-async def test_poor_encodings_get_ascii_in_a_terminal(encoding, log):
-    """Where the lines of the tree cannot be written, letters stand in for them."""
-    file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-    console = Console(file=file, force_terminal=True, width=78, no_color=True)
-    console.print(log)
-    file.flush()
-    drawn = Text.from_ansi(file.buffer.getvalue().decode(encoding)).plain.splitlines()
-
-    assert f"|     {'#' * 9}{'.' * 18}" == drawn[2]
-    assert "`- 3  200 OK" == drawn[5][:12]
-
-
 @pytest.mark.parametrize("is_terminal", [True, False])
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii", "latin-1", "gbk"])
 async def test_texts_are_fit_for_poor_encodings(encoding, is_terminal):

@@ -83,17 +83,6 @@ async def test_levels_by_status_and_exception(
     assert [*zip(["Request", "Response"], levels, strict=True)] == written
 
 
-async def test_request_line_may_have_a_level_of_its_own(new, written):
-    """Both lines are written when the outcome is known, so both may go by it."""
-    level = {200: INFO, 503: ERROR}
-    decorator = new(request_log_level=lambda log: level[log.response_status])
-    await call([200], decorator)
-    await call([503], decorator)
-
-    assert [("Request", INFO), ("Response", DEBUG)] == written[:2]
-    assert [("Request", ERROR), ("Response", WARNING)] == written[2:]
-
-
 async def test_level_that_is_off_writes_nothing(logger, new, written):
     """A function can silence a status, like a 404 that is an answer like any other."""
     logger.setLevel(INFO)

@@ -1,9 +1,7 @@
 """Contexts of spans, and URLs in spans without what is secret."""
 
 import asyncio
-import contextlib
 import contextvars
-import random
 
 import aiohttp
 import chains
@@ -16,7 +14,7 @@ from multidict import CIMultiDict
 from opentelemetry import baggage, propagate, trace
 from opentelemetry import context as contexts
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from aioretry_smithy import HttpRequest, client_decorator, new_response
@@ -217,47 +215,6 @@ async def test_contexts_do_not_leak_between_tasks(heard):
         task = by_id[call.parent.span_id]
         number = attempt.attributes["url.full"].rpartition("/")[2]
         assert f"task {number}" == task.name
-
-
-@pytest.mark.slow
-async def test_cancellations_leave_no_span_open(heard):
-    """Three hundred calls cut anywhere: all that began has ended, in its own time."""
-    chance = random.Random(6)
-    open_spans = set()
-
-    class Balance(SpanProcessor):
-        def on_start(self, span, parent_context=None):
-            open_spans.add(span.context.span_id)
-
-        def on_end(self, span):
-            open_spans.remove(span.context.span_id)
-
-    heard.tracer_provider.add_span_processor(Balance())
-
-    async def answer(ctx, request):
-        await asyncio.sleep(chance.random())
-        return chance.choice([200, 503])
-
-    builder = chain(heard.decorator(), ScriptedTransport([answer] * 3000))
-    async with builder.build() as session:
-
-        async def one():
-            before = contexts.get_current()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(chance.random() * 3), session.get(URL):
-                    pass
-
-            assert before is contexts.get_current()
-
-        await asyncio.gather(*(one() for _ in range(300)))
-
-    by_id = {span.context.span_id: span for span in heard.spans()}
-    assert set() == open_spans
-    assert 300 == len(by_id) - len(heard.attempts)
-    for attempt in heard.attempts:
-        call = by_id[attempt.parent.span_id]
-        assert call.start_time <= attempt.start_time
-        assert attempt.end_time <= call.end_time
 
 
 async def test_session_inside_an_attempt_is_traced(heard):

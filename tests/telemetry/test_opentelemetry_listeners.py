@@ -1,6 +1,5 @@
 """Metrics of circuit breakers, retry budgets and limits, heard by an SDK."""
 
-import asyncio
 import gc
 import sys
 import threading
@@ -8,7 +7,7 @@ import weakref
 from functools import partial
 
 import pytest
-from chains import after, in_threads, log_of, retrying, session
+from chains import in_threads, log_of, retrying, session
 from heard import Heard
 from opentelemetry import metrics
 
@@ -16,7 +15,6 @@ from aioretry_smithy import (
     CircuitBreaker,
     CircuitState,
     ConcurrencyLimit,
-    ConcurrencyLimitError,
     ConcurrencyLimitingClient,
     RetryBudget,
 )
@@ -235,27 +233,6 @@ def of_limits(heard):
     return collect
 
 
-async def test_concurrency_limits_of_a_session_are_measured(heard, of_limits):
-    """Whenever the SDK asks, from the first request on."""
-    metrics_of = ConcurrencyLimitMetrics(heard.meter_provider)
-    decorator = ConcurrencyLimitingClient.new_per_host_decorator(
-        lambda key: ConcurrencyLimit.fixed(1, name=key, listeners=[metrics_of]),
-        max_pending=1,
-    )
-    assert [{}] == of_limits("limit")
-
-    async with session([after(1.0, 200), 200, 200], decorator) as client:
-        calls = [asyncio.create_task(client.get("http://a/")) for _ in range(3)]
-        await asyncio.sleep(0.5)
-        during = of_limits("limit", "in_flight", "pending", "refusals")
-        await asyncio.wait(calls)
-        after_it = of_limits("limit", "in_flight", "pending", "refusals")
-
-    assert [{"a:80": 1}] * 4 == during
-    assert [{"a:80": 1}, {"a:80": 0}, {"a:80": 0}, {"a:80": 1}] == after_it
-    assert isinstance(calls[2].exception(), ConcurrencyLimitError)
-
-
 async def test_function_that_knows_a_limit_is_not_asked_by_the_sdk(heard, of_limits):
     """It may be none that another thread can call; what it said last is shown."""
     asked = []
@@ -304,30 +281,3 @@ def test_listeners_refuse_what_is_no_provider(listener):
     """A provider is checked where the listener is made."""
     with pytest.raises(ValueError, match="^meter_provider: 7"):
         listener(7)
-
-
-def test_units_of_all_metrics():
-    """Every metric has the unit that the documents say, in the notation of UCUM."""
-    heard = Heard()
-    CircuitBreaker(listeners=[listener := CircuitBreakerMetrics(heard.meter_provider)])
-    breaker = CircuitBreaker("orders")
-    listener.on_state_changed(breaker, CircuitState.OPEN)
-    listener.on_request_rejected(breaker)
-    budget = RetryBudget("orders")
-    purse = RetryBudgetMetrics(heard.meter_provider)
-    purse.on_tokens_changed(budget)
-    purse.on_retry_refused(budget, None)
-    limit = ConcurrencyLimit.fixed(1)
-    ConcurrencyLimitMetrics(heard.meter_provider).on_refused(limit, None)
-
-    assert {
-        "aioretry_smithy.circuit_breaker.state": "1",
-        "aioretry_smithy.circuit_breaker.transitions": "{transition}",
-        "aioretry_smithy.circuit_breaker.rejections": "{request}",
-        "aioretry_smithy.retry_budget.tokens": "{token}",
-        "aioretry_smithy.retry_budget.refusals": "{attempt}",
-        "aioretry_smithy.concurrency_limit.limit": "{request}",
-        "aioretry_smithy.concurrency_limit.in_flight": "{request}",
-        "aioretry_smithy.concurrency_limit.pending": "{request}",
-        "aioretry_smithy.concurrency_limit.refusals": "{request}",
-    } == {name: metric.unit for name, metric in heard.metrics().items()}

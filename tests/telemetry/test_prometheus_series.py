@@ -76,7 +76,7 @@ def test_series_that_tell_endpoints_from_one_another_are_in_the_table(registry):
 
 
 @pytest.fixture
-def values(values):
+def rpc_values(values):
     """The same of the series of functions."""
     return lambda name: values(f"rpc_{name}")
 
@@ -85,25 +85,25 @@ def measured(registry, *inside, **settings):
     return observed(MetricsRpcClient.new_decorator(registry), *inside, **settings)
 
 
-async def test_attempts_and_calls_are_counted_and_timed(registry, values):
+async def test_attempts_and_calls_are_counted_and_timed(registry, rpc_values):
     """By the name of the call, and by what became of it."""
     assert 7 == await measured(registry)(lookups(LookupError(), 7))()
     failed, returned = ("fetch", "error"), ("fetch", "returned")
 
-    assert {failed: 1, returned: 1} == values("attempts_total")
-    assert {failed: 0, returned: 1} == values("retries_total")
-    assert {failed: 0.25, returned: 0.25} == values("attempt_duration_seconds_sum")
-    assert {("fetch", "none"): 1.5} == values("call_duration_seconds_sum")
+    assert {failed: 1, returned: 1} == rpc_values("attempts_total")
+    assert {failed: 0, returned: 1} == rpc_values("retries_total")
+    assert {failed: 0.25, returned: 0.25} == rpc_values("attempt_duration_seconds_sum")
+    assert {("fetch", "none"): 1.5} == rpc_values("call_duration_seconds_sum")
 
 
 @pytest.mark.slow
-async def test_names_are_bounded_and_masked(registry, values):
+async def test_names_are_bounded_and_masked(registry, rpc_values):
     """A program that makes up names does not fill the memory."""
     metrics = MetricsRpcClient.new_decorator(registry)
     for number in range(1026):
         name = f"http://user:secret@host/{number}"
         await rpc(metrics, name=name)(lookups(1, seconds=0.0))()
-    found = values("attempts_total")
+    found = rpc_values("attempts_total")
 
     assert 1025 == len(found)
     assert 2 == found["_OTHER", "returned"]
