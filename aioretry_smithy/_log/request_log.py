@@ -14,21 +14,8 @@ from .._call.recorder import attach, attached_to
 from .._errors import bad_argument, raised_from
 from .._failures.frames import sources_of
 from .._text.printable import printable
+from . import tree
 from .facts import LogFacts
-from .tree import (
-    RETRIES_OFF,
-    counted,
-    describe_change,
-    describe_outcome,
-    describe_seconds,
-    describe_stop,
-    describe_waits,
-    headline,
-    seconds_taken,
-    stop_in_words,
-    to_dict,
-    tree,
-)
 
 if TYPE_CHECKING:
     import asyncio
@@ -45,30 +32,30 @@ _LONGEST: Final = 240
 
 def one_line(log: LogFacts) -> str:
     """Name a request, its outcome, attempts and time, and why it stopped, in a line."""
-    outcome = describe_outcome(log, _LONGEST)
+    outcome = tree.describe_outcome(log, _LONGEST)
     parts = [f"{printable(log._described())} -> {outcome}{_effort(log)}"]
     if log.endpoint is not None:
         parts.append(f" at {printable(log.endpoint)}")
-    reason, words = stop_in_words(log, _LONGEST)
+    reason, words = tree.stop_in_words(log, _LONGEST)
     if reason is not None:
         parts.append(f" ({reason}: {words})" if words else f" ({reason})")
-    change = "" if log.attempt else describe_change(log)
+    change = "" if log.attempt else tree.describe_change(log)
     if change:
         parts.append(f", changed to {change}")
     if log.no_retries:
-        parts.append(f", {RETRIES_OFF}")
+        parts.append(f", {tree.RETRIES_OFF}")
     return "".join([*parts, f", id={log.id}"])
 
 
 def _effort(log: LogFacts) -> str:
     """Describe the number of attempts (of an attempt, its number) and the duration."""
-    seconds = seconds_taken(log)
+    seconds = tree.seconds_taken(log)
     took = "" if seconds is None else f" in {_shown(seconds)}"
     if log.attempt is not None:
         kind = "hedge, attempt" if log.is_hedge else "attempt"
         return f", {kind} {log.attempt}{took}"
     if log.children:
-        return f", {counted(log.total_attempts or 0, 'attempt')}{took}"
+        return f", {tree.counted(log.total_attempts or 0, 'attempt')}{took}"
     return took
 
 
@@ -100,7 +87,7 @@ def add_notes(log: LogFacts, error: BaseException, *, keep: bool = False) -> Non
     attempts = log.children if len(log.children) > 1 else ()
     notes = [f"{note(attempt)}, id={attempt.id}" for attempt in attempts]
     if notes and log.limiter is not None:
-        notes[-1] += f", stopped: {describe_stop(log)}"
+        notes[-1] += f", stopped: {tree.describe_stop(log)}"
     attributes = vars(error)
     stale = () if keep else attributes.pop(_NOTES, ())
     if stale:
@@ -117,13 +104,13 @@ def note(attempt: LogFacts) -> str:
     name = f"attempt {attempt.attempt}"
     if attempt.endpoint is not None:
         name = f"{name} at {attempt.endpoint}"
-    change = describe_change(attempt)
+    change = tree.describe_change(attempt)
     if change and attempt.request_method is not None:
         name = f"{name} ({change})"
     if attempt.request_method is None:
         # It may stand below the attempts of a call inside.
         name = printable(attempt.mask.text(f"{name} of {attempt.name}"))
-    views = describe_outcome, describe_seconds, describe_waits
+    views = tree.describe_outcome, tree.describe_seconds, tree.describe_waits
     return f"{name}: {', '.join(filter(None, (view(attempt) for view in views)))}"
 
 
@@ -174,11 +161,11 @@ class RequestLog(LogFacts):
 
     def render(self) -> str:
         """Draw the call and its attempts as a tree of lines, credentials hidden."""
-        return tree(self, self.children)
+        return tree.tree(self, self.children)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the log and its attempts as JSON values, credentials hidden."""
-        return to_dict(self)
+        return tree.to_dict(self)
 
     def to_har(self) -> dict[str, Any]:
         """Return the log as an HTTP Archive (HAR 1.2), credentials hidden.
@@ -250,7 +237,7 @@ class RequestLog(LogFacts):
         return RichTree(self)
 
     def __repr__(self) -> str:
-        return f"<RequestLog {headline(self, self.children)}>"
+        return f"<RequestLog {tree.headline(self, self.children)}>"
 
     @overload
     @staticmethod

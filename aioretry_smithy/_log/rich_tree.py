@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.text import Text
 
-from .timeline import COLOURS, Bar, OutcomeKind, Span, Timeline, timeline
+from .timeline import COLOURS, MAY_VANISH, Bar, OutcomeKind, Span, Timeline, timeline
 from .tree import Headline, Node, Row, branches, preview_lines, previews_of_call, tree
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ _SHADES: Final = {
     "attempt": "█",
     "connection": "▒",
 }
-_MAY_VANISH: Final = {"body", "connection"}
-"""Parts of a bar that are omitted if shorter than a column."""
 
 _TYPED: Final = str.maketrans("├└│─█▒░…", "|`|-#=..")
 """Stand in where the encoding of a terminal lacks the signs."""
@@ -177,7 +175,7 @@ def _drawn(bar: Bar, first: Mapping[str, Span], sheet: _Sheet) -> Text:
     cells = [(" ", "")] * width
     for part, span in (*first.items(), *bar.parts.items()):
         start = min(int(span.start * columns), width - 1)
-        end = max(start + (part not in _MAY_VANISH), round(span.end * columns))
+        end = max(start + (part not in MAY_VANISH), round(span.end * columns))
         style = _DIM if part == "wait" else COLOURS[bar.outcome][0]
         cells[start:end] = [(_SHADES[part], style)] * (end - start)
     runs = groupby(cells)

@@ -7,16 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .._errors import RefusedRequestError, UnprocessedRequestError
-from .tree import (
-    Headline,
-    Row,
-    aligned_rows,
-    describe_delay,
-    describe_outcome,
-    headline,
-    long_wait,
-    more_calls,
-)
+from . import tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,6 +61,10 @@ COLOURS: Final[Mapping[OutcomeKind, tuple[str, str, str]]] = {
 """The colour of an outcome in a terminal, in a picture by day, and by night."""
 
 
+MAY_VANISH: Final = {"body", "connection"}
+"""Parts of a bar that are omitted if too short."""
+
+
 class Span(NamedTuple):
     """A time with a beginning and an end, in seconds from the start of the call."""
 
@@ -88,7 +83,7 @@ class Bar:
     """The log of the attempt; that of the call for a wait before the first one."""
 
     outcome: OutcomeKind
-    row: Row | Headline
+    row: tree.Row | tree.Headline
     """The text beside the bar."""
 
     parts: Mapping[str, Span]
@@ -114,7 +109,7 @@ class Timeline:
     """A call in words, and in seconds from its start."""
 
     log: LogFacts
-    headline: Headline
+    headline: tree.Headline
 
     attempts: tuple[LogFacts, ...]
     """The logs that were laid out; a call under way may have more by now."""
@@ -137,7 +132,7 @@ def timeline(log: LogFacts) -> Timeline:
     """
     attempts = log.children
     bars = _bars(log, attempts, log.started)
-    words = headline(log, attempts)
+    words = tree.headline(log, attempts)
     end = max(bar.end for bar in bars)
     return Timeline(log, words, attempts, bars, end, log.response_timeout)
 
@@ -149,13 +144,13 @@ def _bars(
     delay = log.delay
     # A call that was waiting for a permit to begin has made no attempt.
     shown = attempts or ((log,) if delay is None or log.sent else ())
-    rows = aligned_rows(attempts) or [Row(outcome=describe_outcome(log))]
+    rows = tree.aligned_rows(attempts) or [tree.Row(outcome=tree.describe_outcome(log))]
     now = log.started - origin
     now += log._elapsed() if log.duration is None else log.duration
     spans = until_next(shown, now, origin)
     bars = []
     if delay is not None:
-        row = Row(wait=f"waited {describe_delay(log)}")
+        row = tree.Row(wait=f"waited {tree.describe_delay(log)}")
         # Without attempts the wait is a part of what the call took.
         start = spans[0].start if spans else now
         first = start if shown == attempts else start + delay
@@ -187,16 +182,16 @@ def until_next(
 def _calls(log: LogFacts, origin: float) -> tuple[Bar, ...]:
     """Lay out the calls that were made inside an attempt."""
     bars = [_call(call, origin) for call in log.calls]
-    rest = more_calls(log)
+    rest = tree.more_calls(log)
     if rest is not None:
-        bars.append(Bar(log, OutcomeKind.of(log), Row(wait=rest), {}))
+        bars.append(Bar(log, OutcomeKind.of(log), tree.Row(wait=rest), {}))
     return tuple(bars)
 
 
 def _call(log: LogFacts, origin: float) -> Bar:
     attempts = log.children
     inside = _bars(log, attempts, origin)
-    kind, words = OutcomeKind.of(log), headline(log, attempts)
+    kind, words = OutcomeKind.of(log), tree.headline(log, attempts)
     if attempts:
         start, end = log.started - origin, max(bar.end for bar in inside)
         return Bar(log, kind, words, {"call": Span(start, end)}, inside)
@@ -218,7 +213,7 @@ def _parts(log: LogFacts, until_next: Span, now: float) -> dict[str, Span]:
             parts["body"] = Span(end, body_end)
     # To the headers or the failure; to now while it is under way.
     parts["attempt"] = Span(start, end)
-    timings = long_wait(log)
+    timings = tree.long_wait(log)
     if timings is not None:
         # After redirects in one piece, as the log has the sums alone.
         begun = start + log._sent_after()

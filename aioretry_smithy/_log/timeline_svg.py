@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .error_text import describe_cause, excerpt
-from .timeline import COLOURS, Bar, OutcomeKind, Span, Timeline, timeline
+from .timeline import COLOURS, MAY_VANISH, Bar, OutcomeKind, Span, Timeline, timeline
 from .tree import Headline, cells, describe_outcome, in_words, tree
 
 if TYPE_CHECKING:
@@ -144,8 +144,6 @@ _LONG_BODY: Final = 0.01
 _LONGEST_TIP: Final = 2000
 """Characters of a message where a bar is pointed at."""
 
-_MAY_VANISH: Final = {"body", "connection"}
-"""Parts of a bar that are omitted if too short."""
 
 STYLE: Final = style(
     {
@@ -277,7 +275,7 @@ def _row(bar: Bar, axis: _Axis, y: int, depth: int) -> Iterator[str]:
     yield from _line([*_words(bar, axis)], y + 14, indent=depth * _INDENT)
     for part, span in bar.parts.items():
         height = _WAIT_HEIGHT if part == "wait" else _BAR_HEIGHT
-        least = 0.0 if part in _MAY_VANISH else _NARROWEST
+        least = 0.0 if part in MAY_VANISH else _NARROWEST
         x, length = _place(span, axis, least)
         kind, words_of_part = _labels(bar, part)
         tip = escape(f"{words_of_part}, {span.start:.3f} s to {span.end:.3f} s")
