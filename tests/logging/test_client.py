@@ -45,6 +45,24 @@ async def test_logging_outside_retrying_writes_one_pair(new, sink):
     assert "duration=1.000s" in sink.lines[1]
 
 
+@pytest.mark.parametrize(
+    ("last", "written"),
+    [
+        (404, "headers=[:status=404]}, {totalAttempts=3}"),
+        (ValueError("mine"), "cause=ValueError: mine}, {totalAttempts=3}"),
+    ],
+)
+async def test_logging_outside_retrying_writes_one_pair_of_a_failure(
+    new, sink, last, written
+):
+    """The last response or exception, and not those that were retried."""
+    await call([500, 503, last], RETRYING, new())
+
+    assert [("Request", DEBUG), ("Response", WARNING)] == sink.kinds
+    assert written in sink.lines[1]
+    assert "status=503" not in sink.lines[1]
+
+
 async def test_logging_twice_in_a_chain(new, sink):
     """Each client writes its own lines: two pairs of attempts, then the call's."""
     logging_ = new()
