@@ -261,7 +261,7 @@ async def test_endpoint_is_no_change():
 
     @client_decorator
     async def deeper(delegate, ctx, request):
-        if ctx.attempt == 2:
+        if ctx.attempt == 1:
             request = request.replace(url=request.url / "7")
         return await delegate.execute(ctx, request)
 
@@ -272,8 +272,8 @@ async def test_endpoint_is_no_change():
     assert "http://a.example/orders" == str(log.request_url)
     assert [
         "GET http://a.example/orders  ->  200 OK  in 0.000 s, 2 attempts",
-        "├─ 1  a.example                             503 Service Unavailable",
-        "└─ 2  b.example  http://b.example/orders/7  200 OK",
+        "├─ 1  a.example  http://a.example/orders/7  503 Service Unavailable",
+        "└─ 2  b.example                             200 OK",
     ] == [line.partition("   0.0")[0].rstrip() for line in log.render().splitlines()]
 
 

@@ -66,7 +66,8 @@ async def three_attempts():
 
 async def test_call_is_a_page_and_attempts_are_its_entries():
     """They are in order, and each knows its page."""
-    log = check((await three_attempts()).to_har())
+    whole = await three_attempts()
+    log = check(whole.to_har())
     (page,) = log["pages"]
 
     assert "page_1" == page["id"]
@@ -75,6 +76,9 @@ async def test_call_is_a_page_and_attempts_are_its_entries():
     assert [503, 0, 404] == [each["response"]["status"] for each in log["entries"]]
     assert ["page_1"] * 3 == [each["pageref"] for each in log["entries"]]
     assert [500.0, 1000.0, 0.0] == [each["time"] for each in log["entries"]]
+    assert [each.request_started_at.isoformat() for each in whole.children] == [
+        each["startedDateTime"] for each in log["entries"]
+    ]
 
 
 async def test_fields_of_our_own_are_named_as_in_the_log():

@@ -228,17 +228,20 @@ async def test_line_without_what_is_empty_is_much_shorter():
 
 
 @pytest.mark.parametrize(
-    ("settings", "shown"),
+    ("formatter", "shown"),
     [
-        ({}, ""),
-        ({"omit_empty": True}, "omit_empty=True"),
-        ({"nested": True}, "nested=True"),
-        ({"nested": True, "omit_empty": True}, "nested=True, omit_empty=True"),
+        (LogFormatter.text(), "text()"),
+        (LogFormatter.line(), "line()"),
+        (LogFormatter.tree(), "tree()"),
+        (LogFormatter.json(), "json()"),
+        (LogFormatter.json(omit_empty=True), "json(omit_empty=True)"),
+        (NESTED, "json(nested=True)"),
+        (COMPACT, "json(nested=True, omit_empty=True)"),
     ],
 )
-def test_formatter_shows_how_to_get_it(settings, shown):
+def test_formatter_shows_how_to_get_it(formatter, shown):
     """Its text names the arguments that are not the usual ones."""
-    assert f"LogFormatter.json({shown})" == repr(LogFormatter.json(**settings))
+    assert f"LogFormatter.{shown}" == repr(formatter)
 
 
 @pytest.mark.parametrize("name", ["nested", "omit_empty"])

@@ -70,6 +70,13 @@ async def test_there_is_one_in_a_chain():
         connected(None, PREVIEWING, RETRYING, ContentPreviewingClient.new_decorator(1))
 
 
+def test_chain_says_how_much_is_kept():
+    """With the other settings."""
+    chain = SessionBuilder().decorator(PREVIEWING).describe()
+
+    assert "ContentPreviewingClient(max_length=20)" == chain.splitlines()[0]
+
+
 async def test_standard_chain_takes_it():
     """Inside, so that each attempt has its previews."""
     transport = ScriptedTransport(ANSWERS)
