@@ -69,6 +69,16 @@ def test_page_has_what_the_text_has():
     assert len(texts) > 80
 
 
+def test_numbers_of_a_table_are_told_from_texts():
+    """They stand on the right, as in the text."""
+    page = parsed(counted([call(status=503)]))
+    cells = [each for each in page.iter(f"{XHTML}td") if "503" == each.text]
+
+    assert ["text", "text"] == [each.get("class") for each in cells]
+    (waited,) = (each for each in page.iter(f"{XHTML}th") if "waited" == each.text)
+    assert "number" == waited.get("class")
+
+
 def test_a_page_is_complete_in_itself():
     """It has no script, asks for nothing, and its policy would allow neither."""
     html = to_html(counted(troubles()))
