@@ -307,6 +307,14 @@ def hints_of(*lines):
     return answers_of(*lines)["hints"]
 
 
+def test_sampled_lines_weigh():
+    """One of a fifth is as good a reason as five."""
+    line = call(status=503, stop_reason="retry_after_too_long", sampling_rate=0.2)
+    (hint,) = hints_of(line)
+
+    assert {"calls": 5} == hint["figures"]
+
+
 def test_places_without_end():
     """The rarest are put together, and get no hint."""
     late = failed("AttemptTimeoutError", response_timeout=1.0)
