@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-import aiohttp
 import pytest
 from chains import bad_argument, chain, pass_on, response_of, retrying, session
 from fake_responses import FakeResponse, FakeStream
@@ -13,13 +12,11 @@ from aioretry_smithy import (
     EndpointGroup,
     HedgingClient,
     LoadBalancingClient,
-    RequestLog,
     ResumingClient,
     RetryConfig,
     RetryConfigMapping,
     RetryStrategy,
     SessionBuilder,
-    capture_logs,
     client_decorator,
     rpc,
     unwrap,
@@ -51,22 +48,6 @@ class TestSettings:
         for given in (later, "/files/"):
             with bad_argument("request_filter", given, expected):
                 ResumingClient.new_decorator(request_filter=given)
-
-    async def test_a_filter_answers_at_once(self):
-        """What it returns is not awaited."""
-
-        def later(request):
-            async def answer():
-                return True
-
-            return answer()
-
-        client = session([200], ResumingClient.new_decorator(request_filter=later))
-        expected = "True or False, without awaiting it"
-        with pytest.raises(ValueError, match=expected), capture_logs() as logs:
-            await response_of(client)
-
-        assert "ValueError" == logs[0].response_cause_type
 
     def test_it_describes_itself(self):
         """With its settings; the filter by its name."""
@@ -158,21 +139,6 @@ class TestWhatPasses:
         assert b"whole" == await response.read()
         (request,) = transport.requests
         assert "identity" == request.headers["Accept-Encoding"]
-
-    async def test_without_retries_the_request_has_a_log(self):
-        """As each part has."""
-        response = await response_of(session([200], RESUMING))
-
-        assert 1 == len(RequestLog.of(response).children)
-
-    async def test_a_failure_without_retries_is_that_of_the_call(self):
-        """And of its attempt."""
-        error = aiohttp.ServerDisconnectedError
-        with pytest.raises(error) as raised:
-            await response_of(session([error], RESUMING))
-        log = RequestLog.of(raised.value)
-
-        assert log.response_cause is log.children[0].response_cause is raised.value
 
     async def test_a_class_of_the_users_own_is_left_alone(self):
         """It promises only that it can be read."""

@@ -267,16 +267,6 @@ class TestAcquire:
 
         assert now() - began < 3.0
 
-    async def test_large_amounts_come_through_next_to_small_ones(self):
-        """The last of all is served when there has been enough for all."""
-        limiter = await busy_limiter(ClientRateLimiter(), rate=11.2)
-        began = now()
-        amounts = [5.0 if number % 5 == 0 else 1.0 for number in range(50)]
-        await asyncio.gather(*(limiter.acquire(amount) for amount in amounts))
-
-        seconds = now() - began
-        assert sum(amounts) / 11.2 - 0.2 < seconds < sum(amounts) / 11.2 + 0.2
-
 
 class TestAcquireInTime:
     """Waiting for a token with a deadline."""
