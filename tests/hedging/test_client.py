@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from contextlib import suppress
 
@@ -22,6 +23,7 @@ from aioretry_smithy import (
     RetryStrategy,
     SessionBuilder,
     client_decorator,
+    new_response,
     request_options,
     rpc,
     unwrap,
@@ -166,6 +168,22 @@ class TestPlace:
 
         assert "the hedge" == log.response_content_preview
         assert "the hedge" == log.children[1].response_content_preview
+
+    async def test_a_decorator_outside_may_answer_without_it(self):
+        """A request that it leaves running changes the log no more."""
+        left = []
+
+        @client_decorator
+        async def impatient(delegate, ctx, request):
+            left.append(asyncio.create_task(delegate.execute(ctx, request)))
+            await asyncio.sleep(0.25)
+            return new_response(request, 299)
+
+        status, ended, log = await race(LATE, hedging(0.5), impatient)
+        await left.pop()
+
+        assert (299, 0.25) == (status, ended)
+        assert (299, 0.25) == (log.response_status, log.duration)
 
 
 class TestArguments:

@@ -7,6 +7,7 @@ import gc
 import weakref
 
 import pytest
+from calls import raising
 from chains import URL, after, retrying, session, twice
 from limiters import Recording, Unhurried
 from races import hedging, race, sent, stubborn, watched
@@ -141,8 +142,9 @@ class TestCancellation:
         hedges = len(log.children) - 1
         assert hedges == sum(told.startswith("end") for told in limiter.heard)
 
-    async def test_the_answer_is_closed_that_came_too_late(self):
-        """Cancelled while the losers end, the caller gets no answer."""
+    @pytest.mark.parametrize(("status", "told"), [(201, [201]), (404, [])])
+    async def test_the_answer_is_closed_that_came_too_late(self, status, told):
+        """Cancelled while losers end, the caller gets no answer, raised or not."""
         closed = []
         caller = None
 
@@ -156,13 +158,13 @@ class TestCancellation:
 
         limiter = Recording()
         decorator = hedging(0.5, limiter=limiter)
-        answers = [after(9.0, 200), watched(201, closed)]
-        async with session(answers, inside, decorator) as client:
+        answers = [after(9.0, 200), watched(status, closed)]
+        async with session(answers, raising, inside, decorator) as client:
             caller = asyncio.create_task(client.request("GET", URL))
             with pytest.raises(asyncio.CancelledError):
                 await caller
 
-        assert [201] == closed
+        assert told == closed
         assert ["acquire 1 NoneType", "end 1"] == limiter.heard
 
     async def test_permits_end_also_if_the_caller_is_cancelled_once_more(self):

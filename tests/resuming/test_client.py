@@ -17,6 +17,7 @@ from aioretry_smithy import (
     RetryConfigMapping,
     RetryStrategy,
     SessionBuilder,
+    capture_logs,
     client_decorator,
     rpc,
     unwrap,
@@ -48,6 +49,22 @@ class TestSettings:
         for given in (later, "/files/"):
             with bad_argument("request_filter", given, expected):
                 ResumingClient.new_decorator(request_filter=given)
+
+    async def test_a_filter_answers_at_once(self):
+        """What it returns is not awaited."""
+
+        def later(request):
+            async def answer():
+                return True
+
+            return answer()
+
+        client = session([200], ResumingClient.new_decorator(request_filter=later))
+        expected = "True or False, without awaiting it"
+        with pytest.raises(ValueError, match=expected), capture_logs() as logs:
+            await response_of(client)
+
+        assert "ValueError" == logs[0].response_cause_type
 
     def test_it_describes_itself(self):
         """With its settings; the filter by its name."""

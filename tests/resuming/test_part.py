@@ -94,6 +94,7 @@ class TestTotal:
 
         assert known.check(answer(416, Content_Range="bytes */10"), 10) is None
         assert 10 == known.total
+        assert version(ETag=TAG).check(answer(416), 10) is None
         with pytest.raises(Mismatch, match="it is not the end"):
             version(ETag=TAG).check(answer(416, Content_Range="bytes */10"), 9)
 
@@ -122,13 +123,24 @@ class TestParts:
     @pytest.mark.parametrize(
         ("words", "status", "headers"),
         [
+            ("another version by now, or sends no parts (200)", 200, {}),
+            ("the server answers with 404", 404, {}),
+            ("another version by now (ETag)", 206, {"ETag": '"v2"'}),
             ("another version by now (ETag)", 206, {"ETag": 'W/"v1"'}),
+            ("the part has no ETag", 206, {"ETag": None}),
+            ("another version by now (Content-Type)", 206, {"Content_Type": "a/b"}),
+            ("the part is encoded", 206, {"Content_Encoding": "br2"}),
+            ("does not say its range", 206, {"Content_Range": None}),
             ("does not say its range", 206, {"Content_Range": "lines 10-19/100"}),
             ("does not say its range", 206, {"Content_Range": "bytes 10-\u0661/*"}),
             ("does not say its range", 206, {"Content_Range": f"bytes 10-{10**18}/*"}),
             ("of another range", 206, {"Content_Range": "bytes 9-99/100"}),
+            ("of another range", 206, {"Content_Range": "bytes 11-99/100"}),
             ("of another range", 206, {"Content_Range": "bytes 10-9/100"}),
+            ("another length than its range", 206, {"Content_Length": "89"}),
+            ("a body of another length", 206, {"Content_Range": "bytes 10-99/101"}),
             ("beyond the end", 206, {"Content_Range": "bytes 10-100/*"}),
+            ("it is not the end (416)", 416, {"Content_Range": "bytes */100"}),
             ("a body of another length", 416, {"Content_Range": "bytes */10"}),
             ("another version by now (ETag)", 416, {"ETag": '"v2"'}),
             ("no telling whether it was the", 416, {"Content_Range": "bytes */many"}),
@@ -136,14 +148,23 @@ class TestParts:
     )
     def test_what_contradicts_the_first_answer_is_refused(self, words, status, headers):
         """In words that say what it was."""
-        known = version(ETag=TAG, Content_Length="100")
+        known = version(ETag=TAG, Content_Length="100", Content_Type="text/plain")
+        said = {"ETag": TAG, "Content_Range": "bytes 10-99/100", **headers}
+        told = {name: value for name, value in said.items() if value is not None}
         with pytest.raises(Mismatch) as caught:
-            known.check(answer(status, **{"ETag": TAG, **headers}), 10)
+            known.check(answer(status, **told), 10)
 
         assert words in str(caught.value)
 
     def test_a_part_has_one_range(self):
-        """Two headers say two things."""
-        headers = CIMultiDict([("Content-Range", "bytes 10-19/*")] * 2, ETag=TAG)
-        with pytest.raises(Mismatch, match="does not say its range"):
-            version(ETag=TAG).check(SimpleNamespace(status=206, headers=headers), 10)
+        """And one tag: two headers say two things."""
+        ranges = CIMultiDict([("Content-Range", "bytes 10-19/*")] * 2, ETag=TAG)
+        tags = CIMultiDict([("ETag", TAG), ("ETag", '"v2"')])
+        for headers, words in (
+            (ranges, "does not say its range"),
+            (tags, "has several values of ETag"),
+        ):
+            with pytest.raises(Mismatch, match=words):
+                version(ETag=TAG).check(
+                    SimpleNamespace(status=206, headers=headers), 10
+                )

@@ -146,6 +146,36 @@ class TestStrangers:
             assert asked == tokens.asked
 
 
+class TestBodies:
+    """What cannot be sent twice is not."""
+
+    async def test_body_that_is_spent_gets_its_401(self):
+        """The next call fetches a token first."""
+        tokens = Tokens()
+
+        async def chunks():
+            yield b"tea"
+
+        async with refreshing_session(tokens) as opened:
+            await opened.get("/")
+            tokens.expire()
+            response = await opened.post("/", data=chunks())
+            assert 401 == response.status
+            assert [200] == await outcomes(opened, 1)
+            assert 3 == tokens.asked
+
+    @pytest.mark.parametrize("body", [{"json": {"tea": 1}}, {"data": b"tea"}])
+    async def test_body_in_memory_is_sent_again(self, body):
+        """A file too."""
+        tokens = Tokens()
+        async with refreshing_session(tokens) as opened:
+            await opened.get("/")
+            tokens.expire()
+            assert 200 == (await opened.post("/", **body)).status
+            tokens.expire()
+            assert 200 == (await opened.post("/", data=io.BytesIO(b"tea"))).status
+
+
 def test_tokens_belong_to_a_loop():
     """One decorator in two loops: each has a token of its own."""
     tokens = Tokens(takes=0.0)
