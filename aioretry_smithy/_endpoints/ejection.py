@@ -11,7 +11,6 @@ import math
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .._bodies.request_body import bytes_in_memory
-from .._breaker.state import SlidingWindow
 from .._call.tries import failed_at
 from .._clock import chance
 from .._failures.failure import is_unprocessed
@@ -27,24 +26,12 @@ if TYPE_CHECKING:
     from .roster import Roster
 
 
-_BUCKETS: Final = 20
-"""How many parts the window of a rate has."""
-
 CONSECUTIVE: Final = "consecutive_failures"
 CONNECT: Final = "connect_failures"
 RATE: Final = "failure_rate"
 TRIAL: Final = "trial_failed"
 RETRY_AFTER: Final = "retry_after"
 CIRCUIT_OPEN: Final = "circuit_open"
-
-
-def new_window(roster: Roster) -> SlidingWindow | None:
-    """Make what the successes and failures of an endpoint are counted in."""
-    detection = roster.detection
-    if detection is None:
-        return None
-    seconds = detection.counter_sliding_window
-    return SlidingWindow(seconds, seconds / _BUCKETS)
 
 
 def note_success(state: EndpointState, began: float, now: float) -> None:
@@ -124,7 +111,7 @@ def bring_back(state: EndpointState, took: float | None = None) -> None:
     roster = state.roster
     state.ejected_until = state.ejected_for = state.trial = None
     state.is_set_aside, state.times, state.failures = False, 0, 0
-    state.changed_at, state.window = roster.now(), new_window(roster)
+    state.changed_at, state.window = roster.now(), state.new_window()
     if took is not None:
         state.estimate.restart(took, roster.now())
     roster.review()

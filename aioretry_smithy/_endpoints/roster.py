@@ -12,7 +12,7 @@ from .._clock import NEAR, chance
 from .._errors import LimitedRequestError
 from .._failures.failure import failure_of
 from .._policies.queues import unsent
-from .ejection import Trial, bring_back, may_try, new_window
+from .ejection import Trial, bring_back, may_try
 from .selection import shuffled_start
 from .state import NO_CONNECTION, SILENCE, EndpointState
 
@@ -99,6 +99,9 @@ class Roster:
     strategy: CircuitBreakerStrategy
     """The judge of outcomes, as for a circuit breaker."""
 
+    left: dict[Endpoint, EndpointState]
+    """The endpoints that have left the list of late."""
+
     has_list: bool = False
     """Whether there was a list of endpoints yet."""
 
@@ -130,8 +133,7 @@ class Roster:
         self.patience: float = group._patience
         self.parents = group._parents
         self._may_fill = group._source.may_fill
-        # Those that have left the list, with when they did.
-        self._left: dict[Endpoint, tuple[float, EndpointState]] = {}
+        self.left = {}
 
     @property
     def is_followed(self) -> bool:
@@ -154,11 +156,6 @@ class Roster:
     def awaits_list(self) -> bool:
         """Whether the first list of endpoints is yet to come."""
         return self._may_fill and not self.has_list
-
-    @property
-    def left(self) -> Iterable[Endpoint]:
-        """The endpoints that have left the list, of late."""
-        return self._left
 
     @property
     def awaited_until(self) -> float | None:
@@ -187,13 +184,24 @@ class Roster:
     def set_listed(self, listed: Iterable[Listed]) -> None:
         """Replace the list, without duplicates; kept endpoints keep their states."""
         now, before = self.now(), self.states
-        states = self._states_of(listed, self._known_at(now))
+        self.left = {
+            endpoint: state
+            for endpoint, state in self.left.items()
+            if now - state.left_at <= _KEPT
+        }
+        known = self.left | {each.endpoint: each for each in before}
+        states: dict[Endpoint, EndpointState] = {}
+        for each in listed:
+            endpoint = each.endpoint
+            state = known.get(endpoint) or EndpointState(self, endpoint)
+            state.list_as(each, len(states))
+            states[endpoint] = state
+            self.left.pop(endpoint, None)
         self.states = (*states.values(),)
-        self._left.update(
-            (each.endpoint, (now, each))
-            for each in before
-            if each.endpoint not in states
-        )
+        for state in before:
+            if state.endpoint not in states:
+                state.left_at, state.health = now, None
+                self.left[state.endpoint] = state
         new = [each for each in self.states if each.weight and not each.turn]
         shuffled_start(new, chance, self.turn)
         self.last_failure, self._is_expired = None, False
@@ -213,35 +221,6 @@ class Roster:
             group._listeners.notify(
                 lambda listener: getattr(listener, method)(group, *facts)
             )
-
-    def _known_at(self, now: float) -> dict[Endpoint, EndpointState]:
-        """Return the states of the listed endpoints, and of those that left of late."""
-        self._left = {
-            endpoint: (since, state)
-            for endpoint, (since, state) in self._left.items()
-            if now - since <= _KEPT
-        }
-        left = {endpoint: state for endpoint, (_, state) in self._left.items()}
-        return {each.endpoint: each for each in self.states} | left
-
-    def _states_of(
-        self, listed: Iterable[Listed], known: Mapping[Endpoint, EndpointState]
-    ) -> dict[Endpoint, EndpointState]:
-        """Return the states of a new list; the health of a returned one is unknown."""
-        states: dict[Endpoint, EndpointState] = {}
-        for each in listed:
-            endpoint = each.endpoint
-            state = known.get(endpoint) or self._new(endpoint)
-            state.list_as(each, len(states))
-            states[endpoint] = state
-            if self._left.pop(endpoint, None) is not None:
-                state.health = None
-        return states
-
-    def _new(self, endpoint: Endpoint) -> EndpointState:
-        state = EndpointState(self, endpoint)
-        state.window = new_window(self)
-        return state
 
     def note_failed_query(self, failure: BaseException) -> None:
         """Note why a query has brought no list."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final
 
 from .. import _checks as check
+from .._breaker.state import SlidingWindow
 from .._breaker.strategy import CircuitBreakerStrategy
 from .._call.tries import Rounds, tries_of
 from .._errors import bad_argument, is_finite
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     import aiohttp
     from yarl import URL
 
-    from .._breaker.state import SlidingWindow
     from .._context.context import ClientRequestContext
     from .discovery import Listed
     from .group import EndpointGroup
@@ -207,6 +207,10 @@ SILENCE: Final = "silence"
 """How a request does not reach an endpoint that says nothing in time."""
 
 
+_BUCKETS: Final = 20
+"""How many parts the window of a rate has."""
+
+
 class Alternatives:
     """Base of routes: finds other endpoints of a group, or of groups that follow."""
 
@@ -265,6 +269,9 @@ class EndpointState(Alternatives):
     unreached: str | None = None
     """The way the last request failed to reach the endpoint; None if answered."""
 
+    left_at: float = 0.0
+    """The time when the endpoint left the list, if it did."""
+
     place: int = 0
     """Its place in the list of the group, from 0."""
 
@@ -283,7 +290,7 @@ class EndpointState(Alternatives):
     failures: int = 0
     """Failures since the last success."""
 
-    window: SlidingWindow | None = None
+    window: SlidingWindow | None
     """Its successes and failures of late, where outliers are detected."""
 
     estimate: LatencyEstimate
@@ -321,8 +328,17 @@ class EndpointState(Alternatives):
         is_named = endpoint.address is None
         self.middleware = None if is_named else AddressMiddleware(endpoint)
         self.estimate = LatencyEstimate(roster.selection._decay)
+        self.window = self.new_window()
         self.rounds = Rounds()
         self._urls: dict[URL, URL] = {}
+
+    def new_window(self) -> SlidingWindow | None:
+        """Create the window of successes and failures; None without detection."""
+        detection = self.roster.detection
+        if detection is None:
+            return None
+        seconds = detection.counter_sliding_window
+        return SlidingWindow(seconds, seconds / _BUCKETS)
 
     def list_as(self, listed: Listed, place: int) -> None:
         """Update the endpoint from an entry of a new list, and from its position."""

@@ -176,7 +176,7 @@ async def test_nobody_who_left_is_kept_for_long():
         group.set_endpoints([f"http://host-{number}.example"])
         await asyncio.sleep(30.0)
 
-    assert len(group._roster._left) <= 12
+    assert len(group._roster.left) <= 12
 
 
 class Heard(EndpointGroupListener):
