@@ -47,6 +47,16 @@ class TestClosed:
 
         assert OPEN is breaker.state
 
+    def test_it_stays_closed_at_exactly_the_threshold(self, breaker):
+        """Only a rate strictly above the threshold opens the circuit."""
+        succeed(breaker, 4)
+        fail(breaker, 4)
+        assert CLOSED is breaker.state
+
+        fail(breaker, 1)
+
+        assert OPEN is breaker.state
+
     @pytest.mark.parametrize(
         ("threshold", "successes", "tolerated"),
         [(0.1, 9, 1), (0.3, 7, 3), (0.7, 3, 7), (1 / 3, 20, 10), (1.0, 0, 100)],

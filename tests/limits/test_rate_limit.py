@@ -73,6 +73,22 @@ async def test_a_turn_of_a_request_that_is_cancelled_then_is_not_lost():
     assert limit._line.try_take(loop_time())
 
 
+async def test_a_request_that_has_its_turn_and_is_cancelled_has_left_once():
+    """Those that come later are told no turn that is too early."""
+    limit = RateLimit(1)
+    limit._line.try_take(loop_time())
+    first, *others = (asyncio.create_task(turn_of(limit)) for _ in range(3))
+    await asyncio.sleep(0)
+    limit._line.rule._full_at -= 1.0
+    limit._line.hurry()
+    first.cancel()
+    await asyncio.wait([first])
+
+    assert 1 == limit.pending
+    assert 1.0 == limit._line._ahead
+    await asyncio.gather(*others)
+
+
 def test_it_shows_its_settings():
     """As they were written."""
     assert "RateLimit(10, 1.0)" == repr(RateLimit(10))
