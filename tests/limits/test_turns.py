@@ -202,6 +202,12 @@ class TestAway:
         assert (refused(1.0), 0.6) == await storage.turn()
         assert (refused(1.0), 0.6) == await storage.turn()
 
+    async def test_a_call_without_time_left_does_not_go(self):
+        """Its deadline is when the storage is found away."""
+        turn, end = await Storage(0.0, latency=60.0).turn(deadline=1.0)
+
+        assert (False, 1.0) == (turn.is_given, end)
+
     @pytest.mark.parametrize("allow", [True, False])
     async def test_no_call_needs_the_patience_to_find_out(self, allow):
         """The second begins with the first question, whoever waits for its answer."""
