@@ -229,6 +229,14 @@ async def test_error_raised_for_a_status_is_judged_by_it(status, safe, kind):
     assert status == error.status
 
 
+async def test_fault_of_the_client_goes_before_the_status():
+    """Who raises a 503 and blames the request wants no retry."""
+    cause = aiohttp.ClientResponseError(INFO, (), status=503)
+    cause.fault = "client"
+
+    assert classify(failed(cause=cause)).is_retry_safe is False
+
+
 async def test_answer_that_cannot_be_read_is_a_failed_connection():
     """The status that aiohttp makes up for it is none."""
     cause = aiohttp.ClientResponseError(INFO, (), status=400)

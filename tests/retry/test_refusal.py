@@ -226,12 +226,17 @@ class TestCallsInside:
         (call,) = logs[0].children[0].calls
         assert ("no_retry", "refused") == (logs[0].stop_reason, call.stop_reason)
 
-    async def test_function_that_raises_it_itself(self):
+    @pytest.mark.parametrize(
+        "error",
+        [UnprocessedRequestError("full"), RateLimitError(RateLimit(1), 9.0)],
+        ids=["any", "ours"],
+    )
+    async def test_function_that_raises_it_itself(self, error):
         """That is a failure of the function, which ran."""
 
         @rpc(RetryingRpcClient.new_decorator(RetryStrategy.never()))
         async def operation():
-            raise UnprocessedRequestError("the queue is full")
+            raise error
 
         with pytest.raises(UnprocessedRequestError) as caught:
             await operation()
