@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import aiohappyeyeballs
 import aiohttp
 import pytest
-from chains import SAFELY, connected, log_of, retrying
+from chains import SAFELY, connected, log_of, retrying, telling
 from fault_server import FaultServer
 
 from aioretry_smithy import (
@@ -273,19 +273,12 @@ class TestHooksAndMiddlewares:
             ConnectionResetError("reset"),
             TimeoutError("late"),
             ExceptionGroup("two", [OwnError("a"), TimeoutError("late")]),
+            telling(OwnError("broken"), fault="server"),
         ],
         ids=lambda error: type(error).__name__,
     )
     async def test_what_speaks_of_a_server_counts(self, server, error):
-        """A connection that was cut, a timeout."""
-        _, against = await outcome(server.url, middlewares=[Refusing(error)])
-
-        assert 2 == against[0]
-
-    async def test_what_says_that_the_server_failed_counts(self, server):
-        """By Smithy's retry information."""
-        error = OwnError("broken")
-        error.fault = "server"
+        """A connection that was cut, a timeout, Smithy's retry information."""
         _, against = await outcome(server.url, middlewares=[Refusing(error)])
 
         assert 2 == against[0]

@@ -171,34 +171,32 @@ async def test_tls_to_a_plain_server():
     assert (YES, True, False) == verdict(cause)[1:]
 
 
-@pytest.mark.usefixtures("quiet_tls")
-async def test_untrusted_certificate(serve, tls):
-    """Nothing was sent, and trying again will not make it trusted."""
-    cause = await fail(await serve([OK], tls=tls))
+UNTRUSTED = Verdict(aiohttp.ClientConnectorCertificateError, NO, True)
+MISMATCH = Verdict(aiohttp.ServerFingerprintMismatch, NO, True)
+PINNED = {"ssl": aiohttp.Fingerprint(b"\0" * 32)}
 
-    expected = Verdict(aiohttp.ClientConnectorCertificateError, NO, True)
+
+@pytest.mark.usefixtures("quiet_tls")
+@pytest.mark.parametrize(
+    ("is_known", "options", "expected"),
+    [
+        (False, {}, UNTRUSTED),
+        (True, {"server_hostname": "other.test"}, UNTRUSTED),
+        (False, PINNED, MISMATCH),
+    ],
+    ids=["unknown authority", "another host", "another fingerprint"],
+)
+async def test_certificate_is_no_good(
+    serve, tls, authority, is_known, options, expected
+):
+    """Nothing was sent, and trying again will not make it better."""
+    if is_known:
+        context = ssl.create_default_context()
+        authority.configure_trust(context)
+        options = {"ssl": context, **options}
+    cause = await fail(await serve([OK], tls=tls), **options)
+
     assert expected == verdict(cause)
-
-
-@pytest.mark.usefixtures("quiet_tls")
-async def test_certificate_for_another_host(serve, tls, authority):
-    """A certificate for another name is as bad as an unknown one."""
-    context = ssl.create_default_context()
-    authority.configure_trust(context)
-    url = await serve([OK], tls=tls)
-    cause = await fail(url, ssl=context, server_hostname="other.test")
-
-    expected = Verdict(aiohttp.ClientConnectorCertificateError, NO, True)
-    assert expected == verdict(cause)
-
-
-@pytest.mark.usefixtures("quiet_tls")
-async def test_wrong_fingerprint(serve, tls):
-    """A pinned certificate that changed stays changed."""
-    url = await serve([OK], tls=tls)
-    cause = await fail(url, ssl=aiohttp.Fingerprint(b"\0" * 32))
-
-    assert Verdict(aiohttp.ServerFingerprintMismatch, NO, True) == verdict(cause)
 
 
 async def test_proxy_refused(dead):

@@ -47,20 +47,6 @@ async def deaf():
         yield str(server.url), server.requests
 
 
-def failing(times, answer=None):
-    """Make a handler that says 503 a number of times before it answers."""
-    left = times
-
-    async def handler(request):
-        nonlocal left
-        left -= 1
-        if left >= 0:
-            return web.Response(status=503)
-        return web.Response(text="ok") if answer is None else await answer(request)
-
-    return handler
-
-
 # Verbs and arguments
 
 
@@ -217,10 +203,9 @@ async def test_function_retried_around_a_session_has_its_resend(
 # Before the call is awaited, and after it is forgotten
 
 
-async def test_call_starts_when_it_is_awaited(serving):
+async def test_call_starts_when_it_is_awaited():
     """Until then there is no log, and none of its time passes."""
-    server = await serving(failing(0))
-    async with connected(server.make_url("/"), RETRYING) as s:
+    async with FaultServer() as server, connected(server.url, RETRYING) as s:
         with capture_logs() as logs:
             call = s.get("/")
             await asyncio.sleep(0.002)
