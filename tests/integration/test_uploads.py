@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.compression_utils import ZLibCompressor
-from chains import connected, pass_on, retrying
+from chains import SAFELY, connected, pass_on, retrying
 
 from aioretry_smithy import (
     RequestLog,
@@ -39,6 +39,35 @@ async def chunks():
     for _ in range(3):
         await asyncio.sleep(0.01)
         yield b"12345"
+
+
+@pytest.mark.parametrize(
+    ("body", "length"),
+    [
+        pytest.param({"data": b"12345"}, 5, id="bytes"),
+        pytest.param({"data": b"1" * 300_000}, 300_000, id="many bytes"),
+        pytest.param({"json": {"a": 1}}, 8, id="json"),
+        pytest.param({"data": {"a": "1"}}, 3, id="form"),
+        pytest.param({"data": b"12345", "compress": True}, 5, id="compressed"),
+        pytest.param({"data": b"12345", "chunked": True}, 5, id="chunked"),
+        pytest.param(
+            {"data": b"12345", "headers": {"Content-Length": "3"}}, 3, id="cut"
+        ),
+    ],
+)
+@pytest.mark.parametrize("path", ["/", "/busy", "/away"])
+async def test_body_that_was_sent(url, body, length, path):
+    """Its bytes are counted once an attempt, and the last one is timed."""
+    async with (
+        connected(url, retrying(SAFELY)) as session,
+        session.put(path, **body) as response,
+    ):
+        log = RequestLog.of(response)
+
+        assert all(length == each.request_length for each in (log, *log.children))
+        # The clock of uvloop counts in milliseconds.
+        assert all(each.request_duration >= 0 for each in (log, *log.children))
+        assert log.request_duration <= log.duration
 
 
 async def test_body_that_comes_in_pieces(url):
