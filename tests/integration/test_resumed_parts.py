@@ -31,10 +31,13 @@ from aioretry_smithy import (
 
 
 @pytest.mark.slow
-async def test_a_wait_beyond_the_deadline_is_not_begun(waits):
+@pytest.mark.parametrize(
+    "others", [[], [Answer(status=503)]], ids=["after a break", "after an answer"]
+)
+async def test_a_wait_beyond_the_deadline_is_not_begun(waits, others):
     """The break goes out at once, and the log says why."""
     patient = ResumingClient.new_decorator(max_resumes_without_progress=100)
-    async with DownloadServer(Answer(stop=5_000)) as server:
+    async with DownloadServer(Answer(stop=5_000), *others) as server:
         got, error, log = await failure(
             server.url, patient, timeout=ClientTimeout(total=5.0)
         )
