@@ -1,7 +1,5 @@
 """Time and chance: with a loop and without, in each process."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import copy

@@ -1,7 +1,5 @@
 """Classes of errors, their texts, and no secrets in them."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import logging

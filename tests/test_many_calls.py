@@ -1,7 +1,5 @@
 """Very many calls at once, through a full chain."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import logging

@@ -1,7 +1,5 @@
 """What newcomers write in the place of something else, and what they are told."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import warnings

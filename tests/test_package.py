@@ -1,7 +1,5 @@
 """The facade says what is public, each module imports alone, extras may be missing."""
 
-from __future__ import annotations
-
 import configparser
 import importlib
 import importlib.metadata

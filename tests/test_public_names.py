@@ -1,7 +1,5 @@
 """What is public is written down in ``docs/public-names.txt``."""
 
-from __future__ import annotations
-
 import pytest
 from promised_names import EXTRAS, FILE, MODULES, sections, sections_of_file
 

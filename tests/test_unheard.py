@@ -1,7 +1,5 @@
 """A call that nobody listens to pays for nobody."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Values that are frozen, never copied, or the newest by key."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from dataclasses import FrozenInstanceError

@@ -1,7 +1,5 @@
 """Errors and broken bodies where a circuit breaker looks at content."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref

@@ -1,7 +1,5 @@
 """Rules with content: what a circuit breaker counts by what a body says."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import warnings

@@ -1,7 +1,5 @@
 """The waits of one call at circuits: in all attempts, inside them, of functions."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """Waits of calls whose session is closed meanwhile: all of them end at once."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """The deadline of a call cuts what users wrote, and what that awaits."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref

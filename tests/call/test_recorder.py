@@ -1,7 +1,5 @@
 """What is written into the records of a call, and where its failures come from."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import multiprocessing

@@ -1,7 +1,5 @@
 """Connections that break together are one failure, to circuit breakers and budgets."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """The time limits that aiohttp is called with, for a call and for its attempts."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

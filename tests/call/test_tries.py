@@ -1,7 +1,5 @@
 """What a failure has cost the server, and answers that say when to come back."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """The arguments of the command line: what they become, and what is refused."""
 
-from __future__ import annotations
-
 import runpy
 import sys
 from importlib.metadata import PackageNotFoundError, version

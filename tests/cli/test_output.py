@@ -1,7 +1,5 @@
 """Output of the command line for people, with ``rich`` and without."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import importlib.util

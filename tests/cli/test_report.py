@@ -1,7 +1,5 @@
 """The command ``report``: files in, text or a document out, and exit codes."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

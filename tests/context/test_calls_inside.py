@@ -1,7 +1,5 @@
 """A call inside an attempt, in virtual time: what it rides on, and what it does not."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """The fetch of a token: it may use what any of those has who wait for it."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

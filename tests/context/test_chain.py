@@ -1,7 +1,5 @@
 """Chains: the clients that may stand in one, and those that hide the rest of it."""
 
-from __future__ import annotations
-
 import functools
 from unittest.mock import Mock
 

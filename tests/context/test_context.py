@@ -1,7 +1,5 @@
 """The context of a call: attempts, attributes and the time that is left."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 

@@ -1,7 +1,5 @@
 """Blocks of options: which calls are in them, which block wins, what they change."""
 
-from __future__ import annotations
-
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from random import Random

@@ -1,7 +1,5 @@
 """Responses in the log, with their bodies and what went wrong; places come back."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

@@ -1,7 +1,5 @@
 """The pages as Sphinx builds them, in a real browser where there is one."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Chances that the test says, and answers to health checks."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

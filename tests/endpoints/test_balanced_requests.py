@@ -3,8 +3,6 @@
 Of the cases of endpoints.md (f): 95 to 99, 142; 100 is in tests/integration.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import itertools

@@ -3,8 +3,6 @@
 Of the cases of endpoints.md (f): 15 to 19, 21.
 """
 
-from __future__ import annotations
-
 import contextvars
 
 import aiohttp

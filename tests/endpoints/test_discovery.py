@@ -1,7 +1,5 @@
 """A list of endpoints that is kept fresh while it is used."""
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import gc

@@ -3,8 +3,6 @@
 Of the cases of endpoints.md (f): 66, 67, 76 to 93.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 

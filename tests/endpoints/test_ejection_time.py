@@ -1,7 +1,5 @@
 """How long endpoints are left alone, and what ends it."""
 
-from __future__ import annotations
-
 import asyncio
 from email.utils import formatdate
 

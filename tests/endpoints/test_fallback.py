@@ -1,7 +1,5 @@
 """A group that serves while none of another one is well."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref

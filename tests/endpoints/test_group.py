@@ -3,8 +3,6 @@
 Of the cases of endpoints.md (f): 1 to 3, 6, 7, 13, 14, 118.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref

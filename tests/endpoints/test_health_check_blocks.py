@@ -1,7 +1,5 @@
 """Health checks begin and end with their block."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import math

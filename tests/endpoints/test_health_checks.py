@@ -1,7 +1,5 @@
 """Endpoints that are asked for their health."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 

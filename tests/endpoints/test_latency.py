@@ -3,8 +3,6 @@
 Of the cases of endpoints.md (f): 49 to 52, 80, 81, 97, 103.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import math

@@ -3,8 +3,6 @@
 Of the cases of endpoints.md (f): 7, 110, 127 to 131.
 """
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import io

@@ -1,7 +1,5 @@
 """Calls of a block of code that go to one endpoint."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -3,8 +3,6 @@
 Of the cases of endpoints.md (f): 87, 89, 105, 112, 113, 120, 122, 124.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import threading

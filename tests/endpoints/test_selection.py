@@ -3,8 +3,6 @@
 Of the cases of endpoints.md (f): 43 to 58.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 

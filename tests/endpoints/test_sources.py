@@ -3,8 +3,6 @@
 Of the cases of endpoints.md (f): 19, 114 (that groups are made so).
 """
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 import logging

@@ -1,7 +1,5 @@
 """The servers that the SRV records of a service name."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import asynccontextmanager
 from types import SimpleNamespace

@@ -3,8 +3,6 @@
 Of the cases of endpoints.md (f): 82 to 86.
 """
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -3,8 +3,6 @@
 Of the cases of endpoints.md (f): 107 to 111, 118 to 121, 125.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import random

@@ -1,7 +1,5 @@
 """The judgement of a failure: made once, found from the exception."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import pickle

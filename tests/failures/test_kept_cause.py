@@ -1,7 +1,5 @@
 """Exceptions for keeping: copies with the same class and text, without frames."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

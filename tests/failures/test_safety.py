@@ -1,7 +1,5 @@
 """Whether a failed attempt may be sent again, judged by its exception."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import ssl

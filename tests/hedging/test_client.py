@@ -1,7 +1,5 @@
 """The hedging client: what it hedges, where it stands, what it learns."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 from contextlib import suppress

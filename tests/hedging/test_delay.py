@@ -1,7 +1,5 @@
 """Delays before a hedge: what they are, what they learn, and what they cut."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import pickle

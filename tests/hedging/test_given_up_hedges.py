@@ -1,7 +1,5 @@
 """Hedges that are given up or cancelled."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref

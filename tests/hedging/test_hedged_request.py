@@ -1,7 +1,5 @@
 """The race of a request and its hedges: starts, winners, and losers."""
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import sys

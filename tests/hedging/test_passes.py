@@ -1,7 +1,5 @@
 """Attempts that are hedged: passes in one attempt, and deadlines."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 

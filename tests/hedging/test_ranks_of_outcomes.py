@@ -1,7 +1,5 @@
 """Which outcome of a race counts: a server's, one in its place, or a refusal."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 

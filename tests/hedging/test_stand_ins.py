@@ -1,7 +1,5 @@
 """Answers in place of the server's, in a race of hedges."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """The tree and the pictures of a log show hedges."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

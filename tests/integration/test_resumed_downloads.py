@@ -1,7 +1,5 @@
 """Downloads that break are continued: the caller reads one stream."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

@@ -1,7 +1,5 @@
 """What an attempt has cost in the end: who is asked, when, and with what."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

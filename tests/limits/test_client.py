@@ -1,7 +1,5 @@
 """The decorator that lets only so many requests be in flight at once."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 from contextvars import copy_context

@@ -1,7 +1,5 @@
 """Places under a limit: their number, their order, and limits that adapt."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import random

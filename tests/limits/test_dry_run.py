@@ -1,7 +1,5 @@
 """Limits with ``enforce=False``: they decide and count, and do not act."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 

@@ -1,7 +1,5 @@
 """The decorator that lets requests out at a rate."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import pickle

@@ -1,7 +1,5 @@
 """Several rate limits at once, each of which holds; a shared one is asked last."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math

@@ -1,7 +1,5 @@
 """Headers in which a server says how much is left of its rate."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

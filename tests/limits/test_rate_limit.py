@@ -1,7 +1,5 @@
 """Requests have their turn at a rate, and stand in line for it."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import random

@@ -1,7 +1,5 @@
 """Waits for a reset: what is cut, who finds out more, and in which order all go."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import random

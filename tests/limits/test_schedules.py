@@ -1,7 +1,5 @@
 """Limits under random schedules: never too many at once, and no place is ever lost."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from contextlib import contextmanager

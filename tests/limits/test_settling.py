@@ -1,7 +1,5 @@
 """Limits that find themselves, on a server that is kept busy."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from statistics import mean

@@ -1,7 +1,5 @@
 """A rate that processes share by a storage of the library ``limits``."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import time

@@ -1,7 +1,5 @@
 """The way to a storage that may be away."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import logging

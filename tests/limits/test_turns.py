@@ -1,7 +1,5 @@
 """Calls of one process take turns at a rate of many processes."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from itertools import count

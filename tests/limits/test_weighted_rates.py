@@ -1,7 +1,5 @@
 """Requests that cost more or less than others, and several limits at once."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 

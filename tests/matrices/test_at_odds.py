@@ -1,7 +1,5 @@
 """Calls where parts of a chain, or those around it, do what few of them do."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """Every kind of request, bare and through chains: the same on the wire and back."""
 
-from __future__ import annotations
-
 import aiohttp
 import hypothesis
 import pytest

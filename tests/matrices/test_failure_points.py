@@ -1,7 +1,5 @@
 """Broken off at any byte: every attempt is one request, nothing is done twice."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import io

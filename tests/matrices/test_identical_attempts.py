@@ -1,7 +1,5 @@
 """Attempts are identical: what changes after the first was sent changes nothing."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import UserDict, UserList
 from http.cookies import SimpleCookie

@@ -1,7 +1,5 @@
 """A call inside an attempt needs nothing that the attempt holds, on real sockets."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import asynccontextmanager, suppress
 

@@ -1,7 +1,5 @@
 """What breaks on a used connection is sent again: whole, within limits, unseen."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from itertools import cycle

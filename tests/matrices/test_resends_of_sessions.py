@@ -1,7 +1,5 @@
 """Sessions of all kinds lose no call: after redirects, and as long as there is time."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter

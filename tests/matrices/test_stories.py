@@ -4,8 +4,6 @@ Outcomes, logs in all views, the bytes of requests, and what every part of a cha
 told. ``record_stories.py`` records what is changed on purpose.
 """
 
-from __future__ import annotations
-
 import functools
 
 import pytest

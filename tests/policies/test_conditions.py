@@ -1,7 +1,5 @@
 """Conditions: which outcome meets which of them, alone and in pairs, in any rule."""
 
-from __future__ import annotations
-
 import asyncio
 from itertools import combinations, cycle, product
 

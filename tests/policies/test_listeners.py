@@ -1,7 +1,5 @@
 """Listeners that a thing refuses, since it would never await their methods."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from functools import partial

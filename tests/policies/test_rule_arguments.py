@@ -1,7 +1,5 @@
 """What rules take, what they refuse, and how they show themselves."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import functools

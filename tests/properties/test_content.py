@@ -1,7 +1,5 @@
 """Bodies that are looked at stay as they were, and never raise."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 

@@ -1,7 +1,5 @@
 """A retry budget that processes share by Redis."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref

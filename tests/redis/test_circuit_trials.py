@@ -1,7 +1,5 @@
 """Trials of circuits that processes open together, and who waits for them."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 

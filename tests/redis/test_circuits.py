@@ -1,7 +1,5 @@
 """Circuits that processes open together, by Redis."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json

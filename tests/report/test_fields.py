@@ -1,7 +1,5 @@
 """What is taken out of lines, which may have anything, and how it is counted."""
 
-from __future__ import annotations
-
 import math
 from random import Random
 

@@ -1,7 +1,5 @@
 """Hints, each where it is true and where it is not, about calls that were made."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import itertools

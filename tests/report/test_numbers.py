@@ -1,7 +1,5 @@
 """The numbers of a report, each computed a second way."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime
 

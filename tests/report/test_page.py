@@ -1,7 +1,5 @@
 """The report as a page."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 from xml.etree import ElementTree as ET

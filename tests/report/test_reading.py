@@ -1,7 +1,5 @@
 """What is read, and what of it counts."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The report of logs, its text, and the words in it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a call consists of, and where its time went."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

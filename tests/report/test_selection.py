@@ -1,7 +1,5 @@
 """The calls that are wanted, and the groups that they stand in."""
 
-from __future__ import annotations
-
 import pytest
 from made_lines import NOON, answers_of, call, failed, function
 

@@ -1,7 +1,5 @@
 """Reading files, pipes and standard input, and finding the call in a line."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

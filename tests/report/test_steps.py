@@ -1,7 +1,5 @@
 """Calls by the time when they began."""
 
-from __future__ import annotations
-
 import pytest
 from made_lines import call, sent
 

@@ -1,7 +1,5 @@
 """Copies of containers and buffers, and what may be in a header."""
 
-from __future__ import annotations
-
 import mmap
 from array import array
 from collections import ChainMap, UserDict, UserList, UserString, namedtuple

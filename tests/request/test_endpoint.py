@@ -1,7 +1,5 @@
 """Endpoints, and the requests that are for one of several."""
 
-from __future__ import annotations
-
 import copy
 import ipaddress
 import math

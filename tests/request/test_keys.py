@@ -1,7 +1,5 @@
 """Keys of requests, a value for each, and the servers that are one's own."""
 
-from __future__ import annotations
-
 import pytest
 from chains import bad_argument
 from yarl import URL

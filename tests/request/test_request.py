@@ -1,7 +1,5 @@
 """Requests as decorators see them: of HTTP, to one of several servers, of functions."""
 
-from __future__ import annotations
-
 import aiohttp
 import pytest
 from chains import Clock

@@ -1,7 +1,5 @@
 """The resuming client: its settings, its place, what passes it untouched."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """The version of a body: what tells it from others, and which parts are of it."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

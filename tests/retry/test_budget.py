@@ -1,7 +1,5 @@
 """Retry budgets: tokens, brake, prices of retries, listeners, a budget a host."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import logging

@@ -1,7 +1,5 @@
 """The retrying client and its limiter: when it is asked, told and given back."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 from functools import partial

@@ -1,7 +1,5 @@
 """Strategies that look at bodies: what they are shown, and what the caller gets."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

@@ -3,8 +3,6 @@
 Of the cases of endpoints.md (f): 59 to 75, 103; the ruling of case 25.
 """
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

@@ -1,7 +1,5 @@
 """Attempts that go to another server, with circuit breakers inside."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

@@ -1,7 +1,5 @@
 """Retries do not multiply: what was given up on further in is not retried again."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

@@ -1,7 +1,5 @@
 """The ready-made limiters: what they count, and what they refuse."""
 
-from __future__ import annotations
-
 import copy
 import logging
 import math

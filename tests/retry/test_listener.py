@@ -1,7 +1,5 @@
 """Listeners hear of retries before they are made, and break nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import weakref

@@ -1,7 +1,5 @@
 """Settings of a retrying client that are swapped while it works."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

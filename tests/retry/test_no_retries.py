@@ -1,7 +1,5 @@
 """An environment variable switches retries and hedges off, and every log says so."""
 
-from __future__ import annotations
-
 import json
 import logging
 

@@ -3,8 +3,6 @@
 The contract of all strategies of this library: add a new one to the tables.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 from itertools import product

@@ -1,7 +1,5 @@
 """Calls that wait for the rate limiter of an adaptive strategy, or for a quota."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """The stop reason of a call whose last attempt was refused on this side."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """Rules of retries: what they answer, and what stands behind them in a chain."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import warnings

@@ -1,7 +1,5 @@
 """Headers of the AWS SDKs name calls, attempts and deadlines."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from uuid import UUID

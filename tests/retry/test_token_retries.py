@@ -1,7 +1,5 @@
 """Smithy strategies in the retrying client: attempts, verdicts, waits, deadlines."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 

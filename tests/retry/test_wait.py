@@ -1,7 +1,5 @@
 """The wait for the next attempt: never shorter than asked, never longer than left."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The words with which a strategy refused are in every view of the log."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json

@@ -1,7 +1,5 @@
 """Builders that are used as something else, and misspelt settings."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest

@@ -1,7 +1,5 @@
 """Limits of a call: aiohttp's own, or one that was set through us."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import math

@@ -1,7 +1,5 @@
 """Calls made inside an attempt: one deadline, one log, no options of the outside."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import contextvars

@@ -1,7 +1,5 @@
 """Attempts of a function: cut at their deadline, and nothing of the caller's lost."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import traceback

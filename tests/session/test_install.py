@@ -1,7 +1,5 @@
 """Our function in a session: what it is called with, and what stays aiohttp's."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

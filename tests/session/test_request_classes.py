@@ -1,7 +1,5 @@
 """Classes of requests: JSON that goes out again, counted bodies, tracked uploads."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from types import FunctionType, SimpleNamespace

@@ -1,7 +1,5 @@
 """Retries, circuit breakers and logs around functions."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

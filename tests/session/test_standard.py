@@ -1,7 +1,5 @@
 """The standard chain: what is in it, what may be replaced, what it refuses."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import math

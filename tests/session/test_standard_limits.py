@@ -1,7 +1,5 @@
 """The limits of the standard chain: requests at once, rates, time; not enforced."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from functools import cache

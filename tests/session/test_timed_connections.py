@@ -1,7 +1,5 @@
 """Time requests by the signals of aiohttp, as far as these come in odd orders."""
 
-from __future__ import annotations
-
 import asyncio
 from contextvars import copy_context
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Trackers of uploads: they end with the call, also where aiohttp never began it."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """Retry modes by name, and the strategies that they and options stand for."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import math

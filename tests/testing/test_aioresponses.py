@@ -1,7 +1,5 @@
 """aioresponses: beside the aiohttp that is installed, and through a chain."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 

@@ -1,7 +1,5 @@
 """Asking a strategy, without a session."""
 
-from __future__ import annotations
-
 import pytest
 from chains import bad_argument
 

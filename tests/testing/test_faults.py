@@ -1,7 +1,5 @@
 """Faults on purpose, the requests that they strike, and what views say of them."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 

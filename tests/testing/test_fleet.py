@@ -1,7 +1,5 @@
 """Processes with one chain, and the servers that they call."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random

@@ -1,7 +1,5 @@
 """Arguments of requests and closed sessions, which the scripted transport refuses."""
 
-from __future__ import annotations
-
 import inspect
 import io
 from datetime import date

@@ -1,7 +1,5 @@
 """Simulations: their settings, the chains that go through them, what comes of it."""
 
-from __future__ import annotations
-
 import json
 import math
 from functools import partial

@@ -1,7 +1,5 @@
 """The scripted transport: every kind of answer, and the manners of a real leaf."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref

@@ -1,7 +1,5 @@
 """The measures of a simulation: from its counts by second, in words, in a picture."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from xml.etree import ElementTree as ET

@@ -1,7 +1,5 @@
 """Previews of bodies hide secrets: in JSON, cut or not, forms, and any text."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """Logs hide credentials in URLs, headers and the messages of errors."""
 
-from __future__ import annotations
-
 import time
 from urllib.parse import quote
 

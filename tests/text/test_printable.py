@@ -1,7 +1,5 @@
 """Text that goes out, and the characters of bodies that are shown."""
 
-from __future__ import annotations
-
 import encodings
 import pkgutil
 import random

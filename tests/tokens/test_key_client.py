@@ -1,7 +1,5 @@
 """The client that gives calls a key: which, when, where it stands."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

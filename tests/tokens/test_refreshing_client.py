@@ -1,7 +1,5 @@
 """The client that sends tokens, and fetches others when they are refused."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import io

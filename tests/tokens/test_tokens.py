@@ -1,7 +1,5 @@
 """Tokens: one fetch for all who need it, how long it may take, how it fails."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import traceback

@@ -6,8 +6,6 @@ Without arguments it records all of them. Run it with the newest aiohttp first, 
 with each older one that ``tox.ini`` names.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

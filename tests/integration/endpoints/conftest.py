@@ -1,7 +1,5 @@
 """Servers at addresses of loopback: two of a group, and another."""
 
-from __future__ import annotations
-
 import pytest
 from addressed import HOSTS, Servers
 

@@ -3,8 +3,6 @@
 In brackets: the case of ``research/endpoints.md``.
 """
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

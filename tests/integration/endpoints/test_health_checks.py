@@ -1,7 +1,5 @@
 """Endpoints that are asked for their health, and their load once all is closed."""
 
-from __future__ import annotations
-
 import socket
 from contextlib import AsyncExitStack, asynccontextmanager
 

@@ -1,7 +1,5 @@
 """What broke on a connection of the pool is sent again, to another endpoint."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -5,8 +5,6 @@ Times are of the processor, of this process and of the server: others do not cha
 much. No request goes out.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib

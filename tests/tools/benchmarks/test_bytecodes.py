@@ -1,7 +1,5 @@
 """Counting bytecodes gives the same number each time."""
 
-from __future__ import annotations
-
 import pytest
 from bytecodes import bytecodes, bytecodes_of_a_call
 from scenarios import FLAKY

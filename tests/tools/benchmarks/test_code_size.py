@@ -1,7 +1,5 @@
 """Counting lines of code."""
 
-from __future__ import annotations
-
 import textwrap
 
 import pytest

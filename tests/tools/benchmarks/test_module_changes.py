@@ -1,7 +1,5 @@
 """The way of a call through modules."""
 
-from __future__ import annotations
-
 from module_changes import Called, recorded, way_of
 
 from aioretry_smithy import Backoff

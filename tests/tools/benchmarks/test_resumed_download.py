@@ -1,7 +1,5 @@
 """A download that breaks often costs no more than one that does not break."""
 
-from __future__ import annotations
-
 import pytest
 from resumed_download import MB, download
 

@@ -1,7 +1,5 @@
 """Turns and medians: the arithmetic behind the tables of the benchmarks."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

@@ -1,7 +1,5 @@
 """The tables that pages show: several runs, a median, a verdict."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("rich", reason="prints the tables of the benchmarks")

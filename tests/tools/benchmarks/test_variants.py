@@ -1,7 +1,5 @@
 """The chains that pages show are measured as they stand there."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Decorate the sessions of the scripts that a test of aiohttp starts, too."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
