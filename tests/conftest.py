@@ -1,7 +1,5 @@
 """Fixtures for all tests: virtual time, no task left behind, mocks that fit aiohttp."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import importlib.metadata
@@ -10,7 +8,6 @@ import inspect
 import os
 import platform
 import random
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 
 import aioresponses
@@ -63,7 +60,7 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("quick")
 
 
-def pytest_report_header() -> str:
+def pytest_report_header():
     """Say what the tests run against; ``.ci/run`` collects these lines."""
     rich = "with" if importlib.util.find_spec("rich") else "without"
     return (
@@ -72,9 +69,7 @@ def pytest_report_header() -> str:
     )
 
 
-def pytest_asyncio_loop_factories(
-    item: pytest.Item,
-) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+def pytest_asyncio_loop_factories(item):
     """Run async tests in virtual time, except where they meet the outside world."""
     is_real = any(map(item.path.is_relative_to, REAL_TIME))
     if is_real and not item.get_closest_marker("virtual_time"):
@@ -84,14 +79,14 @@ def pytest_asyncio_loop_factories(
 
 
 @pytest.fixture(autouse=True)
-def _no_task_left(request: pytest.FixtureRequest) -> None:
+def _no_task_left(request):
     """Fail an async test that leaves a task behind."""
     if inspect.iscoroutinefunction(getattr(request.node, "obj", None)):
         request.getfixturevalue("_task_check")
 
 
 @pytest.fixture
-async def _task_check() -> AsyncIterator[None]:
+async def _task_check():
     yield
     await asyncio.sleep(0)  # a task cancelled last needs one more turn to end
     left = asyncio.all_tasks() - {asyncio.current_task()}
@@ -100,10 +95,10 @@ async def _task_check() -> AsyncIterator[None]:
 
 
 @pytest.fixture
-def draw(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+def draw(monkeypatch):
     """Let chance draw 0.0 each time, or the number that is given then."""
 
-    def draw(number: float) -> None:
+    def draw(number):
         monkeypatch.setattr(random, "random", lambda: number)
 
     draw(0.0)
@@ -111,13 +106,13 @@ def draw(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
 
 @pytest.fixture
-def aioresponses_mock() -> Iterator[aioresponses.aioresponses]:
+def aioresponses_mock():
     """Mocked answers by aioresponses, on every aiohttp that we support."""
     with patch_aioresponses(), aioresponses.aioresponses() as mock:
         yield mock
 
 
 @pytest.fixture
-def wire(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+def wire(monkeypatch):
     """Record the requests of all sessions in place of sending them."""
     return sent_to(Recorder(), monkeypatch)

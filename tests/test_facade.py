@@ -1,7 +1,5 @@
 """Importing the package loads next to nothing; its names come when asked for."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import importlib.util
@@ -41,7 +39,7 @@ HEAVY = {
 NEW = "sorted({*sys.modules} - before)"
 
 
-def told_by(script: str) -> object:
+def told_by(script):
     """Return what a process of its own prints last, as JSON."""
     process = subprocess.run(
         [sys.executable, "-W", "error", "-c", script],
@@ -53,7 +51,7 @@ def told_by(script: str) -> object:
     return json.loads(process.stdout)
 
 
-def loaded_by(statement: str) -> list[str]:
+def loaded_by(statement):
     """Return the modules that a statement loads once aiohttp is there."""
     found = told_by(
         "import json, sys, aiohttp; before = {*sys.modules}\n"

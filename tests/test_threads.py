@@ -1,7 +1,5 @@
 """Threads, each with a loop and sessions of its own, share what has no state."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +17,6 @@ from aioretry_smithy import (
     RetryingClient,
     RetryRule,
     RetryStrategy,
-    SessionBuilder,
     request_options,
     smithy,
 )
@@ -44,9 +41,7 @@ def in_threads(function):
         return [*threads.map(run, range(THREADS))]
 
 
-async def waits_of(
-    builder: SessionBuilder, *urls: str
-) -> set[tuple[float | None, ...]]:
+async def waits_of(builder, *urls):
     """Return how long the calls to some addresses waited between their attempts."""
     waits = set()
     async with builder.build() as client:

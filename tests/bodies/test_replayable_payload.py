@@ -1,7 +1,5 @@
 """Payloads for several attempts: equal bytes, files that are awaited, factories."""
 
-from __future__ import annotations
-
 import array
 import gc
 import io
@@ -11,7 +9,7 @@ import pytest
 from calls import begin, call_of, close_bodies
 from fake_responses import Sink
 
-from aioretry_smithy import ClientRequestContext, HttpRequest, is_unprocessed
+from aioretry_smithy import HttpRequest, is_unprocessed
 from aioretry_smithy._bodies.replayable_payload import (
     ComparingWriter,
     SentContent,
@@ -20,12 +18,7 @@ from aioretry_smithy._bodies.replayable_payload import (
 from aioretry_smithy._bodies.request_body import is_spent, prepare
 
 
-async def send_chunks(
-    before: SentContent,
-    *chunks: object,
-    breaks: bool = False,
-    sink: Sink | None = None,
-) -> bytes:
+async def send_chunks(before, *chunks, breaks=False, sink=None):
     """Send chunks; return what came of them."""
     sink = sink or Sink()
     writer = ComparingWriter(sink, before)
@@ -127,19 +120,19 @@ def test_writer_has_what_the_one_behind_it_has():
 class AsyncFile:
     """A file whose methods are awaited, of some library."""
 
-    def __init__(self, content: bytes, **failures: Exception) -> None:
+    def __init__(self, content, **failures):
         self._file = io.BytesIO(content)
         self._failures = failures
 
-    def _fail(self, name: str) -> None:
+    def _fail(self, name):
         if name in self._failures:
             raise self._failures[name]
 
-    async def tell(self) -> int:
+    async def tell(self):
         self._fail("tell")
         return self._file.tell()
 
-    async def seek(self, position: int) -> None:
+    async def seek(self, position):
         self._fail("seek")
         self._file.seek(position)
 
@@ -148,12 +141,12 @@ class AsyncFile:
             yield line
 
 
-def call(data: object) -> tuple[ClientRequestContext, HttpRequest]:
+def call(data):
     request = HttpRequest("POST", "http://example.com/", data=data)
     return begin(request), request
 
 
-async def send(ctx: ClientRequestContext, data: object) -> bytes:
+async def send(ctx, data):
     """Do with a body what aiohttp does in one attempt."""
     sink = Sink()
     await prepare(call_of(ctx), data).write(sink)

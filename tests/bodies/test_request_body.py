@@ -1,7 +1,5 @@
 """Bodies go out whole and identical each time, or are refused."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import os
@@ -20,7 +18,7 @@ from calls import begin, bodies_of, call_of, close_bodies
 from fake_responses import Sink
 from multidict import MultiDict, MultiDictProxy
 
-from aioretry_smithy import ClientRequestContext, HttpRequest
+from aioretry_smithy import HttpRequest
 from aioretry_smithy._bodies.replayable_payload import ReplayablePayload, SpentBodyError
 from aioretry_smithy._bodies.request_body import is_spent, prepare
 
@@ -28,13 +26,13 @@ from aioretry_smithy._bodies.request_body import is_spent, prepare
 class Own(Payload):
     """A payload of an application, which may do anything."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(None, content_type="text/plain")
 
-    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+    def decode(self, encoding="utf-8", errors="strict"):
         return ""
 
-    async def write(self, writer: Sink) -> None:
+    async def write(self, writer):
         await writer.write(b"own")
 
 
@@ -45,12 +43,12 @@ class Again:
         yield b"again"
 
 
-def call(data: object) -> tuple[ClientRequestContext, HttpRequest]:
+def call(data):
     request = HttpRequest("POST", "http://example.com/", data=data)
     return begin(request), request
 
 
-async def send(ctx: ClientRequestContext, data: object) -> bytes:
+async def send(ctx, data):
     """Do with a body what aiohttp does in one attempt."""
     body = prepare(call_of(ctx), data)
     if not isinstance(body, ReplayablePayload):
@@ -67,20 +65,20 @@ async def stream():
     yield b"eam"
 
 
-def file_at(path, position: int) -> io.BufferedReader:
+def file_at(path, position):
     path.write_bytes(b"0123456789")
     file = path.open("rb")
     file.seek(position)
     return file
 
 
-def form(value: object, **options: str) -> aiohttp.FormData:
+def form(value, **options):
     data = aiohttp.FormData(quote_fields=False)
     data.add_field("a", value, **options)
     return data
 
 
-def multipart(*parts: object) -> aiohttp.MultipartWriter:
+def multipart(*parts):
     writer = aiohttp.MultipartWriter(boundary="x")
     for part in parts:
         writer.append(part)
@@ -104,7 +102,7 @@ UNTOUCHED = [
 ]
 
 
-def name(value: object) -> str:
+def name(value):
     return type(value).__name__
 
 
@@ -127,12 +125,12 @@ async def test_what_aiohttp_refuses_is_left_for_it_to_refuse(data):
     assert data is prepare(call_of(ctx), data)
 
 
-def text_file(path) -> io.TextIOWrapper:
+def text_file(path):
     path.write_text("äöü", encoding="utf-8")
     return path.open(encoding="utf-8")
 
 
-def at(file: io.IOBase, position: int) -> io.IOBase:
+def at(file, position):
     file.seek(position)
     return file
 
@@ -178,7 +176,7 @@ async def test_files_are_sent_alike_from_the_position_that_they_had(tmp_path, ma
     assert not spent
 
 
-def pipe() -> io.BufferedReader:
+def pipe():
     reading, writing = os.pipe()
     os.write(writing, b"pipe")
     os.close(writing)
@@ -242,11 +240,11 @@ async def test_file_that_cannot_seek_is_spent_though_it_tells_its_position():
     """To read on in the middle would send half a body."""
 
     class Tape(io.BytesIO):
-        def seekable(self) -> bool:
+        def seekable(self):
             return False
 
     class Drive(io.BufferedReader):
-        def seekable(self) -> bool:
+        def seekable(self):
             return False
 
     data = Drive(Tape(b"abc"))
@@ -262,7 +260,7 @@ async def test_file_that_lies_about_seeking_is_spent(tmp_path):
     """It says that it can, and when it is asked to, it cannot."""
 
     class Liar(io.BufferedReader):
-        def tell(self) -> int:
+        def tell(self):
             raise OSError
 
     with Liar(file_at(tmp_path / "file", 0).detach()) as data:
@@ -287,7 +285,7 @@ async def test_large_file_is_read_in_pieces(tmp_path):
     sizes = []
 
     class Watching(Sink):
-        async def write(self, chunk: bytes) -> None:
+        async def write(self, chunk):
             sizes.append(len(chunk))
 
     (tmp_path / "file").write_bytes(bytes(1_000_000))
@@ -304,11 +302,11 @@ async def test_questions_of_middlewares_go_on_to_the_payload():
     asked = []
 
     class Asked(Own):
-        def decode(self, *arguments: str) -> str:
+        def decode(self, *arguments):
             asked.append(arguments)
             return "text"
 
-        async def as_bytes(self, *arguments: str) -> bytes:
+        async def as_bytes(self, *arguments):
             asked.append(arguments)
             return b"bytes"
 

@@ -1,7 +1,5 @@
 """Bodies of responses: made, looked at, read in time, given up."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref
@@ -134,7 +132,7 @@ async def test_new_response_is_freed_at_once():
         gc.enable()
 
 
-def stream(*chunks: bytes) -> aiohttp.StreamReader:
+def stream(*chunks):
     loop = asyncio.get_running_loop()
     content = aiohttp.StreamReader(ResponseHandler(loop), 2**16, loop=loop)
     for chunk in chunks:
@@ -142,13 +140,13 @@ def stream(*chunks: bytes) -> aiohttp.StreamReader:
     return content
 
 
-def responding_with(content: object) -> aiohttp.ClientResponse:
+def responding_with(content):
     response = new_response(REQUEST, 503)
     response.content = content
     return response
 
 
-def account(content: aiohttp.StreamReader) -> dict[str, object]:
+def account(content):
     names = "_size", "_cursor", "_buffer_offset", "_eof_counter", "total_bytes"
     return {name: getattr(content, name) for name in names}
 
@@ -175,7 +173,7 @@ async def test_http_chunk_that_has_not_ended_can_be_looked_at():
 async def test_response_class_of_an_application_is_read_as_a_whole():
     """All that it promises is ``read()``."""
 
-    async def read() -> bytes:
+    async def read():
         return b"abc"
 
     response = SimpleNamespace(status=200, content=None, read=read)

@@ -1,7 +1,5 @@
 """Hints of a server about when to come back."""
 
-from __future__ import annotations
-
 import asyncio
 import locale
 import math
@@ -21,7 +19,7 @@ IN_2026 = 1787097600.0
 """Wednesday, 19 August 2026, 00:00:00."""
 
 
-def hint(value: str, *, now: float = SUNDAY, **headers: str) -> float | None:
+def hint(value, *, now=SUNDAY, **headers):
     return retry_after(CIMultiDict({"Retry-After": value, **headers}), now=now)
 
 
@@ -37,7 +35,7 @@ def hint(value: str, *, now: float = SUNDAY, **headers: str) -> float | None:
         ("9" * 10_000, math.inf),
     ],
 )
-def test_digits_are_seconds(value: str, expected: float) -> None:
+def test_digits_are_seconds(value, expected):
     """They are taken as they are; more than ten digits are too long."""
     assert expected == hint(value)
 
@@ -54,7 +52,7 @@ def test_digits_are_seconds(value: str, expected: float) -> None:
         ("9" * 10_000 + ".5", math.inf),
     ],
 )
-def test_seconds_may_have_decimals(value: str, expected: float) -> None:
+def test_seconds_may_have_decimals(value, expected):
     """As servers send them that count finer than HTTP does."""
     assert expected == hint(value)
 
@@ -72,7 +70,7 @@ def test_seconds_may_have_decimals(value: str, expected: float) -> None:
         ("5, Sun, 06 Nov 1994 08:51:37 GMT", 5.0),
     ],
 )
-def test_first_of_a_list_counts(value: str, expected: float) -> None:
+def test_first_of_a_list_counts(value, expected):
     """A proxy may join the headers of two servers, whatever the second one said."""
     assert expected == hint(value)
 
@@ -85,7 +83,7 @@ def test_first_of_a_list_counts(value: str, expected: float) -> None:
         *("14:21:37 +0530", "03:51:37 -0500", "05:21:37 -0330"),
     ],
 )
-def test_other_zones_are_read(form: str, time: str) -> None:
+def test_other_zones_are_read(form, time):
     """As mails have them, which some libraries write in place of ``GMT``."""
     value = form.format(time)
 
@@ -94,7 +92,7 @@ def test_other_zones_are_read(form: str, time: str) -> None:
     assert 120.0 == hint("Sun, 06 Nov 1994 08:53:37 GMT", Date=value)
 
 
-def test_zone_may_change_the_day_and_the_year() -> None:
+def test_zone_may_change_the_day_and_the_year():
     """Midnight comes later in the west."""
     date = "Sat, 31 Dec 1994 23:30:00 -0100"
 
@@ -109,14 +107,14 @@ def test_zone_may_change_the_day_and_the_year() -> None:
         "Sun Nov  6 08:51:37 1994",
     ],
 )
-def test_all_three_dates_are_read(value: str) -> None:
+def test_all_three_dates_are_read(value):
     """A date is the time from now until then."""
     assert 120.0 == hint(value)
     assert 119.5 == hint(value, now=SUNDAY + 0.5)
     assert 0.0 == hint(value, now=SUNDAY + 121)
 
 
-def test_each_month_is_known() -> None:
+def test_each_month_is_known():
     """Every name of a month stands for that month."""
     months = [datetime(2000, month, 1, tzinfo=UTC) for month in range(1, 13)]
     hints = [hint(f"{month:%a, %d %b %Y %H:%M:%S} GMT", now=0) for month in months]
@@ -124,7 +122,7 @@ def test_each_month_is_known() -> None:
     assert [month.timestamp() for month in months] == hints
 
 
-def test_date_is_taken_against_the_date_of_the_response() -> None:
+def test_date_is_taken_against_the_date_of_the_response():
     """The server's clock, not ours, says how long the wait is."""
     value = "Sun, 06 Nov 1994 08:51:37 GMT"
 
@@ -134,19 +132,19 @@ def test_date_is_taken_against_the_date_of_the_response() -> None:
     assert 0.0 == hint(value, now=0, Date=value)
 
 
-def test_date_of_1970_is_a_date() -> None:
+def test_date_of_1970_is_a_date():
     """A clock that says zero is not taken for a clock that says nothing."""
     epoch = "Thu, 01 Jan 1970 00:00:00 GMT"
 
     assert 60.0 == hint("Thu, 01 Jan 1970 00:01:00 GMT", Date=epoch)
 
 
-def test_unreadable_date_of_the_response_gives_way_to_our_clock() -> None:
+def test_unreadable_date_of_the_response_gives_way_to_our_clock():
     """Without a readable ``Date`` the wall clock has to do."""
     assert 120.0 == hint("Sun, 06 Nov 1994 08:51:37 GMT", Date="yesterday")
 
 
-def test_seconds_do_not_ask_for_the_date() -> None:
+def test_seconds_do_not_ask_for_the_date():
     """A number of seconds counts from the response, whatever its date is."""
     assert 5.0 == hint("5", now=IN_2026, Date="Sun, 06 Nov 1994 08:49:37 GMT")
 
@@ -155,9 +153,7 @@ def test_seconds_do_not_ask_for_the_date() -> None:
     ("year", "expected"),
     [("26", 2026), ("27", 2027), ("76", 2076), ("77", 1977), ("99", 1999)],
 )
-def test_year_of_two_digits_is_at_most_fifty_years_ahead(
-    year: str, expected: int
-) -> None:
+def test_year_of_two_digits_is_at_most_fifty_years_ahead(year, expected):
     """The last year with those digits that is not over fifty years away is meant."""
     short = hint(f"Friday, 31-Dec-{year} 23:59:59 GMT", now=IN_2026)
 
@@ -165,9 +161,7 @@ def test_year_of_two_digits_is_at_most_fifty_years_ahead(
 
 
 @pytest.mark.skipif(not hasattr(time, "tzset"), reason="needs time.tzset()")
-def test_year_of_two_digits_does_not_depend_on_the_time_zone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_year_of_two_digits_does_not_depend_on_the_time_zone(monkeypatch):
     """Fifty years are counted from the year in Greenwich, wherever we are."""
     new_year = datetime(2027, 1, 1, tzinfo=UTC).timestamp()
     with monkeypatch.context() as patched:
@@ -179,7 +173,7 @@ def test_year_of_two_digits_does_not_depend_on_the_time_zone(
     assert hint("Fri, 31 Dec 2077 23:59:59 GMT", now=new_year) == year_2077
 
 
-def test_leap_second_is_read() -> None:
+def test_leap_second_is_read():
     """The sixtieth second is a time of day."""
     assert 1.0 == hint(
         "Sat, 31 Dec 2016 23:59:60 GMT", Date="Sat, 31 Dec 2016 23:59:59 GMT"
@@ -250,7 +244,7 @@ def test_leap_second_is_read() -> None:
     ],
 )
 @pytest.mark.timeout(2)
-def test_unreadable_value_is_ignored(value: str) -> None:
+def test_unreadable_value_is_ignored(value):
     """A value that is neither seconds nor a date is no hint, and is read at once."""
     assert hint(value) is None
     assert retry_after(CIMultiDict({"x-amz-retry-after": value}), now=0) is None
@@ -269,12 +263,12 @@ def test_unreadable_value_is_ignored(value: str) -> None:
         ("9" * 10_000, math.inf),
     ],
 )
-def test_amazon_header_is_milliseconds(value: str, expected: float) -> None:
+def test_amazon_header_is_milliseconds(value, expected):
     """Of a list the first ones; more than thirteen digits are too long."""
     assert expected == retry_after(CIMultiDict({"x-amz-retry-after": value}), now=0)
 
 
-def test_date_says_nothing_in_the_amazon_header() -> None:
+def test_date_says_nothing_in_the_amazon_header():
     """Only digits are defined there."""
     headers = CIMultiDict({"x-amz-retry-after": "Sun, 06 Nov 1994 08:49:37 GMT"})
 
@@ -291,32 +285,30 @@ def test_date_says_nothing_in_the_amazon_header() -> None:
         ("99999999999", "0", math.inf),
     ],
 )
-def test_longest_hint_counts(standard: str, amazon: str, expected: float) -> None:
+def test_longest_hint_counts(standard, amazon, expected):
     """Of two hints both are honoured by waiting for the later one."""
     headers = CIMultiDict({"Retry-After": standard, "X-Amz-Retry-After": amazon})
 
     assert expected == retry_after(headers, now=0)
 
 
-def test_repeated_header_counts_with_its_longest_value() -> None:
+def test_repeated_header_counts_with_its_longest_value():
     """A proxy that adds a second header does not make the wait shorter."""
     headers = CIMultiDict([("Retry-After", "1"), ("Retry-After", "3")])
 
     assert 3.0 == retry_after(CIMultiDictProxy(headers), now=0)
 
 
-def test_response_without_a_hint_says_nothing() -> None:
+def test_response_without_a_hint_says_nothing():
     """No header, no hint."""
     assert retry_after(CIMultiDict(), now=0) is None
     assert retry_after(CIMultiDict({"Date": "Sun"}), now=0) is None
 
 
-def test_names_of_days_and_months_do_not_depend_on_the_locale(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_names_of_days_and_months_do_not_depend_on_the_locale(monkeypatch):
     """HTTP dates are English in every locale, so the locale is never asked."""
 
-    def refuse(*_: object) -> None:
+    def refuse(*_):
         raise AssertionError("the locale was asked")
 
     for name in ("setlocale", "localeconv", "getlocale", "nl_langinfo"):
@@ -325,7 +317,7 @@ def test_names_of_days_and_months_do_not_depend_on_the_locale(
     assert 120.0 == hint("Sun, 06 Nov 1994 08:51:37 GMT")
 
 
-async def test_date_counts_from_the_time_of_day() -> None:
+async def test_date_counts_from_the_time_of_day():
     """A virtual clock moves it, so a date comes nearer as the program waits."""
     headers = CIMultiDict({"Retry-After": "Sun, 06 Nov 1994 08:49:47 GMT"})
     # Sun, 06 Nov 1994 08:49:37 GMT

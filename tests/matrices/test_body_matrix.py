@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import random
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import aiohttp
 import pytest
@@ -55,7 +55,7 @@ async def to_nobody(delegate, ctx, request):
     return await delegate.execute(ctx, request)
 
 
-def build(scene: Scene, url: URL) -> aiohttp.ClientSession:
+def build(scene, url):
     strategy = RetryStrategy.on_server_error_status(Backoff.without_delay())
     builder = SessionBuilder(url)
     if scene.fault is None:
@@ -63,7 +63,7 @@ def build(scene: Scene, url: URL) -> aiohttp.ClientSession:
     return builder.decorator(retrying(strategy)).build()
 
 
-def new_content(size: int, folder: Path) -> Content:
+def new_content(size, folder):
     path = folder / f"{size}.txt"
     if not path.exists():
         # Letters and digits: what is to be quoted takes aiohttp a second.
@@ -71,7 +71,7 @@ def new_content(size: int, folder: Path) -> Content:
     return Content(path.read_bytes(), path)
 
 
-def bodies_of(server: FaultServer) -> list[bytes]:
+def bodies_of(server):
     """Return the bodies that came whole, with the boundaries made equal."""
     bodies = []
     for request in server.requests:
@@ -82,7 +82,7 @@ def bodies_of(server: FaultServer) -> list[bytes]:
     return bodies
 
 
-async def sent_by_aiohttp(kind: str, content: Content) -> bytes:
+async def sent_by_aiohttp(kind, content):
     """Return what aiohttp alone makes of a body."""
     options = KINDS[kind](content)
     data = options.get("data")
@@ -95,14 +95,13 @@ async def sent_by_aiohttp(kind: str, content: Content) -> bytes:
     return body
 
 
-async def verdict(kind: str, scene: Scene, folder: Path) -> str:
+async def verdict(kind, scene, folder):
     """Meet a fault with a body, and say in a word what came of it."""
     content = new_content(scene.size, folder)
     expected = await sent_by_aiohttp(kind, content)
     faults = () if scene.fault is None else (scene.fault,)
     async with FaultServer(faults) as server, build(scene, server.url) as session:
         with content.stack:
-            result: Any
             try:
                 result = await session.post("/", **KINDS[kind](content))
             except aiohttp.ClientError as error:
@@ -113,7 +112,7 @@ async def verdict(kind: str, scene: Scene, folder: Path) -> str:
     return word_for(result, requests)
 
 
-def word_for(result: aiohttp.ClientResponse | Exception, requests: int) -> str:
+def word_for(result, requests):
     log = RequestLog.of(result)
     if log.total_attempts != requests:
         return f"{requests} requests in {log.total_attempts} attempts"
@@ -125,7 +124,7 @@ def word_for(result: aiohttp.ClientResponse | Exception, requests: int) -> str:
     return f"{result!r} after {requests} attempts, {log.stop_reason}"
 
 
-def documented() -> dict[str, dict[str, str]]:
+def documented():
     """Return the table of the documents, by kind and fault."""
     with TABLE.open(encoding="utf-8", newline="") as file:
         return {row.pop("body"): row for row in csv.DictReader(file)}

@@ -1,7 +1,5 @@
 """Hostile input from a server or a caller."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from contextlib import asynccontextmanager
@@ -15,7 +13,7 @@ from stream_server import StreamServer
 from aioretry_smithy import LogFormatter, SessionBuilder, capture_logs
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import Awaitable, Callable
 
     Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -25,7 +23,7 @@ each_formatter = pytest.mark.parametrize("formatter", FORMATTERS, ids=repr)
 
 
 @asynccontextmanager
-async def listening(talk: Talk) -> AsyncIterator[str]:
+async def listening(talk):
     """Serve each connection with a function; give the URL."""
     async with StreamServer(talk) as server:
         yield server.url()
@@ -120,9 +118,9 @@ async def test_odd_answer_is_what_aiohttp_makes_of_it(serve, status, formatter, 
 async def test_what_a_caller_lets_through_is_not_made_worse(options, formatter, caplog):
     """The server gets what it would get from aiohttp alone, or nothing as well."""
     caplog.set_level(logging.DEBUG, "aioretry_smithy")
-    heads: list[bytes] = []
+    heads = []
 
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def talk(reader, writer):
         heads.append(await reader.readuntil(b"\r\n\r\n"))
         writer.write(OK)
         await writer.drain()
@@ -148,7 +146,7 @@ async def test_gigantic_answer_is_hung_up_on(length):
     ended = asyncio.Event()
     heads = [b"HTTP/1.1 503 Busy\r\nContent-Length: %d\r\n\r\n" % length, OK]
 
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def talk(reader, writer):
         await reader.readuntil(b"\r\n\r\n")
         writer.write(heads[0])
         heads.reverse()
@@ -182,7 +180,7 @@ async def test_endless_error_body_costs_a_bounded_time(pause, coding):
         head = b"HTTP/1.1 503 Busy\r\nConnection: close\r\n\r\n"
     heads = iter([head, None])
 
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def talk(reader, writer):
         nonlocal written
         await reader.readuntil(b"\r\n\r\n")
         said = next(heads)

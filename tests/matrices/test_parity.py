@@ -1,10 +1,7 @@
 """Broken connections of a pool cost no call that a bare session would have saved."""
 
-from __future__ import annotations
-
 import itertools
 import random
-from collections.abc import Iterable, Iterator
 
 import aiohttp
 import pytest
@@ -17,9 +14,7 @@ SUCCESSES = [0, 1, 8, 20]
 METHODS = ["GET", "PUT", "POST", "GET-PUT-POST"]
 
 
-def chosen(
-    faults: Iterable[str], pools: Iterable[tuple[int, int]]
-) -> Iterator[tuple[Storm, str]]:
+def chosen(faults, pools):
     """Choose storms, and chains, so that each value of one meets each of another."""
     cases = [
         case
@@ -28,7 +23,7 @@ def chosen(
         if not (case[0] in FRESH_BREAKS & PARTLY_ANSWERED and case[1][1] > 2)
     ]
     random.Random(34).shuffle(cases)
-    met: set[tuple[object, ...]] = set()
+    met = set()
     for wanted in (4, 2, 1):
         for case in cases:
             new = {*itertools.combinations(enumerate(case), 2)} - met
@@ -37,7 +32,7 @@ def chosen(
                 yield Storm(*case[:-1]), case[-1]
 
 
-async def compare(storm: Storm, chain: str) -> None:
+async def compare(storm, chain):
     """Fail where a session of ours loses a call, or sends one too often."""
     bare = await play(storm, aiohttp.ClientSession)
     ours = await play(storm, CHAINS[chain])

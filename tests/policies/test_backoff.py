@@ -1,7 +1,5 @@
 """The factories of :class:`Backoff` and what they combine."""
 
-from __future__ import annotations
-
 import copy
 import math
 import sys
@@ -16,24 +14,24 @@ TOP = math.nextafter(1.0, 0.0)
 """The largest number that a source of chance may return."""
 
 
-def middle() -> float:
+def middle():
     return MIDDLE
 
 
-def top() -> float:
+def top():
     return TOP
 
 
 class Scripted(Backoff):
     """A user's backoff, with an ``__init__`` of its own and no checks."""
 
-    def __init__(self, *delays: float | None) -> None:
+    def __init__(self, *delays):
         self.delays = delays
 
-    def __repr__(self) -> str:
+    def __repr__(self):
         return f"Scripted{self.delays}"
 
-    def next_delay(self, num_attempts_so_far: int) -> float | None:
+    def next_delay(self, num_attempts_so_far):
         return self.delays[num_attempts_so_far - 1]
 
 
@@ -70,7 +68,7 @@ BUILT_IN = [
         (Backoff.fibonacci(0, 10), [0.0, 0.0, 0.0]),
     ],
 )
-def test_delay_follows_the_formula(backoff: Backoff, expected: list[float]) -> None:
+def test_delay_follows_the_formula(backoff, expected):
     """Each factory gives the delays of its formula, counted from 1 and capped."""
     actual = [backoff.next_delay(n) for n in range(1, len(expected) + 1)]
 
@@ -98,21 +96,19 @@ def test_delay_follows_the_formula(backoff: Backoff, expected: list[float]) -> N
         (Backoff.without_delay().with_jitter(1, random=middle), 0.0),
     ],
 )
-def test_jitter_moves_the_delay_within_its_range(
-    jittered: Backoff, expected: float
-) -> None:
+def test_jitter_moves_the_delay_within_its_range(jittered, expected):
     """Jitter is ``d * (1 + lo + (hi - lo) * random())``."""
     assert expected == jittered.next_delay(1)
 
 
-def test_jitter_of_a_huge_delay_stays_finite() -> None:
+def test_jitter_of_a_huge_delay_stays_finite():
     """Jitter never turns a finite delay into infinity."""
     backoff = Backoff.fixed(sys.float_info.max).with_jitter(1, random=top)
 
     assert sys.float_info.max == backoff.next_delay(1)
 
 
-def test_max_attempts_counts_the_first_attempt() -> None:
+def test_max_attempts_counts_the_first_attempt():
     """``k`` attempts mean ``k - 1`` delays, then None for ever."""
     backoff = Backoff.fixed(1).with_max_attempts(3)
 
@@ -120,7 +116,7 @@ def test_max_attempts_counts_the_first_attempt() -> None:
     assert Backoff.fixed(1).with_max_attempts(1).next_delay(1) is None
 
 
-def test_wrappers_pass_stop_through() -> None:
+def test_wrappers_pass_stop_through():
     """None of a user's backoff stays None under jitter and attempt limits."""
     backoff = Scripted(1.0, None)
 
@@ -129,7 +125,7 @@ def test_wrappers_pass_stop_through() -> None:
     assert backoff.with_max_attempts(9).next_delay(2) is None
 
 
-def test_default_is_one_object() -> None:
+def test_default_is_one_object():
     """``of_default()`` is the same object each time: counters go by identity."""
     assert Backoff.of_default() is Backoff.of_default()
     assert Backoff.exponential(0.2, 10, 2).with_jitter(0.2) == Backoff.of_default()
@@ -137,7 +133,7 @@ def test_default_is_one_object() -> None:
 
 @pytest.mark.parametrize("backoff", BUILT_IN, ids=repr)
 @pytest.mark.parametrize("n", [0, -1, True, 1.0, math.nan, "1", None])
-def test_attempts_below_one_are_refused(backoff: Backoff, n: object) -> None:
+def test_attempts_below_one_are_refused(backoff, n):
     """The count is an integer from 1, also through wrappers of an unchecked backoff."""
     with bad_argument("num_attempts_so_far", n, "an integer >= 1"):
         backoff.next_delay(n)
@@ -156,15 +152,13 @@ def test_attempts_below_one_are_refused(backoff: Backoff, n: object) -> None:
     ],
 )
 @pytest.mark.parametrize("n", [10**4, 10**6, 10**400])
-def test_many_attempts_do_not_overflow(
-    backoff: Backoff, expected: float, n: int
-) -> None:
+def test_many_attempts_do_not_overflow(backoff, expected, n):
     """However many attempts there were, the delay is the cap."""
     assert expected == backoff.next_delay(n)
 
 
 @pytest.mark.parametrize("bad", [-0.1, math.nan, math.inf, -math.inf, "1", None, True])
-def test_delay_that_is_no_delay_is_refused(bad: object) -> None:
+def test_delay_that_is_no_delay_is_refused(bad):
     """Every delay is a finite number from 0, and the message names the argument."""
     expected = ">= 0" if bad == -0.1 else "a finite number"
     makers = {
@@ -178,14 +172,14 @@ def test_delay_that_is_no_delay_is_refused(bad: object) -> None:
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, "1", None, True, 10**400])
-def test_longest_delay_is_finite(bad: object) -> None:
+def test_longest_delay_is_finite(bad):
     """No factory takes a limit that is not a finite number."""
     for factory in (Backoff.random, Backoff.exponential, Backoff.fibonacci):
         with pytest.raises(ValueError, match=r"^max_delay: .* \(expected: a finite nu"):
             factory(0.5, bad)
 
 
-def test_range_upside_down_is_refused() -> None:
+def test_range_upside_down_is_refused():
     """The message shows both ends as they were given."""
     cases = {
         "min_delay": Backoff.random,
@@ -210,7 +204,7 @@ def test_range_upside_down_is_refused() -> None:
         ("2", "a finite number"),
     ],
 )
-def test_multiplier_must_grow(bad: object, expected: str) -> None:
+def test_multiplier_must_grow(bad, expected):
     """A multiplier of 1 or less would be no growth."""
     with bad_argument("multiplier", bad, expected):
         Backoff.exponential(1, 2, bad)
@@ -230,22 +224,20 @@ def test_multiplier_must_grow(bad: object, expected: str) -> None:
         ((0.3, 0.2), "hi: 0.2 (expected: >= lo, 0.3, and <= 1)"),
     ],
 )
-def test_jitter_rate_out_of_range_is_refused(
-    rates: tuple[float, float], expected: str
-) -> None:
+def test_jitter_rate_out_of_range_is_refused(rates, expected):
     """One rate is in [0, 1]; of two each is in [-1, 1], in order."""
     with raises_exactly(expected):
         Backoff.fixed(1).with_jitter(*rates)
 
 
 @pytest.mark.parametrize("bad", [0, -1, 1.5, 2.0, True, "3", None])
-def test_max_attempts_must_be_a_positive_integer(bad: object) -> None:
+def test_max_attempts_must_be_a_positive_integer(bad):
     """A limit below the first attempt, or one that is no integer, is refused."""
     with bad_argument("max_attempts", bad, "an integer >= 1"):
         Backoff.fixed(1).with_max_attempts(bad)
 
 
-def test_chance_that_cannot_be_called_is_refused() -> None:
+def test_chance_that_cannot_be_called_is_refused():
     """A number where a source of chance belongs is found out at once."""
     backoff = Backoff.fixed(1)
     makers = [
@@ -282,13 +274,13 @@ def test_chance_that_cannot_be_called_is_refused() -> None:
         ),
     ],
 )
-def test_repr_is_the_call_that_makes_it(backoff: Backoff, expected: str) -> None:
+def test_repr_is_the_call_that_makes_it(backoff, expected):
     """The shown text can be pasted back and gives an equal backoff."""
     assert expected == repr(backoff)
     assert backoff == eval(repr(backoff))
 
 
-def test_backoffs_are_values() -> None:
+def test_backoffs_are_values():
     """Equal settings are equal, differing ones are not, and nothing can be changed."""
     backoff = Backoff.exponential(1, 2).with_jitter(0.2)
 
@@ -302,7 +294,7 @@ def test_backoffs_are_values() -> None:
         backoff.lo = 0.0
 
 
-def test_subclass_without_next_delay_cannot_be_made() -> None:
+def test_subclass_without_next_delay_cannot_be_made():
     """Forgetting the one method is found out when the object is made."""
 
     class Forgetful(Backoff):
@@ -343,7 +335,7 @@ BASES = "only one of exponential, fibonacci, fixed, random"
         ("maxAttempts=3", Backoff.of_default().with_max_attempts(3)),
     ],
 )
-def test_spec_stands_for_the_factory_calls(spec: str, expected: Backoff) -> None:
+def test_spec_stands_for_the_factory_calls(spec, expected):
     """Each option is its factory call; jitter is 0.2 unless given."""
     assert expected == Backoff.of(spec)
 
@@ -361,26 +353,24 @@ def test_spec_stands_for_the_factory_calls(spec: str, expected: Backoff) -> None
         ("007", 0.007),
     ],
 )
-def test_bare_number_is_milliseconds_and_units_say_otherwise(
-    delay: str, expected: float
-) -> None:
+def test_bare_number_is_milliseconds_and_units_say_otherwise(delay, expected):
     """``200`` is ``200ms``; seconds and decimals have a unit."""
     assert Backoff.fixed(expected) == Backoff.of(f"fixed={delay},jitter=0")
 
 
 @pytest.mark.parametrize("jitter", ["0", "0.0", "0:0", "-0"])
-def test_jitter_of_zero_is_none(jitter: str) -> None:
+def test_jitter_of_zero_is_none(jitter):
     """Without jitter the factory's own backoff is what is returned."""
     assert Backoff.exponential() == Backoff.of(f"jitter={jitter}")
 
 
 @pytest.mark.parametrize("spec", ["", " ", ",", " , ,"])
-def test_empty_spec_is_the_default_itself(spec: str) -> None:
+def test_empty_spec_is_the_default_itself(spec):
     """No option at all is the one default object, not an equal one."""
     assert Backoff.of_default() is Backoff.of(spec)
 
 
-def test_keys_ignore_case_and_options_are_trimmed() -> None:
+def test_keys_ignore_case_and_options_are_trimmed():
     """Empty options are skipped, and the order of the options does not matter."""
     spec = ",, MAXATTEMPTS=3 ,\tJitter=0.5, Fixed=1s ,"
 
@@ -434,9 +424,7 @@ def test_keys_ignore_case_and_options_are_trimmed() -> None:
         ("maxAttempts=٣", "maxAttempts=٣", MAX_ATTEMPTS),
     ],
 )
-def test_bad_option_is_named_with_what_was_expected(
-    spec: str, option: str, expected: str
-) -> None:
+def test_bad_option_is_named_with_what_was_expected(spec, option, expected):
     """The message is one line: the option at fault and the form that it should have."""
     with bad_argument("spec", option, expected):
         Backoff.of(spec)
@@ -446,7 +434,7 @@ def test_bad_option_is_named_with_what_was_expected(
 @pytest.mark.parametrize(
     "text", ["9", "fixed=9", ",", "jitter=-", "\N{ZERO WIDTH SPACE}"]
 )
-def test_endless_spec_is_refused_at_once(text: str) -> None:
+def test_endless_spec_is_refused_at_once(text):
     """A text that nobody wrote by hand is neither read nor repeated in the message."""
     with pytest.raises(ValueError, match=r"^spec: .*\.\.\.") as caught:
         Backoff.of(text * 10_000)
@@ -457,7 +445,7 @@ def test_endless_spec_is_refused_at_once(text: str) -> None:
     )
 
 
-def test_spec_may_be_as_long_as_it_says() -> None:
+def test_spec_may_be_as_long_as_it_says():
     """The limit itself is still read."""
     spec = "fixed=1,jitter=0".ljust(256)
 
@@ -467,7 +455,7 @@ def test_spec_may_be_as_long_as_it_says() -> None:
 
 
 @pytest.mark.parametrize("spec", [None, 5, b"fixed=1", ["fixed=1"]])
-def test_spec_that_is_no_text_is_refused(spec: object) -> None:
+def test_spec_that_is_no_text_is_refused(spec):
     """Only a str is read; bytes and numbers are bad arguments."""
     with bad_argument("spec", spec, "a str"):
         Backoff.of(spec)

@@ -1,11 +1,8 @@
 """Rules that backoffs, budgets and hints of servers keep, with any settings."""
 
-from __future__ import annotations
-
 import math
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import pytest
 from calls import ended
@@ -15,10 +12,6 @@ from multidict import CIMultiDict
 
 from aioretry_smithy import Backoff, RetryBudget
 from aioretry_smithy._failures.hints import retry_after
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 # Whole numbers are as good as others here.
 pytestmark = pytest.mark.filterwarnings("ignore:.*units are seconds:RuntimeWarning")
@@ -34,7 +27,7 @@ multipliers = st.floats(1, 1e300, exclude_min=True)
 
 
 @st.composite
-def backoffs(draw: st.DrawFn) -> tuple[Backoff, float]:
+def backoffs(draw):
     """A backoff without jitter, and its longest delay."""
     low, high = draw(ranges)
     chance = draw(chances)
@@ -51,7 +44,7 @@ def backoffs(draw: st.DrawFn) -> tuple[Backoff, float]:
     )
 
 
-WRAPPERS: list[Callable[[Backoff], Backoff]] = [
+WRAPPERS = [
     lambda backoff: backoff.with_jitter(0.2),
     lambda backoff: backoff.with_jitter(-0.5, 1),
     lambda backoff: backoff.with_full_jitter(),
@@ -61,9 +54,7 @@ WRAPPERS: list[Callable[[Backoff], Backoff]] = [
 
 
 @given(backoffs(), counts)
-def test_delay_is_never_longer_than_its_limit(
-    made: tuple[Backoff, float], n: int
-) -> None:
+def test_delay_is_never_longer_than_its_limit(made, n):
     """However many attempts there were, a delay is a float from 0 to the limit."""
     backoff, longest = made
     delay = backoff.next_delay(n)
@@ -73,9 +64,7 @@ def test_delay_is_never_longer_than_its_limit(
 
 
 @given(ranges, multipliers, st.integers(1, 3000))
-def test_growing_delays_never_shrink(
-    ends: list[float], multiplier: float, n: int
-) -> None:
+def test_growing_delays_never_shrink(ends, multiplier, n):
     """More attempts never mean a shorter wait; the first wait is the initial one."""
     for backoff in (Backoff.exponential(*ends, multiplier), Backoff.fibonacci(*ends)):
         assert ends[0] == backoff.next_delay(1)
@@ -84,7 +73,7 @@ def test_growing_delays_never_shrink(
 
 @given(ranges, chances)
 @example([0.1, 0.3], LARGEST_CHANCE)
-def test_random_delay_is_within_its_range(ends: list[float], chance: float) -> None:
+def test_random_delay_is_within_its_range(ends, chance):
     """Both ends hold, to the last bit."""
     delay = Backoff.random(*ends, random=lambda: chance).next_delay(1)
 
@@ -93,9 +82,7 @@ def test_random_delay_is_within_its_range(ends: list[float], chance: float) -> N
 
 @given(st.floats(0, 1e300), st.tuples(rates, rates).map(sorted), chances)
 @example(1.0, [0.1, 0.3], LARGEST_CHANCE)
-def test_jittered_delay_is_within_its_range(
-    delay: float, ends: list[float], chance: float
-) -> None:
+def test_jittered_delay_is_within_its_range(delay, ends, chance):
     """Jitter stays in ``[d * (1 + lo), d * (1 + hi)]``, to the last bit."""
     lo, hi = ends
     jittered = Backoff.fixed(delay).with_jitter(lo, hi, random=lambda: chance)
@@ -104,11 +91,7 @@ def test_jittered_delay_is_within_its_range(
 
 
 @given(backoffs(), st.lists(st.sampled_from(WRAPPERS), max_size=6), counts)
-def test_wrappers_compose(
-    made: tuple[Backoff, float],
-    wrappers: list[Callable[[Backoff], Backoff]],
-    n: int,
-) -> None:
+def test_wrappers_compose(made, wrappers, n):
     """Any pile of wrappers gives a finite delay, or stops at its lowest limit."""
     backoff = made[0]
     for wrap in wrappers:
@@ -132,7 +115,7 @@ words = st.sampled_from(
 
 
 @given(st.text() | st.lists(words, max_size=30).map("".join))
-def test_any_text_is_a_backoff_or_a_value_error(spec: str) -> None:
+def test_any_text_is_a_backoff_or_a_value_error(spec):
     """Hostile text gives one line that names the argument, and no other exception."""
     try:
         backoff = Backoff.of(spec)
@@ -156,9 +139,7 @@ numbers = st.integers(0, 10**6)
     st.integers(0, 100),
     st.integers(1, 100),
 )
-def test_every_well_formed_spec_is_read(
-    initial: int, more: int, unit: str, percent: int, limit: int
-) -> None:
+def test_every_well_formed_spec_is_read(initial, more, unit, percent, limit):
     """A spec that the grammar allows is the same as the factory calls."""
     scale = 1 if unit == "s" else 1000
     spec = (
@@ -324,28 +305,26 @@ fragments = st.sampled_from(
 values = st.text() | st.lists(fragments, max_size=8).map("".join)
 
 
-def imf_fixdate(moment: datetime) -> str:
+def imf_fixdate(moment):
     return f"{moment:%a, %d %b} {moment.year:04} {moment:%H:%M:%S} GMT"
 
 
-def rfc_850(moment: datetime) -> str:
+def rfc_850(moment):
     return f"{moment:%A, %d-%b-%y %H:%M:%S} GMT"
 
 
-def asctime(moment: datetime) -> str:
+def asctime(moment):
     return f"{moment:%a %b} {moment.day:2} {moment:%H:%M:%S} {moment.year:04}"
 
 
-def seconds(moment: datetime) -> float:
+def seconds(moment):
     return (moment - EPOCH).total_seconds()
 
 
 @given(values, values, values, st.floats(-1e9, 1e11))
 @example("9" * 10_000, "9" * 10_000, "", 0.0)
 @example("Sunday, 29-Feb-00 00:00:00 GMT", "", "Sunday, 29-Feb-99 00:00:00 GMT", 0.0)
-def test_any_header_is_a_wait_or_nothing(
-    standard: str, amazon: str, date: str, now: float
-) -> None:
+def test_any_header_is_a_wait_or_nothing(standard, amazon, date, now):
     """Nothing that a server sends raises, or makes a wait that is below 0."""
     headers = CIMultiDict(
         {"Retry-After": standard, "x-amz-retry-after": amazon, "Date": date}
@@ -356,7 +335,7 @@ def test_any_header_is_a_wait_or_nothing(
 
 
 @given(st.integers(0, 10**12))
-def test_every_number_is_seconds_or_too_long(number: int) -> None:
+def test_every_number_is_seconds_or_too_long(number):
     """Ten digits are a number of seconds; eleven are too long."""
     expected = float(number) if number < 10**10 else math.inf
 
@@ -364,9 +343,7 @@ def test_every_number_is_seconds_or_too_long(number: int) -> None:
 
 
 @given(moments, moments, st.sampled_from([imf_fixdate, asctime]))
-def test_every_date_is_the_time_between_two_dates(
-    then: datetime, sent: datetime, form: object
-) -> None:
+def test_every_date_is_the_time_between_two_dates(then, sent, form):
     """Each date of HTTP that can be written is read back exactly."""
     headers = CIMultiDict({"Retry-After": form(then), "Date": form(sent)})
 
@@ -377,9 +354,7 @@ def test_every_date_is_the_time_between_two_dates(
     st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)),
     st.integers(-49 * 365, 49 * 365),
 )
-def test_every_short_date_within_fifty_years_is_read(
-    today: datetime, days: int
-) -> None:
+def test_every_short_date_within_fifty_years_is_read(today, days):
     """A year of two digits is the one nearest to now that can be meant."""
     now = today.replace(microsecond=0, tzinfo=UTC)
     then = now + timedelta(days=days)

@@ -1,7 +1,5 @@
 """Rules that hold for every chain of strategies, with any members."""
 
-from __future__ import annotations
-
 import asyncio
 from functools import reduce
 from operator import or_
@@ -63,15 +61,15 @@ class Later(RetryStrategy):
         return self.strategy.should_retry(ctx, cause)
 
 
-def is_put(request: HttpRequest) -> bool:
+def is_put(request):
     return request.method == "PUT"
 
 
-def is_busy(content: bytes | None) -> bool:
+def is_busy(content):
     return content == b"busy"
 
 
-def is_reset(cause: Exception) -> bool:
+def is_reset(cause):
     return isinstance(cause, ConnectionResetError)
 
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from multidict import CIMultiDict
 from yarl import URL
 
-from aioretry_smithy import RequestLog, RetryStrategy
+from aioretry_smithy import RetryStrategy
 from aioretry_smithy._text.mask import DEFAULT_MASK, HIDDEN, Mask
 
 MARK = "S3CR3T"
@@ -315,13 +315,13 @@ Pair = collections.namedtuple("Pair", "note password")
 BasicAuth = collections.namedtuple("BasicAuth", "login word")
 
 
-def as_json(name: str, value: object) -> str:
+def as_json(name, value):
     """Quote a value as JSON, in which it has the name of a secret."""
     return json.dumps({"a": 1, name: repr(value), "b": 2})
 
 
 @st.composite
-def holders(draw: Any, values: Any, beside: Any) -> Any:
+def holders(draw, values, beside):
     """Draw an object that has a value under the name of a secret, and others."""
     name, value, other = draw(argument_names), draw(values), draw(beside)
     return draw(
@@ -343,7 +343,7 @@ def holders(draw: Any, values: Any, beside: Any) -> Any:
     )
 
 
-def wrapped(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+def wrapped(inner):
     """Draw what has an object with a secret in it, somewhere."""
     return st.one_of(
         holders(quoted_secrets | inner, other_values | inner),
@@ -365,7 +365,7 @@ objects = st.recursive(
 
 
 @st.composite
-def errors(draw: Any) -> Exception:
+def errors(draw):
     """Draw an exception that quotes such an object, as users write them."""
     value = draw(objects)
     kind = draw(
@@ -389,7 +389,7 @@ def test_no_view_shows_a_secret_of_an_exception(first, last, tmp_path_factory):
     pytest.importorskip("rich", reason="needs the extra cli")
     folder = tmp_path_factory.getbasetemp()
 
-    async def call() -> RequestLog:
+    async def call():
         return await log_of(session([first, last], TWICE))
 
     log = in_virtual_time(call())

@@ -1,13 +1,10 @@
 """Every call is whole in every view, with any texts and times."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json
 import time
 from types import SimpleNamespace
-from typing import Any
 from xml.etree import ElementTree as ET
 
 import aiohttp
@@ -19,7 +16,7 @@ from hypothesis import strategies as st
 from made_lines import retried, sent
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from aioretry_smithy import HttpRequest, LogFormatter, Report, RequestLog, new_response
+from aioretry_smithy import HttpRequest, LogFormatter, Report, new_response
 from aioretry_smithy._log.timeline import timeline
 from aioretry_smithy._log.timeline_svg import draw
 from aioretry_smithy._report.reading import Reading
@@ -92,15 +89,9 @@ def test_long_texts_are_masked_in_linear_time(unit, tail):
     assert time.process_time() - started < 2.0
 
 
-def log_of(
-    request: HttpRequest,
-    *,
-    reason: str = "",
-    headers: CIMultiDict[str] | None = None,
-    failure: BaseException | None = None,
-) -> RequestLog:
+def log_of(request, *, reason="", headers=None, failure=None):
     """Make the log of a call of two attempts: one failed, one was answered."""
-    response: Any = SimpleNamespace(
+    response = SimpleNamespace(
         status=503,
         reason=reason,
         headers=CIMultiDictProxy(headers or CIMultiDict()),
@@ -108,7 +99,7 @@ def log_of(
         request_info=SimpleNamespace(headers=request.headers),
     )
 
-    async def call() -> RequestLog:
+    async def call():
         ctx = begin(request)
         end(ctx.derive(request), failure or OSError(reason))
         answered = ctx.derive(request)

@@ -1,7 +1,5 @@
 """Failures and answers are sorted by whether a retry may help."""
 
-from __future__ import annotations
-
 import aiohttp
 import pytest
 from aiohttp.http import HttpProcessingError
@@ -70,7 +68,7 @@ CLIENT_ERRORS = [400, 401, 403, 404, 409, 425, 499]
 class OwnError(Exception):
     """An error with whatever attributes a test gives it."""
 
-    def __init__(self, **attributes: object) -> None:
+    def __init__(self, **attributes):
         super().__init__("own")
         vars(self).update(attributes)
 

@@ -1,7 +1,5 @@
 """The settings of a retrying client, and their errors."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import math
@@ -32,10 +30,10 @@ NEVER = RetryStrategy.never()
 class Looking(RetryStrategyWithContent):
     """Needs the body."""
 
-    def __init__(self, max_content_length: object = 100) -> None:
+    def __init__(self, max_content_length=100):
         self.max_content_length = max_content_length
 
-    def should_retry(self, ctx, cause, content) -> Backoff | None:
+    def should_retry(self, ctx, cause, content):
         return None
 
 

@@ -1,7 +1,5 @@
 """The deadline of a call, and the time limit of an attempt."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 
@@ -294,18 +292,18 @@ each_tick = pytest.mark.parametrize("tick", TICKS)
 class CoarseLoop(VirtualTimeLoop):
     """Shows the time in whole ticks, and fires what is due within the present one."""
 
-    def __init__(self, tick: float) -> None:
+    def __init__(self, tick):
         self.tick = tick
         super().__init__()
 
-    def exact(self) -> float:
+    def exact(self):
         """Return the time between its ticks, too."""
         return super().time()
 
-    def time(self) -> float:
+    def time(self):
         return math.floor(super().time() / self.tick) * self.tick
 
-    def _set_time(self, now: float) -> None:
+    def _set_time(self, now):
         super()._set_time(now)
         self._clock_resolution = self.tick
 

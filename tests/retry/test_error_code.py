@@ -1,7 +1,5 @@
 """Failures as classifiers see them: status, headers, error code; and their verdicts."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 
@@ -350,10 +348,10 @@ async def test_hostile_bodies_have_no_code(body, content_type):
 class Unreadable(aiohttp.StreamReader):
     """A stream that must not be looked at."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         pass
 
-    def at_eof(self) -> bool:
+    def at_eof(self):
         raise AssertionError("read")
 
 

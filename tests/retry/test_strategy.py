@@ -1,7 +1,5 @@
 """Ready-made strategies retry what they promise."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import inspect
@@ -51,7 +49,7 @@ PERMANENT = [
 ]
 
 
-def named(cause: BaseException) -> str:
+def named(cause):
     """Name a failure in the report of a test."""
     return type(cause).__name__
 
@@ -167,7 +165,7 @@ def test_repr_is_the_call_that_makes_it(strategy):
 def test_repr_of_on_status_names_the_function():
     """A function has no call that makes it."""
 
-    def by_status(status: int | None, cause: Exception | None) -> None:
+    def by_status(status, cause):
         return None
 
     assert "by_status" in repr(RetryStrategy.on_status(by_status))

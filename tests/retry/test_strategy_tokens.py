@@ -1,9 +1,6 @@
 """Tokens from strategies of the user's, and errors for wrong ones."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import Any
 
 import pytest
 from chains import (
@@ -20,7 +17,6 @@ from token_strategies import SCOPE, THROTTLED, Async, Plain, Token, standard
 
 from aioretry_smithy import (
     Backoff,
-    HttpRequest,
     RequestLog,
     RetryConfig,
     RetryingClient,
@@ -137,7 +133,7 @@ def test_what_hands_out_no_tokens_is_no_strategy(strategy):
 
 async def waits_of(strategy):
     """Make two calls, the second of which the quota ends, and return their waits."""
-    waits: list[Any] = []
+    waits = []
     async with retrying_session(
         [THROTTLED, 503, 200, THROTTLED, 503], strategy
     ) as client:
@@ -244,7 +240,7 @@ async def test_subclass_that_overrides_a_method_is_asked_by_its_methods():
     assert (0.0, 0.5) == (log.children[0].delay, log.duration)
 
 
-def tenant(ctx, request: HttpRequest) -> str | None:
+def tenant(ctx, request):
     return request.headers.get("X-Tenant")
 
 
@@ -254,12 +250,12 @@ def scoped(token_scope, strategy=None):
     return RetryingClient.new_decorator(strategy, token_scope=token_scope)
 
 
-async def call(decorator, *, answers=(503, 200), **options) -> None:
+async def call(decorator, *, answers=(503, 200), **options):
     """Make one call through a decorator."""
     await response_of(session(answers, decorator), **options)
 
 
-def spent(strategy: smithy.StandardRetryStrategy, *scopes: str | None) -> list[int]:
+def spent(strategy, *scopes):
     """Return what the retries of each scope have cost."""
     return [500 - strategy.quota_for(each).available_capacity for each in scopes]
 
@@ -324,7 +320,7 @@ async def test_function_that_fails_fails_the_call(error):
     assert error is caught.value
 
 
-async def later(ctx, request: HttpRequest) -> str:
+async def later(ctx, request):
     return "orders"
 
 

@@ -1,11 +1,8 @@
 """Decorating a coroutine function, and refusing other things."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import inspect
-from typing import Any
 from unittest.mock import AsyncMock
 
 import aiohttp
@@ -38,7 +35,7 @@ from aioretry_smithy.testing import ScriptedTransport
 ON_KEY_ERROR = RetryRule(exceptions=[KeyError], backoff=NOW)
 
 
-async def fetch(day: str, *, page: int = 1) -> tuple[str, int]:
+async def fetch(day, *, page=1):
     """Fetch a page."""
     return day, page
 
@@ -77,21 +74,21 @@ async def test_log_has_the_name_of_the_function(settings, expected):
 class Reports:
     """A class with decorated methods of each kind."""
 
-    def __init__(self, region: str) -> None:
+    def __init__(self, region):
         self.region = region
 
     @rpc()
-    async def read(self, day: str) -> tuple[str, str]:
+    async def read(self, day):
         return self.region, day
 
     @classmethod
     @rpc()
-    async def kind(cls, day: str) -> tuple[str, str]:
+    async def kind(cls, day):
         return cls.__name__, day
 
     @staticmethod
     @rpc()
-    async def plain(day: str) -> str:
+    async def plain(day):
         return day
 
 
@@ -111,11 +108,11 @@ async def test_methods_are_bound():
     ]
 
 
-def shouted(function: Any) -> Any:
+def shouted(function):
     """Decorate as anyone might."""
 
     @functools.wraps(function)
-    async def call(*args: Any) -> str:
+    async def call(*args):
         return str(await function(*args)).upper()
 
     return call
@@ -127,7 +124,7 @@ async def test_functions_in_other_decorators_work():
     @shouted
     @rpc()
     @shouted
-    async def greet(name: str) -> str:
+    async def greet(name):
         return f"hello {name}"
 
     with capture_logs() as logs:
@@ -141,7 +138,7 @@ async def test_functions_in_other_decorators_work():
 class Callable:
     """Counts as a coroutine function once it is marked as one."""
 
-    async def __call__(self) -> int:
+    async def __call__(self):
         return 5
 
 
@@ -172,16 +169,16 @@ async def test_attribute_of_a_function_does_not_name_it():
     assert logs[0].name.endswith("greet")
 
 
-def plain() -> None:
+def plain():
     """Return at once."""
 
 
-def generator() -> Any:
+def generator():
     """Yield at once."""
     yield
 
 
-async def async_generator() -> Any:
+async def async_generator():
     """Yield later."""
     yield
 

@@ -1,7 +1,5 @@
 """The strategy that the environment and the AWS profile file ask for."""
 
-from __future__ import annotations
-
 import os
 import textwrap
 from pathlib import Path
@@ -22,14 +20,14 @@ NAMES = "simple, standard or adaptive"
 VARIABLES = ("AWS_RETRY_MODE", "AWS_MAX_ATTEMPTS", "AWS_CONFIG_FILE", "AWS_PROFILE")
 
 
-def config_file(folder: Path, text: str) -> str:
+def config_file(folder, text):
     """Write a profile file and return its path."""
     path = folder / "config"
     path.write_text(textwrap.dedent(text), encoding="utf-8")
     return str(path)
 
 
-def kind_and_attempts(environ: dict[str, str]) -> tuple[type, int]:
+def kind_and_attempts(environ):
     strategy = strategy_from_env(environ)
     return type(strategy), strategy.max_attempts
 
@@ -243,7 +241,7 @@ def test_surrogates_in_a_value_can_be_reported(tmp_path):
     assert str(caught.value).encode()
 
 
-def written(folder: Path, text: str | bytes) -> Path:
+def written(folder, text):
     path = folder / "config"
     if isinstance(text, str):
         text = textwrap.dedent(text).encode()
@@ -251,7 +249,7 @@ def written(folder: Path, text: str | bytes) -> Path:
     return path
 
 
-def mode_of(path: Path, profile: str = "default") -> str | None:
+def mode_of(path, profile="default"):
     """Return what a profile says about the mode, None without such a profile."""
     section = read_profile(path, profile)
     return None if section is None else section.values.get("retry_mode", "")

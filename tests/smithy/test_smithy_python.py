@@ -1,14 +1,10 @@
 """smithy-python and this library: each in the other, and side by side."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import dataclasses
 import inspect
 import random
-from collections.abc import Callable
-from typing import Any
 
 import aiohttp
 import pytest
@@ -17,7 +13,7 @@ from chains import retrying_session, status_and_log
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioretry_smithy import Backoff, RequestLog, RetryStopReason, smithy
+from aioretry_smithy import Backoff, RetryStopReason, smithy
 
 # It needs Python 3.12.
 exceptions = pytest.importorskip("smithy_core.exceptions")
@@ -33,9 +29,7 @@ OURS = [
 ]
 
 
-async def answer_and_log(
-    answers: list[Any], strategy: Any, **settings: Any
-) -> tuple[int, RequestLog]:
+async def answer_and_log(answers, strategy, **settings):
     """Make one call that gets *answers* and asks *strategy*."""
     return await status_and_log(retrying_session(answers, strategy, **settings))
 
@@ -165,11 +159,11 @@ pytest.importorskip("smithy_core")  # which needs Python 3.12
 SCOPE = "orders"
 
 
-def parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+def parameters_of(function):
     return dict(inspect.signature(function).parameters)
 
 
-def methods_of(kind: type) -> dict[str, Callable[..., Any]]:
+def methods_of(kind):
     """Return what can be called on an object, and how it is made."""
     found = {
         name: method
@@ -304,11 +298,9 @@ failures = known | unknown | st.none()
 """Descriptions of failures; None is an exception that says nothing."""
 
 
-async def tell(
-    side: Any, strategy: Any, quota: Any, calls: list[list[dict[str, Any] | None]]
-) -> list[object]:
+async def tell(side, strategy, quota, calls):
     """Make some calls and tell all that a caller sees of them."""
-    told: list[object] = []
+    told = []
     for failed in calls:
         token = await strategy.acquire_initial_retry_token(token_scope=SCOPE)
         told.append((token.retry_count, token.retry_delay))
@@ -420,7 +412,7 @@ def test_options_are_the_same():
     assert told[:half] == told[half:]
 
 
-def asked_with(side: Any, kind: str, **settings: Any) -> Any:
+def asked_with(side, kind, **settings):
     """Make what a resolver may be asked with."""
     if kind == "options":
         return side.RetryStrategyOptions(**settings)

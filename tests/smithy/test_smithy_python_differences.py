@@ -1,29 +1,25 @@
 """What is known to differ between smithy-python and this library."""
 
-from __future__ import annotations
-
 import copy
 import csv
 import math
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from both_sides import SIDES
 
 pytest.importorskip("smithy_core")  # which needs Python 3.12
 
-DIFFERENCES: list[Any] = []
+DIFFERENCES = []
 """By row of the page: what shows it, and what it shows, a value or an exception."""
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "smithy-differences.csv"
 
 
-def differs(row: str, theirs: object, ours: object) -> Callable[[Any], Any]:
+def differs(row, theirs, ours):
     """Note that a function shows a difference on purpose, given one side."""
 
-    def note(probe: Any) -> Any:
+    def note(probe):
         known = pytest.param(probe, [theirs, ours], id=probe.__name__)
         DIFFERENCES.append((row, known))
         return probe
@@ -31,7 +27,7 @@ def differs(row: str, theirs: object, ours: object) -> Callable[[Any], Any]:
     return note
 
 
-async def refreshed(side: Any, error: Exception, strategy: Any = None) -> Any:
+async def refreshed(side, error, strategy=None):
     """Exchange an initial token."""
     strategy = strategy or side.StandardRetryStrategy()
     token = await strategy.acquire_initial_retry_token()
@@ -40,7 +36,7 @@ async def refreshed(side: Any, error: Exception, strategy: Any = None) -> Any:
     )
 
 
-def steady(side: Any) -> Any:
+def steady(side):
     """Make a strategy whose first delay is a second."""
     return side.StandardRetryStrategy(
         backoff_strategy=side.ExponentialRetryBackoffStrategy(
@@ -118,7 +114,7 @@ async def equal_tokens(side):
     return first == await strategy.acquire_initial_retry_token()
 
 
-async def retries_granted(side: Any, strategy: Any, scope: str) -> int:
+async def retries_granted(side, strategy, scope):
     """Retry in a scope until there is no more token for it."""
     token = await strategy.acquire_initial_retry_token(token_scope=scope)
     error = side.CallError(is_retry_safe=True)

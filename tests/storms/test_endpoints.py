@@ -4,8 +4,6 @@ The model of the goals, through real chains in virtual time: calls of one proces
 replicas, answers with a median of 10 ms. Figures are means of three seeds.
 """
 
-from __future__ import annotations
-
 import math
 from functools import cache, partial
 from itertools import pairwise
@@ -41,7 +39,7 @@ dead = pytest.mark.parametrize("trouble", DEAD.values(), ids=DEAD)
 
 
 @cache
-def one_of_three(trouble, **settings) -> list[Run]:
+def one_of_three(trouble, **settings):
     """Run what several tests look at."""
     return [run(seed, {0: trouble}, **settings) for seed in FEW_SEEDS]
 

@@ -4,12 +4,9 @@ Runs the simulation that the page shows, in virtual time. What scales well is sc
 down; what each process does by itself, its calls per second, is not.
 """
 
-from __future__ import annotations
-
 import asyncio
 import csv
 from functools import cache
-from typing import Any
 
 import pytest
 from one_server import DOCS, simulation_of_the_page
@@ -23,13 +20,13 @@ storm = simulation_of_the_page()
 
 
 @cache
-def simulate(client: str, processes: int, **settings: Any) -> Any:
+def simulate(client, processes, **settings):
     """Simulate once what several tests look at."""
     return storm.storm({client: storm.CLIENTS[client]}, processes, **settings)[client]
 
 
 @cache
-def processes_without_an_answer(client: str, processes: int) -> Any:
+def processes_without_an_answer(client, processes):
     """Simulate a minute in which all requests fail; return each process."""
     settings = SimulationSettings(
         clients=processes,
@@ -44,7 +41,7 @@ def processes_without_an_answer(client: str, processes: int) -> Any:
         return runner.run(run_fleet(client, storm.CLIENTS[client], settings))
 
 
-def success(run: Any, begin: int, end: int) -> float:
+def success(run, begin, end):
     return sum(run.answered[begin:end]) / sum(run.calls[begin:end])
 
 

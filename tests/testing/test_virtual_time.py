@@ -1,7 +1,5 @@
 """The virtual clock: exact, free of cost, never stuck, never ahead of the work."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import threading
@@ -18,11 +16,11 @@ def run(coroutine):
         return runner.run(coroutine)
 
 
-def now() -> float:
+def now():
     return asyncio.get_running_loop().time()
 
 
-async def wait_for_nothing() -> None:
+async def wait_for_nothing():
     await asyncio.get_running_loop().create_future()
 
 
@@ -246,7 +244,7 @@ async def test_ready_sockets_come_before_time():
     timer.cancel()
 
 
-async def echo_and_close(reader, writer) -> None:
+async def echo_and_close(reader, writer):
     writer.write(await reader.readline())
     writer.close()
 

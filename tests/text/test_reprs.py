@@ -1,7 +1,5 @@
 """Texts of errors that quote what Python says of objects show no secret of them."""
 
-from __future__ import annotations
-
 import time
 from http.cookies import SimpleCookie
 
@@ -15,7 +13,7 @@ from aioretry_smithy import LoggingClient
 SECRET = "hunter2"
 
 
-async def shown(text: str, **names: list[str]) -> str:
+async def shown(text, **names):
     """Return what a log shows of an error with this text."""
     logging_ = LoggingClient.new_decorator(**names)
     log = await log_of(session([ValueError(text)], logging_))
