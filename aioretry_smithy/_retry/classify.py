@@ -22,7 +22,7 @@ from .._call.tries import time_of_failure
 from .._errors import bad_argument
 from .._failures.failure import Failure as JudgedFailure
 from .._failures.failure import RetrySafety, failure_of, peel
-from .._failures.hints import Fault, retry_after
+from .._failures.hints import Fault, as_headers, retry_after
 from .._log.error_text import describe_error
 from .._values import extensible
 from ..smithy.interfaces import CallError
@@ -271,7 +271,8 @@ class Failure:
         """The headers that came with the :attr:`status`; empty without one."""
         answer = failure_of(self.cause).answer
         headers = self.ctx.record.outcome.headers if answer is None else answer.headers
-        return CIMultiDictProxy(CIMultiDict(headers or ()))
+        # Those of a test kit may be of any class.
+        return CIMultiDictProxy(CIMultiDict(as_headers(headers)))
 
     @property
     def retry_after(self) -> float | None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import math
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import aiohttp
 import pytest
@@ -406,6 +408,26 @@ async def test_error_raised_for_a_status_stands_for_its_response(status):
 
     assert status == failure.status
     assert 3.0 == failure.retry_after
+
+
+@pytest.mark.parametrize(
+    ("headers", "found"),
+    [
+        (Mock(), {}),
+        ([("Retry-After", "3")], {}),
+        ({"Retry-After": 3}, {"Retry-After": "3"}),
+        ({1: 2}, {"1": "2"}),
+    ],
+    ids=["a mock", "pairs", "numbers", "a number for a name"],
+)
+async def test_headers_are_texts_whatever_a_test_kit_answers_with(headers, found):
+    """A classifier that looks at them must not end the call."""
+    ctx = ended()
+    begin_body(ctx, SimpleNamespace(status=503, headers=headers))
+    failure = Failure(ctx)
+
+    assert found == dict(failure.headers)
+    assert (3.0 if "Retry-After" in found else None) == failure.retry_after
 
 
 async def test_hint_without_a_date_counts_from_when_the_response_came():
