@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
 from contextlib import ExitStack, closing
 from functools import partial
@@ -62,18 +63,25 @@ def _add_once(seen: set[object], name: str | Path, complaint: str) -> None:
     identity = _identity(name)
     if identity in seen:
         raise UsageError(complaint)
-    seen.add(identity)
+    if identity is not None:
+        seen.add(identity)
 
 
 def _identity(name: str | Path) -> object:
-    """Return what all names of a file have in common; standard input may be one."""
+    """Return what all names of a file have in common; None of a device.
+
+    Standard input is the file that a shell has it read. Nothing is lost on a device,
+    which may be used as often as one likes.
+    """
+    is_input = name == STANDARD_INPUT
     try:
-        is_input = name == STANDARD_INPUT
         found = os.fstat(sys.stdin.fileno()) if is_input else Path(name).stat()
     except (OSError, ValueError, AttributeError):
         # Nothing is there yet, or what stands for standard input is no file.
-        return str(name)
-    return found.st_dev, found.st_ino
+        return name if is_input else os.path.realpath(name)
+    if stat.S_ISREG(found.st_mode):
+        return found.st_dev, found.st_ino
+    return name if is_input else None
 
 
 def report(arguments: argparse.Namespace) -> ExitCode:

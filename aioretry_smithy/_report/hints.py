@@ -87,7 +87,7 @@ class Evidence:
         """Calls retried after a status, and the calls among them that succeeded."""
 
         self.stopped = fields.Totals[str]()
-        """Calls without success, by why they stopped."""
+        """Calls without success, by the reason of a hint."""
 
         self.queued = 0.0
 
@@ -150,7 +150,8 @@ class Evidence:
     def _add_ending(self, call: SeenCall, weight: float) -> None:
         values = call.values
         reason = stop_reason(values)
-        self.stopped.add([(reason or "", weight)])
+        if reason in _STOPPED:
+            self.stopped.add([(reason, weight)])
         name = fields.host_of(values)
         if name is None:
             return

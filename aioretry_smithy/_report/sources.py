@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import re
@@ -16,7 +17,6 @@ from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    import io
     from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
@@ -155,6 +155,19 @@ class UnreadableError(Exception):
     """A file cannot be read; says which one and why."""
 
 
+class _Part(io.RawIOBase):
+    """The first bytes of a file that is decompressed, however it grows meanwhile."""
+
+    def __init__(
+        self, file: io.BufferedReader | SpooledTemporaryFile[bytes], size: int
+    ) -> None:
+        self._file, self._size = file, size
+
+    def read(self, size: int = -1) -> bytes:
+        """Read bytes, up to the end of the part."""
+        return self._file.read(min(size, self._size - self._file.tell()))
+
+
 class LineSource:
     """A file that is read twice, up to its original length.
 
@@ -210,7 +223,8 @@ class LineSource:
             is_compressed = file.read(len(_GZIP)) == _GZIP
             file.seek(0)
             if is_compressed:
-                file, end = gzip.GzipFile(mode="rb", fileobj=file), sys.maxsize
+                part = _Part(self._file, self.size)
+                file, end = gzip.GzipFile(mode="rb", fileobj=part), sys.maxsize
             # The file may grow meanwhile.
             while line := file.readline(min(_LONGEST_LINE, end - self._file.tell())):
                 is_whole = line.endswith(b"\n")

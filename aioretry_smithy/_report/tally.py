@@ -12,7 +12,7 @@ from .fields import Histogram, Sums, Totals, is_cancelled, ratio, text, value_of
 from .seen_call import SeenCall, source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 _SLOW: Final = 0.95
@@ -107,6 +107,19 @@ def _rank(part: answers.TimePart) -> tuple[float, float, str]:
 
 
 _LONGEST_REASON: Final = 40
+_MOST_REASONS: Final = 24
+_OTHERS: Final = "others"
+
+
+class Reasons(Totals[str]):
+    """Counts of stop reasons, of which a line may have any: some, and "others"."""
+
+    def add(self, numbers: Iterable[tuple[str, float]], weight: float = 1.0) -> Self:
+        """Add numbers by reason."""
+        for reason, number in numbers:
+            is_own = reason in self or len(self) < _MOST_REASONS
+            super().add([(reason if is_own else _OTHERS, number)], weight)
+        return self
 
 
 def most_first(counts: Mapping[str, float]) -> dict[str, float]:
@@ -130,7 +143,7 @@ class GroupTally(Sums):
     successes: float = 0.0
     waited: float = 0.0
     times: Times = field(default_factory=Times)
-    reasons: Totals[str] = field(default_factory=Totals)
+    reasons: Reasons = field(default_factory=Reasons)
 
     def add(self, call: SeenCall, weight: float) -> None:
         """Add a call; its times apart."""

@@ -184,6 +184,21 @@ def test_files_that_are_one(calls, tmp_path, options, capsys):
     assert before == Path(calls).read_bytes()
 
 
+def test_names_of_a_file_that_is_not_there_yet(calls, tmp_path, monkeypatch, capsys):
+    """One would be written over the other."""
+    monkeypatch.chdir(tmp_path)
+
+    assert 64 == main(["report", calls, "--html=new", f"--har={tmp_path / 'new'}"])
+    assert "a file of its own" in capsys.readouterr().err
+    assert not Path("new").exists()
+
+
+def test_devices_are_used_as_often_as_one_likes(calls, capsys):
+    """Nothing is lost there."""
+    assert 0 == main(["report", calls, f"--har={os.devnull}", f"--html={os.devnull}"])
+    assert "3 calls" in capsys.readouterr().out
+
+
 def test_standard_input_is_not_written_over(calls, monkeypatch, capsys):
     """A file that the shell reads is a file that is read."""
     before = Path(calls).read_bytes()

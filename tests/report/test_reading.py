@@ -116,6 +116,15 @@ def test_groups_that_are_put_together_keep_their_reasons():
     assert {"no_retry": 10} == answers_of(*lines)["groups"][-1]["stop_reasons"]
 
 
+def test_reasons_without_end():
+    """A line may have any; a few are told apart, so that they take no memory."""
+    lines = [call(status=503, stop_reason=f"reason {n}") for n in range(40)]
+    reasons = answers_of(*lines)["groups"][0]["stop_reasons"]
+
+    assert 25 == len(reasons)
+    assert 16 == reasons["others"]
+
+
 def test_sampled_lines_weigh():
     """One of a tenth stands for ten."""
     answers = answers_of(

@@ -87,6 +87,18 @@ def test_a_file_that_grows(file):
     source.close()
 
 
+def test_a_compressed_file_that_grows(file):
+    """It ends where it ended at first, too: the second pass reads no more."""
+    file.write_bytes(gzip.compress(b"a\nb\n"))
+    source = LineSource(str(file))
+    with file.open("ab") as more:
+        more.write(gzip.compress(b"c\n"))
+
+    assert [b"a", b"b"] == read(source) == read(source)
+    assert source.warning is None
+    source.close()
+
+
 def test_a_file_that_shrinks(file):
     """What is gone is gone."""
     source = LineSource(str(file))
