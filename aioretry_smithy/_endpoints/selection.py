@@ -194,7 +194,9 @@ class _PeakEwma(_BuiltIn):
             return candidates[0]
         if roster.unproven:
             return self._choose_anew(roster, candidates)
-        one, other = _two(candidates)
+        first = int(chance() * number)
+        second = int(chance() * (number - 1))
+        one, other = candidates[first], candidates[second + (second >= first)]
         now = roster.now()
         cost = one.estimate.at(now) * (one.in_flight + 1) * other.weight
         other_cost = other.estimate.at(now) * (other.in_flight + 1) * one.weight

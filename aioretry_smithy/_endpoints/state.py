@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from .roster import Roster
 
 
+_LARGEST: Final = 600.0
+"""The largest exponent by which estimates differ from what was noted."""
+
+
 class LatencyEstimate:
     """An average of the latencies of an endpoint, in which new ones count more.
 
@@ -50,12 +54,21 @@ class LatencyEstimate:
 
     def at(self, now: float) -> float:
         """Return the estimate in seconds; 0.0 before the first answer."""
-        return self._seconds * math.exp((self._noted_at - now) / self._decay)
+        return self._seconds * self._weight(now)
+
+    def _weight(self, now: float) -> float:
+        """Return what counts of the estimate at a time, perhaps before the answer."""
+        exponent = (self._noted_at - now) / self._decay
+        if abs(exponent) > _LARGEST:
+            # What a float can hold: old estimates are still told apart.
+            exponent = math.copysign(_LARGEST, exponent)
+        return math.exp(exponent)
 
     def note(self, took: float, now: float) -> None:
         """Learn from an answer: a long time counts in full, a short one by its age."""
-        weight = math.exp((self._noted_at - now) / self._decay)
-        self.restart(max(took, self._seconds * weight + took * (1.0 - weight)), now)
+        weight = self._weight(now)
+        average = self._seconds * weight + took * (1.0 - weight)
+        self._seconds, self._noted_at = max(took, average), now
 
     def note_refusal(self, took: float, now: float) -> None:
         """Learn from an answer that the request was wrong: that is quick, but no work.

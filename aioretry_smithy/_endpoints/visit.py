@@ -104,15 +104,16 @@ def _learn_success(
     else:
         state.is_guess = False
         state.estimate.note(took, ended)
+    if not was_settled:
+        # Before listeners hear that it is back, who may look at its latency.
+        state.penalty = 0.0
+        roster.settle()
     ejection.note_success(state, record.started, ended)
     if state.unreached is not None and record.started >= state.changed_at:
         note_reached(state, None)
         if not is_trial and state.ejected_until is not None and not state.is_set_aside:
             # It was asked for want of others.
             ejection.bring_back(state, took)
-    if not was_settled:
-        state.penalty = 0.0
-        roster.settle()
     return took
 
 

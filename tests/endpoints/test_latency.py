@@ -19,9 +19,11 @@ from aioretry_smithy import (
     CircuitState,
     Endpoint,
     EndpointGroup,
+    EndpointGroupListener,
     EndpointSelectionStrategy,
     RateLimit,
     RateLimitingClient,
+    request_options,
 )
 from aioretry_smithy._endpoints.state import LatencyEstimate
 from aioretry_smithy._endpoints.visit import learn
@@ -90,6 +92,24 @@ def test_estimate(notes, now, expected):
     assert bool(notes) is estimate.is_known
 
 
+def test_old_estimates_still_differ():
+    """Longer ago than a float can tell, one is still twice the other."""
+    slow, quick = LatencyEstimate(0.5), LatencyEstimate(0.5)
+    slow.note(0.2, 0.0)
+    quick.note(0.1, 0.0)
+
+    assert pytest.approx(2.0) == slow.at(1e6) / quick.at(1e6)
+
+
+def test_answer_from_long_before_the_last_one():
+    """Its verdict came late: it says nothing new, and is no error."""
+    estimate = LatencyEstimate(0.01)
+    estimate.note(0.02, 20.0)
+    estimate.note(0.01, 10.0)
+
+    assert 0.0 <= estimate.at(20.0) <= 0.02
+
+
 def latencies(group):
     """Return the estimates of all."""
     return [each.latency for each in group.states.values()]
@@ -153,6 +173,24 @@ async def test_trial_that_is_answered_404_is_no_quick_return():
 
     assert {} == out(group)
     assert pytest.approx(0.5, rel=0.2) == latencies(group)[0]
+
+
+async def test_listener_sees_the_latency_of_the_answer_that_brings_one_back():
+    """Its failure counts no more."""
+    heard = []
+
+    class Listener(EndpointGroupListener):
+        def on_returned(self, group, endpoint):
+            heard.append(group.states[endpoint].latency)
+
+    group = group_of("ab", listener=Listener())
+    fleet = Fleet(a=[refused(), after(0.25, 200)])
+    async with fleet.session(group, retrying(0.0)) as client:
+        await call(client)
+        with request_options(endpoint=Endpoint("http://a.example")):
+            await call(client)
+
+    assert [0.25] == heard
 
 
 async def test_failure_costs_what_it_took_where_that_is_more():
@@ -368,6 +406,20 @@ class TestPeakEwma:
             fleet.asked.clear()
             dice(0.0)
             state_of(group, "a").in_flight = 2
+            await call(client)
+
+        assert "b" == fleet.text
+
+    async def test_quicker_one_is_known_after_a_long_silence(self, dice):
+        """What is left of both is next to nothing, in the same proportion."""
+        group = group_of("ab", selection=EndpointSelectionStrategy.peak_ewma(0.5))
+        fleet = Fleet(a=after(0.02, 200), b=after(0.01, 200))
+        async with fleet.session(group) as client:
+            for _ in range(2):
+                await call(client)
+            fleet.asked.clear()
+            await asyncio.sleep(3600.0)
+            dice(0.0)
             await call(client)
 
         assert "b" == fleet.text
