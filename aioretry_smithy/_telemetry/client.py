@@ -86,7 +86,7 @@ class Observation(ABC, Generic[LabelsT]):
         """Record all series of the call or attempt, by the labels of its outcome."""
         if self.is_call:
             if self.hedges is not None:
-                self.hedges.tell(ctx.call, self._count_hedges)
+                log_errors(partial(self.hedges.tell, ctx.call, self._count_hedges))
             self.record("call_duration_seconds", seconds, outcome)
             return
         is_retry = self.number > 0 and not self.is_hedge

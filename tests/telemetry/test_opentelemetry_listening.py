@@ -266,6 +266,18 @@ async def test_broken_listener_does_not_cost_hedges(heard, broken, caplog):
     assert "could not record a call" in caplog.text
 
 
+async def test_broken_counter_of_hedges_does_not_cost_durations(heard, caplog):
+    """The call is measured, whatever becomes of its hedges."""
+    tracing = heard.decorator()
+    tracing(object()).telemetry.instruments.get().series["hedges"] = Broken().fail
+    chained = tracing, HedgingClient.new_decorator(10.0), tracing
+    async with session([200], *chained) as client, client.get(URL):
+        pass
+
+    assert 1 == len(heard.points("aioretry_smithy.call.duration"))
+    assert "could not record a call" in caplog.text
+
+
 async def test_headers_that_are_none_are_for_aiohttp_to_complain_of(heard, caplog):
     """Nothing is injected into what cannot be read, and the call goes on to it."""
     transport = ScriptedTransport([200])
