@@ -65,13 +65,19 @@ def is_given_up(record: Record, cause: BaseException) -> bool:
 
     A group has been, when each of its members has: its requests failed side by side.
     """
-    inside = call_inside(record, cause)
-    if inside is not None:
-        return _gave_up(inside)
-    group = peel(cause)
-    return isinstance(group, BaseExceptionGroup) and all(
-        is_given_up(record, member) for member in group.exceptions
-    )
+    pending = [cause]
+    # Groups may be nested deeper than Python lets functions be.
+    while pending:
+        failure = pending.pop()
+        inside = call_inside(record, failure)
+        if inside is None:
+            group = peel(failure)
+            if not isinstance(group, BaseExceptionGroup):
+                return False
+            pending += group.exceptions
+        elif not _gave_up(inside):
+            return False
+    return True
 
 
 def safety_in(ctx: ClientRequestContext, cause: BaseException) -> RetrySafety:

@@ -169,6 +169,29 @@ async def test_group_of_one_is_the_failure_itself(wrap, attempts):
     assert attempts == await attempts_of(SERVER_ERRORS, GoneError(), INNER, wrap=wrap)
 
 
+def in_deep_groups(error):
+    group = error
+    for _ in range(900):
+        group = ExceptionGroup("tasks", [group, error])
+    return group
+
+
+async def test_groups_may_be_nested_deeper_than_functions():
+    """All that is in them has been given up; the caller gets the group."""
+    inner = rpc(THRICE)(get)
+
+    async def operation(client):
+        try:
+            await inner(client)
+        except GoneError as error:
+            raise in_deep_groups(error) from None
+
+    outer = rpc(THRICE)(operation)
+    log = await log_of_failure(outer, [GoneError()] * 12, [INNER], ExceptionGroup)
+
+    assert (1, "no_retry") == (log.total_attempts, log.stop_reason)
+
+
 async def test_group_that_ended_a_call_inside_is_the_failure_itself():
     """It has the log of that call, and what is in it that of one further in."""
 
