@@ -69,6 +69,9 @@ class Line(TimedWaits):
         first = self.first
         return 0 if first is None or first.is_lost else len(self._waiting)
 
+    def __contains__(self, waiter: Waiter) -> bool:
+        return waiter.number in self._waiting
+
     @property
     def first(self) -> Waiter | None:
         """The request at the head of the queue."""
@@ -103,9 +106,8 @@ class Line(TimedWaits):
         self.end_at(waiter.number, until)
 
     def remove(self, waiter: Waiter, cost: float) -> None:
-        """Remove a request from the queue, if still waiting."""
-        if self._waiting.pop(waiter.number, None) is None:
-            return
+        """Let a request leave this line."""
+        del self._waiting[waiter.number]
         self._ahead -= cost
         if not self._waiting:
             self._ahead = 0.0
@@ -170,9 +172,15 @@ class Waiter:
         return self.turns.get_loop().is_closed()
 
     def try_go(self) -> bool:
-        """Admit the request if due, and at the head of all of its queues."""
+        """Admit the request if due, and at the head of all of its queues.
+
+        Return whether it has left them; that of a closed event loop does so, too.
+        """
         if any(line.first is not self for line, _ in self.costs):
             return False
+        if self.is_lost:
+            self.leave()
+            return True
         loop = asyncio.get_running_loop()
         now = loop.time()
         turn = max(line.turn(now, cost) for line, cost in self.costs)
@@ -188,8 +196,9 @@ class Waiter:
 
     def leave_early(self) -> None:
         """Leave without a turn, and let go out the requests held up behind."""
-        self.leave()
-        self._be_served()
+        if self in self.costs[0][0]:
+            self.leave()
+            self._be_served()
 
     def leave(self) -> None:
         """Leave all lines."""

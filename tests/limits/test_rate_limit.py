@@ -12,6 +12,7 @@ from aioretry_smithy._clock import loop_time
 from aioretry_smithy._limits.rate_gate import Price, TurnTime, pass_all
 from aioretry_smithy._limits.rate_limit import wait_in
 from aioretry_smithy._limits.rate_rules import Bucket
+from aioretry_smithy.testing import VirtualTimeLoop
 
 
 async def turn_of(limit, until=math.inf):
@@ -246,6 +247,52 @@ async def test_who_is_cancelled_as_its_time_is_up_is_passed_by():
 
     assert first.cancelled()
     assert 0 == limit.pending
+
+
+def waiting_in(line, loop, number=1):
+    """Let requests wait in an event loop that runs no more then."""
+
+    async def wait():
+        line.rule.take(loop.time(), 1.0)
+        calls = [wait_in([(line, 1.0)], math.inf) for _ in range(number)]
+        tasks = [loop.create_task(call) for call in calls]
+        await asyncio.sleep(0)
+        return tasks
+
+    return loop.run_until_complete(wait())
+
+
+def thrown_away(task):
+    """Throw away a request of a closed loop, as the garbage collector does."""
+    task._log_destroy_pending = False
+    task.get_coro().close()
+
+
+def test_requests_of_a_closed_loop_are_thrown_away_in_silence():
+    """No loop runs then, in which the next one might be admitted."""
+    line, closed = RateLimit(1)._line, VirtualTimeLoop()
+    tasks = waiting_in(line, closed, number=3)
+    closed.close()
+
+    for task in tasks:
+        thrown_away(task)
+
+    assert line.first is None
+
+
+def test_those_of_a_closed_loop_leave_those_of_another_alone():
+    """The others have taken their place in the line."""
+    line, closed, loop = RateLimit(1)._line, VirtualTimeLoop(), VirtualTimeLoop()
+    [lost] = waiting_in(line, closed)
+    closed.close()
+    line.forget_lost()
+    [waiting] = waiting_in(line, loop)
+
+    thrown_away(lost)
+
+    assert 1 == len(line)
+    assert 1 == len(loop.run_until_complete(waiting))
+    loop.close()
 
 
 async def test_end_of_one_that_is_long_gone_is_no_matter():
