@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _NARROWEST = 12
 """Columns of a text in a table at least."""
 
-_GAP = 3
+_GAP = 2
 """Columns between two columns of a table."""
 
 _OF_A_FILE = 10_000
@@ -91,7 +91,12 @@ class RichOutput(PlainOutput):
             for line in stacked(table, room):
                 self._print(Text(line))
             return
-        shown = RichTable(box=rich.box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        shown = RichTable(
+            box=rich.box.SIMPLE_HEAD,
+            show_edge=False,
+            pad_edge=False,
+            padding=(0, _GAP - 1, 0, 0),
+        )
         for name in names:
             if name in table.texts:
                 shown.add_column(Text(name), overflow="fold")

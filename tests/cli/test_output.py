@@ -123,11 +123,21 @@ def test_rich_table_aligns_numbers_to_the_right():
     new_output(file).document([TABLE])
     head, _, *rows = (line.rstrip() for line in file.getvalue().splitlines())
 
-    # How far columns stand apart is rich's.
     assert [["call", "attempts"], ["a", "10"], ["bcdefg", "2"]] == [
         line.split() for line in (head, *rows)
     ]
     assert [len(head)] * 2 == [len(row) for row in rows]
+
+
+@needs_rich
+def test_rich_table_is_no_wider_than_a_plain_one(monkeypatch):
+    """A name that has room stays whole."""
+    monkeypatch.setenv("COLUMNS", "24")
+    file = io.StringIO()
+    rows = [("host", "calls"), ("127.0.0.1:40889.h", "10")]
+    new_output(file).document([Table(rows, ("host",))])
+
+    assert "127.0.0.1:40889.h     10" == file.getvalue().splitlines()[-1]
 
 
 @needs_rich
