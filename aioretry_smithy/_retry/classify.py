@@ -269,7 +269,7 @@ class Failure:
     @property
     def headers(self) -> CIMultiDictProxy[str]:
         """The headers that came with the :attr:`status`; empty without one."""
-        answer = failure_of(self.cause).answer
+        answer = None if self.cause is None else failure_of(self.cause).answer
         headers = self.ctx.record.outcome.headers if answer is None else answer.headers
         # Those of a test kit may be of any class.
         return CIMultiDictProxy(CIMultiDict(as_headers(headers)))
