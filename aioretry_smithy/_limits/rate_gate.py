@@ -270,7 +270,7 @@ async def _wait_for_shared(
         raise time.refusal(shared, then)
     if enforce:
         permits.waited += seconds
-    elif seconds > permits.waited:
+    elif not is_given and (permits.limit is None or seconds > permits.waited):
         permits.waited, permits.limit = seconds, shared
     return permits
 

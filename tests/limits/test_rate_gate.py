@@ -21,6 +21,7 @@ pytest.importorskip("limits.aio")  # "limits" is a folder of these tests too
 
 from limits.aio.storage import MemoryStorage
 
+from aioretry_smithy._limits.rate_limit import Admission
 from aioretry_smithy.limits import SharedRateLimit
 
 limiting = RateLimitingClient.new_decorator
@@ -348,6 +349,20 @@ class TestWatching:
         assert [0.0] * 2 == await self.ends([own, shared_in(storage)], 2, timeout=1.0)
         assert ["would have refused"] == said()
         assert 2.0 == level_of(own)
+
+    async def test_a_turn_that_opens_as_the_storage_refuses_is_a_wait(
+        self, storage, said, monkeypatch
+    ):
+        """It was not given, and so somebody has to hear of it."""
+
+        async def refuse(latest, deadline):
+            return Admission(is_given=False, seconds=0.0)
+
+        shared = shared_in(storage)
+        monkeypatch.setattr(shared, "_shared_turn", lambda ctx, request: refuse)
+
+        assert [0.0] == await self.ends([RateLimit(5), shared], 1)
+        assert ["would have waited 0.000 s"] == said()
 
     async def test_errors_of_functions_of_the_user_are_logged(self, storage, said):
         """Nobody is refused for them."""
