@@ -271,6 +271,8 @@ class Failure:
         """The headers that came with the :attr:`status`; empty without one."""
         answer = None if self.cause is None else failure_of(self.cause).answer
         headers = self.ctx.record.outcome.headers if answer is None else answer.headers
+        if isinstance(headers, CIMultiDictProxy):
+            return headers
         # Those of a test kit may be of any class.
         return CIMultiDictProxy(CIMultiDict(as_headers(headers)))
 
