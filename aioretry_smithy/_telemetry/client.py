@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._call.call import Call, Exchange
-    from .._call.outcome import Outcome, Request
+    from .._call.outcome import Outcome, Request, Result
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
 
@@ -49,14 +49,14 @@ class Observation(ABC, Generic[LabelsT]):
         labels: The labels that separate measurements of different calls.
     """
 
-    response: Any
+    response: Result
     """The response; not set where none came."""
 
     def __init__(
         self,
         client: TelemetryClient[Any],
         ctx: ClientRequestContext,
-        request: Any,
+        request: Request,
         labels: LabelsT,
     ) -> None:
         self.request = request
@@ -154,7 +154,7 @@ class TelemetryClient(DecoratingClient[ClientT], ABC):
         is_attempt = self._may_see_attempts and ctx.attempt is not None
         return self.sees_calls and not is_attempt
 
-    async def execute(self, ctx: ClientRequestContext, request: Request) -> Any:
+    async def execute(self, ctx: ClientRequestContext, request: Request) -> Result:
         """Send the request, observed if anybody listens."""
         delegate: Any = self.delegate
         observation = self._begun(ctx, request)

@@ -19,6 +19,7 @@ from .series import PREFIX, SERIES, ThingKind, ThingT, WeakRegistry, one_per_reg
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from .._call.outcome import Request
     from .._context.context import ClientRequestContext
 
 _M = TypeVar("_M")
@@ -187,7 +188,7 @@ class MeteredClient(client.TelemetryClient[ClientT]):
         return _Timed(self, ctx, request, labels, self._metrics)
 
     @abstractmethod
-    def _subject(self, ctx: ClientRequestContext, request: Any) -> Labels:
+    def _subject(self, ctx: ClientRequestContext, request: Request) -> Labels:
         """Return the labels of a call."""
 
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from opentelemetry.propagators.textmap import TextMapPropagator
 
     from .._call.call import Call
+    from .._call.outcome import Request
     from .._call.record import Record
     from .._context.context import ClientRequestContext
     from .._text.mask import Mask
@@ -455,7 +456,7 @@ class TracedClient(TelemetryClient[ClientT]):
     def _subject(
         self,
         ctx: ClientRequestContext,
-        request: Any,
+        request: Request,
         instruments: TrafficInstruments | None,
     ) -> Subject:
         """Return the words for a call."""

@@ -291,6 +291,7 @@ def test_calls_that_have_no_place_in_a_file(tmp_path, capsys):
 
 def test_progress_on_a_terminal(calls, monkeypatch, capsys):
     """Standard error shows how far it is; nothing of it is in the report."""
+    pytest.importorskip("rich", reason="needs the extra cli")
     shown = []
 
     class Terminal(io.StringIO):
