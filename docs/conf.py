@@ -84,7 +84,7 @@ OUR_NAMES = (
     "FurtherSettings Group GroupSettings "
     "Key KeyFunction LogAfter LogLevel Logger LoggingSettings Mask OneForAll "
     "OwnHosts PerKey Rate RateLimitFactory RateLimits RecentTimes RedisClient "
-    "Request Resolver RetryAnswer "
+    "Request Resolver RetryAnswer Traffic "
     "RetrySettings Retrying Roster RpcDecoratingFunction RpcDecorator RuleConditions "
     "Sampling Scheme ScriptedBody Service SessionArguments Settings SharedSettings "
     "Source StandardChanges StandardSettings StandardStrategySettings Strategy "

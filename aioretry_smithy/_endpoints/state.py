@@ -332,9 +332,9 @@ class EndpointState(Alternatives):
 
     def __init__(self, roster: Roster, endpoint: Endpoint) -> None:
         self.roster = roster
-        self.rosters = (roster,)
+        self.rosters: Sequence[Roster] = (roster,)
         self.service_key: str = roster.service_key
-        self.endpoint = endpoint
+        self.endpoint: Endpoint = endpoint
         self.weight = endpoint.weight
         self.key: str = endpoint.key
         self.origin = origin_key(endpoint.url)

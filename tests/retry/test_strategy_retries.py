@@ -99,15 +99,33 @@ async def test_backoff_that_has_had_enough_stops_the_call():
     assert (2, "backoff_exhausted") == (log.total_attempts, log.stop_reason)
 
 
-async def test_backoff_made_anew_each_time_warns():
+@dataclass(frozen=True)
+class Growing(Backoff):
+    """A backoff of a user's, of which nobody knows whether it counts."""
+
+    def next_delay(self, num_attempts_so_far):
+        return 0.1 * num_attempts_so_far
+
+    def __repr__(self):
+        return "Growing()"
+
+
+@pytest.mark.parametrize(
+    ("make", "shown"),
+    [
+        (Backoff.exponential, "Backoff.exponential(0.2, 10.0, 2.0)"),
+        (Growing, "Growing()"),
+    ],
+)
+async def test_backoff_made_anew_each_time_warns(make, shown):
     """A strategy that forgets to keep its backoff is warned."""
-    strategy = RetryStrategy.on_status(lambda status, cause: Backoff.exponential())
+    strategy = RetryStrategy.on_status(lambda status, cause: make())
     async with session([503] * 3, retrying(strategy, max_total_attempts=3)) as client:
         with pytest.warns(RuntimeWarning) as warned:
             await client.get(URL)
 
     expected = (
-        "the retry strategy returned a new Backoff.exponential(0.2, 10.0, 2.0) that"
+        f"the retry strategy returned a new {shown} that"
         " equals the last one; its count starts again each time, so each delay is the"
         " first one. Make it once and keep it."
     )
