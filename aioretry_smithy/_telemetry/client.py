@@ -59,22 +59,22 @@ class Observation(ABC, Generic[LabelsT]):
         request: Request,
         labels: LabelsT,
     ) -> None:
-        self.request = request
-        self.labels = labels
-        self.is_call = client.sees_call(ctx)
-        self.is_hedge = False
+        self.request: Request = request
+        self.labels: LabelsT = labels
+        self.is_call: bool = client.sees_call(ctx)
+        self.is_hedge: bool = False
         self.hedges: HedgeCount | None = None
         if not self.is_call:
             self.is_hedge = ctx.attempt is not None and ctx.log.is_hedge
             # Not the attempt's number: a decorator may send twice in one attempt.
             key = _SENDS, client.target
             self.sends: Counter[str] = ctx.attributes.setdefault(key, Counter())
-            self.number = self.sends["begun"]
+            self.number: int = self.sends["begun"]
             self.sends["begun"] += 1
         elif client.surrounds_hedges:
             self.hedges = HedgeCount(ctx.call)
-        self.loop = asyncio.get_running_loop()
-        self.started = self.loop.time()
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
+        self.started: float = self.loop.time()
 
     @abstractmethod
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
@@ -403,10 +403,12 @@ class Traffic(Generic[SeriesT]):
     """
 
     def __init__(self, make: Callable[[str], SeriesT], *, is_http: bool) -> None:
-        self.names = Names()
+        self.names: Names = Names()
         prefix, names = ("", _TRAFFIC + _OF_HTTP) if is_http else ("rpc_", _TRAFFIC)
         # Without timings and hedges too, so that a dashboard can ask for them.
-        self.series = {name: make(f"{prefix}{name}") for name in names}
+        self.series: dict[str, SeriesT] = {
+            name: make(f"{prefix}{name}") for name in names
+        }
 
 
 def connection_waits(ctx: ClientRequestContext) -> dict[str, float]:
