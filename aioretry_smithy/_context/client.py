@@ -12,7 +12,6 @@ from typing import (
     ClassVar,
     Generic,
     Literal,
-    NoReturn,
     Protocol,
     TypeAlias,
     TypeVar,
@@ -153,15 +152,6 @@ class DecoratingClient(ForOneKind, Generic[ClientT]):
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""
         return type(self).__name__
-
-    if not TYPE_CHECKING:
-        # Type checkers see what is missing themselves.
-
-        def __getattr__(self, name: str) -> NoReturn:
-            message = f"{type(self).__name__!r} object has no attribute {name!r}"
-            if name == "delegate":
-                message += "; its __init__() has to call super().__init__(delegate)"
-            raise AttributeError(message, name=name, obj=self)
 
 
 DecoratingFunction: TypeAlias = Callable[

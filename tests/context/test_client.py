@@ -64,26 +64,6 @@ def test_function_of_a_decorator_must_be_one():
         client_decorator(None)
 
 
-async def test_client_whose_constructor_forgets_its_delegate_says_so():
-    """A constructor of one's own is easily written without the base class's."""
-
-    class Forgetful(DecoratingClient):
-        def __init__(self, delegate):
-            self.limit = 3
-
-    async with session(Forgetful) as http:
-        with pytest.raises(AttributeError) as raised:
-            await http.get(URL)
-
-    expected = (
-        "'Forgetful' object has no attribute 'delegate'; its __init__() has to call"
-        " super().__init__(delegate)"
-    )
-    assert expected == str(raised.value)
-    assert 3 == Forgetful(None).limit
-    assert not hasattr(Forgetful(None), "limits")
-
-
 def test_outermost_client_of_a_class_is_found():
     """Derived classes count, what is not there is None."""
     transport = ScriptedTransport([])
