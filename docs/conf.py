@@ -81,7 +81,7 @@ OUR_NAMES = (
     "ChainMetrics CircuitBreakers ClientT Concurrency ConcurrencyLimitFactory "
     "ConcurrencyLimits Content ContentRuleConditions CoroutineFunction Cost "
     "DecoratingFunction Delays Enabled Exceptions Fallback Family Fetch FixedDelay "
-    "FurtherSettings Group GroupSettings "
+    "FurtherSettings Group "
     "Key KeyFunction LogAfter LogLevel Logger LoggingSettings Mask OneForAll "
     "OwnHosts PerKey Rate RateLimitFactory RateLimits RecentTimes RedisClient "
     "Request Resolver RetryAnswer Traffic "

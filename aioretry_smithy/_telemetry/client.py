@@ -384,12 +384,12 @@ def status_class(ctx: ClientRequestContext, cause: BaseException | None) -> str:
 
 
 _TRAFFIC: Final = (
-    *("attempts", "retries"),
-    *("attempt_duration_seconds", "call_duration_seconds"),
+    "attempts",
+    "retries",
+    "attempt_duration_seconds",
+    "call_duration_seconds",
 )
-_OF_HTTP: Final = (
-    *("connection_wait_seconds", "hedges", "hedges_won", "hedges_refused"),
-)
+_OF_HTTP: Final = "connection_wait_seconds", "hedges", "hedges_won", "hedges_refused"
 
 SeriesT = TypeVar("SeriesT")
 
