@@ -131,7 +131,7 @@ class Roster:
         own = None if self.detection is None else self.detection.strategy
         self.strategy = own or _USUAL_STRATEGY
         self.patience: float = group._patience
-        self.parents = group._parents
+        self.parents = {} if loop is None else group._parents
         self._may_fill = group._source.may_fill
         self.left = {}
 

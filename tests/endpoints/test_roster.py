@@ -457,3 +457,14 @@ async def test_trial_that_is_due_then_is_given_up():
         await call(client)
 
     assert (200, ["b", "a", "b"], {}) == (status, fleet.asked, out(group))
+
+
+def test_look_at_the_states_of_a_member_wakes_no_waiter(monkeypatch):
+    """Nothing begins by it, in whichever thread: calls may wait in an event loop."""
+    woken = []
+    first = EndpointGroup.of(url_of("a"))
+    whole = first.or_else(EndpointGroup.of(url_of("b")))
+    monkeypatch.setattr(whole, "wake", lambda: woken.append(whole))
+
+    assert [Endpoint(url_of("a"))] == [*first.states]
+    assert [] == woken
