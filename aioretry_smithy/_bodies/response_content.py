@@ -29,7 +29,7 @@ from .._text.printable import BodyHead, is_text
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-    from .._call.call import Call, Context
+    from .._call.call import Context
     from .._call.record import Record
     from .._request.request import HttpRequest
 
@@ -314,17 +314,18 @@ class _CopyingChunks(deque[bytes]):
 
 
 def record_body_failure(
-    call: Call, record: Record, response: aiohttp.ClientResponse, cause: BaseException
+    ctx: Context, response: aiohttp.ClientResponse, cause: BaseException
 ) -> None:
     """Record that reading a body failed with *cause*, and close the response.
 
     The log keeps the status, unless the body had ended before.
     """
+    record = ctx.record
     note_length(record.outcome, arrived_of(response))
-    fail_body(call, record.outcome, cause)
+    fail_body(ctx.call, record.outcome, cause)
     # The outcome may be settled as an answer; now it is a failure.
     was_final, record.is_final = record.is_final, False
-    record_failure(call, record, cause)
+    record_failure(ctx, cause)
     record.is_final = was_final
     response.close()
 
@@ -459,7 +460,7 @@ async def read_within(
                 raise
             raise passed() from cut
     except Exception as cause:
-        record_body_failure(ctx.call, ctx.record, response, cause)
+        record_body_failure(ctx, response, cause)
         raise
 
 
@@ -476,7 +477,7 @@ async def read_whole(ctx: Context, response: aiohttp.ClientResponse) -> None:
     except Exception:
         raise
     except BaseException as broken_off:
-        record_body_failure(ctx.call, record, response, broken_off)
+        record_body_failure(ctx, response, broken_off)
         raise
 
 

@@ -11,11 +11,12 @@ from .. import _checks as check
 from .._bodies.response_content import read_head_of
 from .._call.deadline_cut import until_deadline
 from .._call.outcome import NOTHING, Request, Result
+from .._call.recorder import record_failure
 from .._call.time_limits import time_left
 from .._call.tries import has_untried
 from .._context.client import ClientT, DecoratingClient, Decorator, HttpClient
 from .._context.holdings import holdings_of, is_held
-from .._context.recording import close_result, record_error, record_result
+from .._context.recording import close_result, record_result
 from .._errors import bad_argument, unqualified
 from .._policies.listeners import DryRun
 from .._policies.queues import unsent
@@ -134,7 +135,7 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
             else:
                 permit = None if breaker is None else breaker.try_request()
         except BaseException as error:
-            record_error(ctx, error)
+            record_failure(ctx, error)
             raise
         if breaker is None or permit is None:
             return await self._go_without(ctx, request, breaker)
@@ -211,7 +212,7 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
                     return await self._refuse(ctx, request, breaker)
                 self._dry_run.refused(request, FailFastError(breaker, breaker.retry_in))
         except BaseException as error:
-            record_error(ctx, error)
+            record_failure(ctx, error)
             raise
         # A decorator outside may have sent it here before, and it was refused then.
         ctx.record.was_refused = False
@@ -233,7 +234,7 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
                 raise error
             finally:
                 del error  # its traceback has this frame: no cycle
-        record_error(ctx, error)
+        record_failure(ctx, error)
         result = fallback(ctx, request)
         if isinstance(result, Awaitable):
             result = await until_deadline(ctx, result, raises=True)
@@ -263,7 +264,7 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
                 await self._report(ctx, breaker, permit, None, error)
             else:
                 breaker.on_ignored(permit)
-                record_error(ctx, error)
+                record_failure(ctx, error)
             raise
         count(breaker, permit, verdict, ctx, cause)
 

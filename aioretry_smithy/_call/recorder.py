@@ -61,8 +61,9 @@ def record_return(call: Call, record: Record) -> None:
             call.wake()
 
 
-def record_failure(call: Call, record: Record, cause: BaseException) -> None:
+def record_failure(ctx: Context, cause: BaseException) -> None:
     """Classify a caught failure, and record that there is no response."""
+    call, record = ctx.call, ctx.record
     if record.is_final or cause_of(record) is cause:
         return
     judge(cause)
@@ -335,14 +336,14 @@ def _judge_side(failure: Failure, cause: BaseException, trace: Trace) -> None:
         failure.connection_made = broken_connection_is_made(cause)
 
 
-def judge_attempt(call: Call, record: Record, cause: BaseException) -> None:
+def judge_attempt(ctx: Context, cause: BaseException) -> None:
     """Note whether a server has seen something of an attempt that failed.
 
     Whoever refused the rest: a decorator of the caller's own may have sent the request
     before, or have made attempts inside this one; a function may have made calls.
     """
     failure = judge(cause)
-    if failure.is_unprocessed and _was_sent(call, record, cause):
+    if failure.is_unprocessed and _was_sent(ctx.call, ctx.record, cause):
         failure.reached_server = True
 
 

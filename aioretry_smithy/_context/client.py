@@ -20,9 +20,10 @@ from typing import (
 )
 
 from .._call.deadline_cut import until_deadline
+from .._call.recorder import record_failure
 from .._errors import bad_argument, is_ours, is_plain_function
 from .._text.mask import DEFAULT_MASK, Mask
-from .recording import record_error, record_result
+from .recording import record_result
 
 if TYPE_CHECKING:
     import aiohttp
@@ -174,7 +175,7 @@ class _FunctionClient(DecoratingClient[Any]):
             result = await until_deadline(ctx, code, raises=True)
             record_result(ctx, result, self._function)
         except BaseException as cause:
-            record_error(ctx, cause)
+            record_failure(ctx, cause)
             raise
         return result
 
@@ -228,7 +229,7 @@ class OutcomeRecorder:
             result = await until_deadline(ctx, code, raises=True)
             record_result(ctx, result, self.delegate)
         except BaseException as cause:
-            record_error(ctx, cause)
+            record_failure(ctx, cause)
             raise
         return result
 

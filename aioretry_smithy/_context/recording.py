@@ -20,7 +20,6 @@ from .._call.recorder import (
     note_length,
     record_end_of_body,
     record_failed_body,
-    record_failure,
     record_return,
     with_outcome,
 )
@@ -194,11 +193,6 @@ def _choose_record(call: Call, attempt: AttemptContext, response: Result) -> Non
         if sent.outcome.headers is headers and sent.is_in_race and not sent.is_final:
             attempt.record = sent
             return
-
-
-def record_error(ctx: ClientRequestContext, cause: BaseException) -> None:
-    """Record what was raised; see :func:`.record_failure`."""
-    record_failure(ctx.call, ctx.record, cause)
 
 
 def close_result(ctx: ClientRequestContext, result: Result) -> None:

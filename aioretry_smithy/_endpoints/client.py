@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 from urllib.request import getproxies, proxy_bypass
 
 from .. import _checks as check
-from .._call.recorder import begin_after_wait
+from .._call.recorder import begin_after_wait, record_failure
 from .._context.client import DecoratingClient, Decorator, HttpClient, check_inside
-from .._context.recording import close_result, record_error
+from .._context.recording import close_result
 from .._errors import bad_argument
 from .._request.endpoint import ServiceBehind, endpoint_of, origin_key
 from .._request.request import HttpRequest, RoutedRequest
@@ -121,7 +121,7 @@ class LoadBalancingClient(DecoratingClient[HttpClient]):
         try:
             visit, request = await self._begin(ctx, request)
         except BaseException as cause:
-            record_error(ctx, cause)
+            record_failure(ctx, cause)
             raise
         if visit is None:
             return await self.delegate.execute(ctx, request)

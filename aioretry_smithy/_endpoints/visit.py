@@ -10,8 +10,8 @@ import aiohttp
 from .._breaker.breaker import FailFastError
 from .._breaker.strategy import checked_verdict
 from .._call.outcome import connection_of, end_with
+from .._call.recorder import record_failure
 from .._call.tries import asked_for, status_judged
-from .._context.recording import record_error
 from .._failures.failure import failure_of, judge, peel
 from .._request.endpoint import joined, origin_key, path_after
 from .._request.request import HttpRequest, RoutedRequest
@@ -329,13 +329,13 @@ def _record_mistake(ctx: ClientRequestContext, error: BaseException) -> None:
     """Record what the user's strategy raised, which no retry would mend."""
     if isinstance(error, Exception):
         judge(error).raised_by_caller = True
-    record_error(ctx, error)
+    record_failure(ctx, error)
 
 
 def _timed_out(ctx: ClientRequestContext, permit: Permit) -> TimeoutError:
     """Make the failure of a trial that was cut, and learn from it."""
     error = TimeoutError("no answer to a trial in time")
-    record_error(ctx, error)
+    record_failure(ctx, error)
     learn(ctx, permit, error, verdict=False)
     return error
 

@@ -142,7 +142,7 @@ class HedgingClient(DecoratingClient[HttpClient]):
             response = await self._hedged(attempt, request)
         except BaseException as cause:
             _end(attempt)
-            judge_attempt(ctx.call, attempt.record, cause)
+            judge_attempt(attempt, cause)
             was_cut = failure_of(cause).sibling_timed_out and time_left(ctx.call) <= 0
             if was_cut and type(cause) is not ResponseTimeoutError:
                 raise _timed_out(ctx.call, cause) from cause
@@ -211,5 +211,5 @@ def _timed_out(call: Call, cause: BaseException) -> ResponseTimeoutError:
     where = IN_POOL if was_in_pool(cause) else ""
     error = ResponseTimeoutError(f"the call had {seconds:.3f} s{where}")
     copy_marks(error, cause)
-    record_failure(call, call, error)
+    record_failure(call, error)
     return error

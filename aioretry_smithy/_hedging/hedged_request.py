@@ -105,7 +105,7 @@ class SentRequest:
             call.resources.close_responses(self.ctx)
         if record.outcome.ended is None:
             record.was_sent = record.was_sent or not task.done()
-            record_failure(call, record, asyncio.CancelledError())
+            record_failure(self.ctx, asyncio.CancelledError())
         record.is_final = True
 
 

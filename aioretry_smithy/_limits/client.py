@@ -11,10 +11,11 @@ import aiohttp
 from .. import _checks as check
 from .._call.closing import unless_closed
 from .._call.outcome import NOTHING, Result, connection_of, end_with
+from .._call.recorder import record_failure
 from .._clock import loop_time
 from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._context.holdings import holdings_of, is_held
-from .._context.recording import close_result, record_error
+from .._context.recording import close_result
 from .._errors import LimitedRequestError, bad_argument
 from .._failures.failure import failure_of, peel
 from .._failures.hints import is_cut_body
@@ -239,7 +240,7 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
                 if place is not None:
                     place.hold(holdings)
         except BaseException as error:
-            record_error(ctx, error)
+            record_failure(ctx, error)
             raise
         try:
             response = await self.delegate.execute(ctx, request)
@@ -304,7 +305,7 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
                 give_back_after_body(place, response)
         except BaseException as error:
             place.release()
-            record_error(ctx, error)
+            record_failure(ctx, error)
             close_result(ctx, response)
             raise
 

@@ -13,11 +13,10 @@ from .._bodies.response_content import whole_body
 from .._call.call import Call, await_body
 from .._call.closing import unless_closed
 from .._call.outcome import NOTHING
-from .._call.recorder import begin_after_wait
+from .._call.recorder import begin_after_wait, record_failure
 from .._clock import loop_time
 from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._context.holdings import holdings_of, is_held
-from .._context.recording import record_error
 from .._errors import bad_argument
 from .._failures.failure import failure_of
 from .._log.request_log import log_of
@@ -127,7 +126,7 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
         try:
             gate = self._gates.of(request)
         except BaseException as error:
-            record_error(ctx, error)
+            record_failure(ctx, error)
             raise
         if gate is None:
             return await self.delegate.execute(ctx, request)
@@ -137,7 +136,7 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
             if turn is None:
                 turn = await self._wait(ctx, request, gate)
         except BaseException as error:
-            record_error(ctx, error)
+            record_failure(ctx, error)
             raise
         holdings.add(*gate.limits)
         try:

@@ -236,7 +236,7 @@ class ResumingClient(DecoratingClient[HttpClient]):
         try:
             return await self.delegate.execute(attempt, request)
         except BaseException as cause:
-            judge_attempt(call, attempt.record, cause)
+            judge_attempt(attempt, cause)
             raise
         finally:
             # A request that was sent again has put another one there.
@@ -255,7 +255,7 @@ class ResumingClient(DecoratingClient[HttpClient]):
         try:
             return checked_answer("request_filter", self._filter(request))
         except Exception as cause:
-            record_failure(call, ctx.record, cause)
+            record_failure(ctx, cause)
             raise
 
     def describe(self) -> str:

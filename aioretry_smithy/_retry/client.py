@@ -12,7 +12,6 @@ from .._call.outcome import Request, RetryStopReason
 from .._call.recorder import record_failure
 from .._context.client import ClientT, DecoratingClient, Decorator, HttpClient
 from .._context.context import UNSET, ClientRequestContext, Unset
-from .._context.recording import record_error
 from .._errors import bad_argument, call_it, unqualified
 from .call_adapter import HTTP, CallAdapter
 from .config import RetryConfig, RetryConfigMapping, in_one_attempt
@@ -75,7 +74,7 @@ class SdkHeadersClient(DecoratingClient):
         try:
             request = _with_headers(ctx, request)
         except BaseException as cause:
-            record_error(ctx, cause)
+            record_failure(ctx, cause)
             raise
         return await self.delegate.execute(ctx, request)
 
@@ -197,7 +196,7 @@ class CommonRetryingClient(DecoratingClient[ClientT]):
                 config = config.config_for(ctx, request)
             except Exception as cause:
                 call.stop_reason = RetryStopReason.ERROR
-                record_failure(call, ctx.record, cause)
+                record_failure(ctx, cause)
                 raise
         if call.defaults.no_retries:
             config = in_one_attempt(config)

@@ -216,7 +216,7 @@ def record_break(
     raised = isinstance(error, Exception)
     # Otherwise a concurrent pass has ended the call.
     if not call.is_final and (call.outcome.ended is None or is_first):
-        record_failure(call, call, error)
+        record_failure(call, error)
         call.retry_error = refusal
         reason = RetryStopReason.ERROR if raised else RetryStopReason.CANCELLED
         call.stop_reason = reason

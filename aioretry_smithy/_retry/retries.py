@@ -162,11 +162,10 @@ class Retries:
 
     def _judge(self, cause: Exception) -> None:
         """Classify the failure of an attempt, and record it if not recorded yet."""
-        call, record = self.call, self.attempt.record
-        if record.outcome is PENDING:
+        if self.attempt.record.outcome is PENDING:
             # A client was patched after the chain was built.
-            record_failure(call, record, cause)
-        judge_attempt(call, record, cause)
+            record_failure(self.attempt, cause)
+        judge_attempt(self.attempt, cause)
 
     @abstractmethod
     def ask(self) -> Coroutine[Any, Any, Stop | None] | Stop | None:
@@ -345,7 +344,7 @@ class Retries:
         record_stop(self.call, record, reason, self.refusal)
         if self.cause is None:
             return self.result
-        record_failure(self.call, self.call, self.cause)
+        record_failure(self.call, self.cause)
         self.forget_earlier()
         cause, self.cause = self.cause, None
         try:

@@ -141,7 +141,7 @@ async def attempted(
         if error is None:
             raise
         try:
-            record_failure(ctx.call, ctx.record, error)
+            record_failure(ctx, error)
             raise error from cause
         finally:
             # Its traceback has this frame: no cycle.
@@ -191,7 +191,7 @@ class FunctionClient:
         except BaseException as cause:
             error = _limit_error(ctx, cause)
             try:
-                record_failure(call, record, error or cause)
+                record_failure(ctx, error or cause)
                 if error is None:
                     raise
                 raise error from cause

@@ -191,8 +191,8 @@ async def _fail(call: Call, cause: BaseException) -> None:
             cause = _timed_out(call, cause)
         if call.outcome is PENDING:
             # A client was patched after the chain was built.
-            record_failure(call, call, cause)
-        judge_attempt(call, call, cause)
+            record_failure(call, cause)
+        judge_attempt(call, cause)
         annotate(call, cause)
         if call.resources is not None:
             call.resources.close_responses()
@@ -216,7 +216,7 @@ def _timed_out(call: Call, refused: BaseException | None) -> ResponseTimeoutErro
     error = ResponseTimeoutError(f"the call had {seconds:.3f} s, and was in a queue")
     error.__cause__ = error.__context__ = refused
     judge(error).queue = "limit"
-    record_failure(call, call, error)
+    record_failure(call, error)
     return error
 
 

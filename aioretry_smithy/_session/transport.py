@@ -134,7 +134,7 @@ def _on_its_route(route: Route, request: HttpRequest) -> HttpRequest:
 def refused(ctx: ClientRequestContext, cause: BaseException) -> None:
     """Record that a request could not be sent."""
     judge(cause).reached_server |= ctx.record.was_sent
-    record_failure(ctx.call, ctx.record, cause)
+    record_failure(ctx, cause)
 
 
 def judged(ctx: ClientRequestContext, cause: BaseException) -> BaseException:
@@ -155,7 +155,7 @@ def judged(ctx: ClientRequestContext, cause: BaseException) -> BaseException:
         cut, cause = cause, passed()
         cause.__cause__ = cause.__context__ = cut
         copy_marks(cause, cut)
-    record_failure(call, record, cause)
+    record_failure(ctx, cause)
     return cause
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from .. import _checks as check
 from .._call.call import BoundHeader, IdempotencyKey
+from .._call.recorder import record_failure
 from .._context.client import DecoratingClient, Decorator, HttpClient
-from .._context.recording import record_error
 from .._errors import bad_argument
 from .._failures.failure import judge
 from .._policies.conditions import methods_of
@@ -118,7 +118,7 @@ class IdempotencyKeyClient(DecoratingClient[HttpClient]):
         try:
             request = self._with_key(ctx, request)
         except BaseException as cause:
-            record_error(ctx, cause)
+            record_failure(ctx, cause)
             raise
         return await self.delegate.execute(ctx, request)
 

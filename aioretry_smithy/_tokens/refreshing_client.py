@@ -248,12 +248,12 @@ class RefreshingClient(DecoratingClient[HttpClient]):
             _follow(ctx, rejected_at)
             # The server had no part in it.
             judge(cause).queue = "token"
-            record_failure(ctx.call, ctx.record, cause)
+            record_failure(ctx, cause)
             raise
         except BaseException as cause:
             # Of an attempt the 401 is the last that is known.
             if ctx.attempt is None or rejected_at is None:
-                record_failure(ctx.call, ctx.record, cause)
+                record_failure(ctx, cause)
             raise
         _follow(ctx, rejected_at)
         return token

@@ -13,10 +13,10 @@ import aiohttp
 
 from .. import _checks as check
 from .._bodies.response_content import TruncatedBody, read_whole
-from .._call.recorder import record_injected
+from .._call.recorder import record_failure, record_injected
 from .._call.time_limits import passed_limit
 from .._context.client import DecoratingClient, Decorator, HttpClient
-from .._context.recording import close_result, record_cut, record_error, record_result
+from .._context.recording import close_result, record_cut, record_result
 from .._errors import bad_argument, is_finite, is_plain_function
 from .._failures.kept_cause import without_frames
 from .._policies.conditions import checked_answer
@@ -333,7 +333,7 @@ class FaultInjectingClient(DecoratingClient[HttpClient]):
         try:
             seconds, fault = self._struck_by(ctx, request)
         except BaseException as cause:
-            record_error(ctx, cause)
+            record_failure(ctx, cause)
             raise
         answer = await self._answer(ctx, request, seconds, fault)
         if answer is not None:
@@ -345,7 +345,7 @@ class FaultInjectingClient(DecoratingClient[HttpClient]):
                 cut = partial(record_cut, ctx.call, ctx.record.outcome, after)
                 response.content = TruncatedBody(response, after, cut)
         except BaseException as cause:
-            record_error(ctx, cause)
+            record_failure(ctx, cause)
             close_result(ctx, response)
             raise
         if ctx.attempt is not None and ctx.call.reads_whole_bodies:
@@ -387,7 +387,7 @@ class FaultInjectingClient(DecoratingClient[HttpClient]):
             answer = fault._answer(request)
             record_result(ctx, answer)
         except BaseException as cause:
-            record_error(ctx, cause)
+            record_failure(ctx, cause)
             record_injected(ctx.record)
             raise
         record_injected(ctx.record)

@@ -18,9 +18,9 @@ from .._bodies.replayable_payload import ReplayablePayload
 from .._bodies.response_content import HAS_STREAM_WRITER, new_response
 from .._call.call import CallDefaults
 from .._call.record import Upload
-from .._call.recorder import note_request
+from .._call.recorder import note_request, record_failure
 from .._context.context import CallContext, ClientRequestContext
-from .._context.recording import record_error, record_result
+from .._context.recording import record_result
 from .._errors import bad_argument, call_it, shown
 from .._request.request import HttpRequest
 from .._retry.strategy import RetryDecision, RetryStrategy, RetryStrategyWithContent
@@ -401,7 +401,7 @@ async def ask(
         response = new_response(request, status, headers=headers, body=content)
         record_result(ctx, response)
     else:
-        record_error(ctx, cause)
+        record_failure(ctx, cause)
     if isinstance(strategy, RetryStrategyWithContent):
         start = content and content[: strategy.max_content_length]
         answer = strategy.should_retry(ctx, cause, start)

@@ -79,7 +79,7 @@ def answered(call):
 ENDS = {
     "answer": lambda call: end(call, 200),
     "return": lambda call: record_return(call, call),
-    "failure": lambda call: record_failure(call, call, OSError()),
+    "failure": lambda call: record_failure(call, OSError()),
     "body": lambda call: record_end_of_body(call, answered(call)),
     "failed body": lambda call: record_failed_body(call, answered(call), OSError()),
     "call": finish,
@@ -138,7 +138,7 @@ async def test_call_that_is_over_keeps_nothing_of_the_caller_s():
     ctx = begin(request)
     call = call_of(ctx)
     cause = call.retry_error = aiohttp.ClientError()
-    record_failure(call, call, cause)
+    record_failure(call, cause)
     finish(call)
 
     assert call.request.options["data"] is None

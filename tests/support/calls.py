@@ -21,8 +21,9 @@ from aioretry_smithy._call import recorder
 from aioretry_smithy._call.call import CallDefaults
 from aioretry_smithy._call.outcome import Answered
 from aioretry_smithy._call.record import ConnectionTimes, Race, Upload
+from aioretry_smithy._call.recorder import record_failure
 from aioretry_smithy._context.context import CallContext
-from aioretry_smithy._context.recording import fail_body, record_error, record_result
+from aioretry_smithy._context.recording import fail_body, record_result
 from aioretry_smithy._log.request_log import annotate
 from aioretry_smithy._text.mask import DEFAULT_MASK
 from aioretry_smithy._text.printable import BodyHead
@@ -88,7 +89,7 @@ def end(ctx, outcome=None, delay=None, *, sent=True, refused=False, **options):
     call, record = ctx.call, ctx.record
     record.was_sent, record.was_refused = sent, refused
     if isinstance(outcome, BaseException):
-        record_error(ctx, outcome)
+        record_failure(ctx, outcome)
     elif outcome is None:
         recorder.record_return(call, record)
     else:
