@@ -118,8 +118,10 @@ _MODULES: Final = {"aioretry_smithy.smithy": {"sync"}}
 _unloaded = {(package, name) for package, names in PUBLIC.items() for name in names}
 
 
-def facade_of(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return the ``__getattr__`` and the ``__dir__`` of a package that is a facade.
+def facade_of(
+    package: str,
+) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
+    """Return ``__all__``, ``__getattr__`` and ``__dir__`` of a package, for a facade.
 
     Imports point downwards only, so threads that load at the same time never wait for
     each other in a circle: the locks of Python's own imports are enough.
@@ -137,7 +139,7 @@ def facade_of(package: str) -> tuple[Callable[[str], object], Callable[[], list[
         publish()
         return public
 
-    return load, lambda: sorted({*vars(module), *names, *modules})
+    return sorted(names), load, lambda: sorted({*vars(module), *names, *modules})
 
 
 def _imported(where: str, name: str) -> ModuleType:

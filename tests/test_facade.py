@@ -97,13 +97,17 @@ def test_table_and_types_and_all_have_the_same_names(package):
     tree = ast.parse(Path(path).read_text(encoding="utf-8"))
     (block,) = (node for node in tree.body if isinstance(node, ast.If))
     assert "_typing.TYPE_CHECKING" == ast.unparse(block.test)
-    read = {
-        alias.name: importlib.util.resolve_name(
-            "." * node.level + node.module, package
-        ).removeprefix("aioretry_smithy")
+    imported = [
+        (alias, importlib.util.resolve_name("." * node.level + node.module, package))
         for node in block.body
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
+    ]
+    # Only a name that is imported as itself is public to type checkers.
+    read = {
+        alias.asname: where.removeprefix("aioretry_smithy")
+        for alias, where in imported
+        if alias.asname == alias.name
     }
 
     assert _facade.PUBLIC[package] == read

@@ -49,17 +49,6 @@ MODULES = [
 ]
 
 
-def test_facade_lists_its_names_in_order():
-    """Constants come first, then classes, then functions, so a name has one place."""
-
-    def kind_and_name(name):
-        return not name.isupper(), name[0].islower(), name
-
-    assert sorted({*aioretry_smithy.__all__}, key=kind_and_name) == (
-        aioretry_smithy.__all__
-    )
-
-
 def test_facade_lists_all_that_is_public():
     """Each public name of the namespace is in ``__all__``, and no other."""
     # They are there once they are asked for.
