@@ -25,8 +25,7 @@ from .state import CircuitPermit, CircuitState, EventCount, SlidingWindow, State
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from .._call.call import Call
-    from .._call.record import Record
+    from .._call.call import Context
     from .wait_for_ready import WaitingLine
 
 
@@ -262,7 +261,7 @@ class CircuitBreaker(Shared):
         self._listeners = Listeners(
             f"circuit breaker {self._name!r}", listeners, CircuitBreakerListener
         )
-        self._reported: tuple[Call, Record, Exception | None] | None = None
+        self._reported: tuple[Context, Exception | None] | None = None
         self._line: WaitingLine | None = None
         self._state = self._closed(generation=0)
 

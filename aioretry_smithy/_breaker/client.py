@@ -88,7 +88,7 @@ def count(
     elif verdict is None:
         breaker.on_ignored(permit)
     else:
-        breaker._reported = ctx.call, ctx.record, cause
+        breaker._reported = ctx, cause
         try:
             breaker.on_failure(permit)
         finally:
@@ -195,7 +195,7 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
     ) -> float | None:
         """Return how long to wait at most; None where a request is answered at once."""
         is_answered = self._fallback is not None or (
-            self._circuit_breakers.is_per_server and has_untried(ctx.call, ctx.record)
+            self._circuit_breakers.is_per_server and has_untried(ctx)
         )
         return None if is_answered or not must_wait(breaker) else self._wait_for_ready
 

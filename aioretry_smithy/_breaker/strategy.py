@@ -130,18 +130,18 @@ class _CountServerErrors(CircuitBreakerStrategy):
     def should_report_as_success(
         self, ctx: ClientRequestContext, cause: Exception | None
     ) -> bool | None:
-        call, record = ctx.call, ctx.record
-        status = status_judged(record, cause)
+        outcome = ctx.record.outcome
+        status = status_judged(outcome, cause)
         may_throttle = cause is not None or status in THROTTLING
         may_throttle &= not self.count_throttling
-        if may_throttle and is_throttled(call, record, cause):
+        if may_throttle and is_throttled(ctx, cause):
             return None
         if status is not None:
             return not 500 <= status <= 599
         if cause is not None:
             return False if _concerns_the_server(cause) else None
         # A function that has returned has no status.
-        return None if record.outcome.ended is None else True
+        return None if outcome.ended is None else True
 
     @property
     def _verdicts(self) -> Mapping[int | None, bool]:

@@ -11,7 +11,8 @@ from .._failures.hints import as_headers, attribute_of, retry_after
 
 if TYPE_CHECKING:
     from .._request.endpoint import Endpoint
-    from .call import Call
+    from .call import Call, Context
+    from .outcome import Outcome
     from .record import Record, Route
 
 
@@ -19,55 +20,54 @@ THROTTLING: Final = frozenset({429, 503})
 """The statuses by which a server throttles, if it says when to come back."""
 
 
-def is_throttled(call: Call, record: Record, cause: Exception | None) -> bool:
+def is_throttled(ctx: Context, cause: Exception | None) -> bool:
     """Say whether the server asks to come back later: too many requests, no outage.
 
     That is a 429 or a 503 with a ``Retry-After`` that can be read, also one that was
     raised, or an exception with Smithy's ``is_throttling_error`` and ``retry_after``.
 
     Args:
-        call: The call.
-        record: That of the call, or of the attempt.
+        ctx: The context of the call, or of the attempt.
         cause: What it failed with, or None when there is a response.
     """
-    failure = failure_of(cause)
+    failure, outcome = failure_of(cause), ctx.record.outcome
     if failure.info.is_throttling_error:
         return failure.hint() is not None
-    is_one = status_judged(record, cause) in THROTTLING
-    return is_one and asked_for(call, record, cause) is not None
+    is_one = status_judged(outcome, cause) in THROTTLING
+    return is_one and asked_for(ctx.call, outcome, cause) is not None
 
 
-def status_judged(record: Record, cause: Exception | None) -> int | None:
+def status_judged(outcome: Outcome, cause: Exception | None) -> int | None:
     """Return the status of a server that an outcome is judged by; None without one."""
     if cause is None:
-        return record.outcome.status
+        return outcome.status
     return failure_of(cause).status_of_server
 
 
-def time_of_failure(call: Call, record: Record, cause: Exception | None) -> float:
+def time_of_failure(call: Call, outcome: Outcome, cause: Exception | None) -> float:
     """Return the time of day of a failure, from which a server's hint counts."""
-    return call.wall_clock + failed_at(call, record, cause) - call.started
+    return call.wall_clock + failed_at(call, outcome, cause) - call.started
 
 
-def asked_for(call: Call, record: Record, cause: Exception | None) -> float | None:
+def asked_for(call: Call, outcome: Outcome, cause: Exception | None) -> float | None:
     """Return the wait in seconds that an answer asks for, if any."""
-    now = time_of_failure(call, record, cause)
+    now = time_of_failure(call, outcome, cause)
     if cause is not None:
         return failure_of(cause).hint(now)
-    headers = record.outcome.headers
+    headers = outcome.headers
     return None if headers is None else retry_after(as_headers(headers), now=now)
 
 
-def failed_at(call: Call, record: Record, cause: Exception | None) -> float:
+def failed_at(call: Call, outcome: Outcome, cause: Exception | None) -> float:
     """Return when a failure came, or the headers of an answer that is one."""
-    outcome = record.outcome
     failed = outcome.ended if cause is None else outcome.body_ended
     # Unknown where a decorator of the user's own has raised it.
     return call.loop.time() if failed is None else failed
 
 
-def ended_with(call: Call, record: Record) -> Record:
-    """Return the request that a call has ended with, if any; other records as is."""
+def _request_of(ctx: Context) -> Record:
+    """Return the request of an attempt, or the one that a call has ended with."""
+    call, record = ctx.call, ctx.record
     if record is not call:
         return record
     requests = (each for each in call.sent if each.outcome is record.outcome)
@@ -87,13 +87,14 @@ class Rounds:
     def __init__(self) -> None:
         self._last = -math.inf
 
-    def count(self, call: Call, record: Record, cause: Exception | None) -> bool:
+    def count(self, ctx: Context, cause: Exception | None) -> bool:
         """Say whether to count a failure, and remember when one that counts was."""
         is_break = cause is not None and failure_of(cause).broke_connection
         # Not "<=": by a coarse clock a retry may begin at the time of the failure.
-        if is_break and ended_with(call, record).started < self._last:
+        if is_break and _request_of(ctx).started < self._last:
             return False
-        self._last = max(self._last, failed_at(call, record, cause))
+        failed = failed_at(ctx.call, ctx.record.outcome, cause)
+        self._last = max(self._last, failed)
         return True
 
 
@@ -104,7 +105,7 @@ _UNSERVED: Final = frozenset({502, 503})
 """The statuses of a gateway without its server, or of a server that turns it down."""
 
 
-def is_unserved(call: Call, record: Record, cause: Exception | None) -> bool:
+def is_unserved(ctx: Context, cause: Exception | None) -> bool:
     """Say whether the server did no work for a request that failed.
 
     It was not reached, however long that took to learn. Or the request was sent, and
@@ -113,20 +114,20 @@ def is_unserved(call: Call, record: Record, cause: Exception | None) -> bool:
     An answer that says when to come back is that of a busy server.
 
     Args:
-        call: The call.
-        record: That of the call, whose last request it is then about, or of an attempt.
+        ctx: That of the call, whose last request it is then about, or of an attempt.
         cause: What it failed with, or None when there is a response.
     """
-    status = status_judged(record, cause)
+    outcome = ctx.record.outcome
+    status = status_judged(outcome, cause)
     if status is None:
         failure = failure_of(cause)
         if failure.is_unprocessed:
             return True
-        is_one = _found_nobody(failure, cause) and record.outcome.status is None
+        is_one = _found_nobody(failure, cause) and outcome.status is None
     else:
         is_one = status in _UNSERVED
-    is_quick = is_one and _seconds(call, record, cause) < QUICK
-    return is_quick and not is_throttled(call, record, cause)
+    is_quick = is_one and _seconds(ctx, cause) < QUICK
+    return is_quick and not is_throttled(ctx, cause)
 
 
 def _found_nobody(failure: Failure, cause: Exception | None) -> bool:
@@ -140,23 +141,23 @@ def _found_nobody(failure: Failure, cause: Exception | None) -> bool:
     return is_refused or failure.broke_connection
 
 
-def is_slow(call: Call, record: Record, cause: Exception | None) -> bool:
+def is_slow(ctx: Context, cause: Exception | None) -> bool:
     """Say whether a failure took a server long: a timeout, or a second and more.
 
     Args:
-        call: As for :func:`is_unserved`.
-        record: As for :func:`is_unserved`.
+        ctx: As for :func:`is_unserved`.
         cause: As for :func:`is_unserved`.
     """
     failure = failure_of(cause)
     if failure.kind.is_timeout or failure.info.is_timeout_error:
         return True
-    return _seconds(call, record, cause) >= QUICK
+    return _seconds(ctx, cause) >= QUICK
 
 
-def _seconds(call: Call, record: Record, cause: Exception | None) -> float:
+def _seconds(ctx: Context, cause: Exception | None) -> float:
     """Return the seconds from sending to a failure, or to the headers of an answer."""
-    return failed_at(call, record, cause) - ended_with(call, record).sent_at
+    failed = failed_at(ctx.call, ctx.record.outcome, cause)
+    return failed - _request_of(ctx).sent_at
 
 
 UNAVAILABLE: Final = 503
@@ -190,8 +191,8 @@ def rests_of(call: Call) -> dict[Endpoint, float]:
         rests.pop(route.endpoint, None)
         cause = outcome.cause if outcome.status is None else None
         cause = cause if isinstance(cause, Exception) else None
-        if status_judged(sent, cause) == UNAVAILABLE:
-            asked = asked_for(call, sent, cause)
+        if status_judged(outcome, cause) == UNAVAILABLE:
+            asked = asked_for(call, outcome, cause)
             if asked:
                 rests[route.endpoint] = outcome.ended + asked
     return rests
@@ -215,10 +216,10 @@ def last_of(call: Call, record: Record) -> Record:
     return (sent or call.sent)[-1]
 
 
-def has_untried(call: Call, record: Record) -> bool:
+def has_untried(ctx: Context) -> bool:
     """Say whether a request went to one of several, and another is well and untried."""
-    route = record.route
-    return route is not None and route.has_other(tries_of(call))
+    route = ctx.record.route
+    return route is not None and route.has_other(tries_of(ctx.call))
 
 
 def is_unsent(cause: BaseException) -> bool:
@@ -233,13 +234,13 @@ def is_unsent(cause: BaseException) -> bool:
     return failure.is_unprocessed and not (is_ours or failure.kind.is_of_proxy)
 
 
-def is_of_one_server(call: Call, record: Record, cause: Exception | None) -> bool:
+def is_of_one_server(ctx: Context, cause: Exception | None) -> bool:
     """Say whether a failure is that of one of several servers, and no outage.
 
     The request did not reach it, it is left alone by now, and another one is well that
     was not tried. Where all fail, most of them cannot be left alone.
     """
-    route = record.route
+    route = ctx.record.route
     if route is None or cause is None or not route.is_out:
         return False
-    return is_unsent(peel(cause)) and has_untried(call, record)
+    return is_unsent(peel(cause)) and has_untried(ctx)

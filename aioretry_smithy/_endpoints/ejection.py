@@ -48,13 +48,13 @@ def note_failure(
 
     What began before the endpoint was ejected, or came back, says nothing any more.
     """
-    call, record = ctx.call, ctx.record
+    record = ctx.record
     detection, window = state.roster.detection, state.window
     if detection is None or window is None or record.started < state.changed_at:
         return
-    if not state.rounds.count(call, record, cause):
+    if not state.rounds.count(ctx, cause):
         return
-    window.add_failure(failed_at(call, record, cause))
+    window.add_failure(failed_at(ctx.call, record.outcome, cause))
     state.failures += 1
     least, rate = detection.minimum_request_threshold, detection.failure_rate_threshold
     if is_unprocessed(cause) and state.failures >= detection.connect_failures:

@@ -63,7 +63,7 @@ def _learn_no_verdict(
     if isinstance(refusal, FailFastError) and refusal.is_of_endpoint:
         ejection.set_aside(state, refusal.retry_in or 0.0, ejection.CIRCUIT_OPEN)
         return
-    is_answer = cause is None or status_judged(ctx.record, cause) is not None
+    is_answer = cause is None or status_judged(ctx.record.outcome, cause) is not None
     if is_answer and ctx.record.was_sent:
         note_reached(state, None)
         _leave_alone(state, ctx, cause)
@@ -96,7 +96,7 @@ def _learn_success(
         ended = ctx.call.loop.time()
     took = ended - record.sent_at
     was_settled = state.is_proven
-    if status_judged(record, cause) in _WRONG_REQUEST:
+    if status_judged(record.outcome, cause) in _WRONG_REQUEST:
         state.is_guess |= is_trial
         if state.is_guess:
             took = max(took, _slowest(state, ended))
@@ -148,12 +148,12 @@ def _leave_alone(
     state: EndpointState, ctx: ClientRequestContext, cause: Exception | None
 ) -> bool:
     """Pause an endpoint whose answer has a ``Retry-After``; say if paused."""
-    call, record = ctx.call, ctx.record
+    record = ctx.record
     if record.started < state.changed_at:
         # It has been out since then, or is back.
         return False
-    is_busy = status_judged(record, cause) == _UNAVAILABLE
-    asked = asked_for(call, record, cause) if is_busy else None
+    is_busy = status_judged(record.outcome, cause) == _UNAVAILABLE
+    asked = asked_for(ctx.call, record.outcome, cause) if is_busy else None
     if not asked:
         return False
     return ejection.set_aside(state, asked, ejection.RETRY_AFTER)

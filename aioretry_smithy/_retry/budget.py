@@ -39,7 +39,7 @@ class RetryPrices:
         """Return the price of a retry of an attempt, which is its weight as well."""
         if self.unserved_cost == _SERVED:
             return _SERVED
-        is_cheap = is_unserved(ctx.call, ctx.record, cause)
+        is_cheap = is_unserved(ctx, cause)
         return self.unserved_cost if is_cheap else _SERVED
 
     def note(self, ctx: ClientRequestContext, price: float) -> None:
@@ -322,11 +322,10 @@ def count_failure(
     budget: RetryBudget, ctx: ClientRequestContext, cause: Exception | None
 ) -> float:
     """Count a failure like :meth:`RetryBudget.on_failure`; return the weight."""
-    call, record = ctx.call, ctx.record
     if (
-        is_throttled(call, record, cause)
-        or is_of_one_server(call, record, cause)
-        or not budget._rounds.count(call, record, cause)
+        is_throttled(ctx, cause)
+        or is_of_one_server(ctx, cause)
+        or not budget._rounds.count(ctx, cause)
     ):
         return 0.0
     weight = budget._prices.of(ctx, cause)

@@ -280,7 +280,7 @@ class Failure:
     def retry_after(self) -> float | None:
         """Seconds that the headers ask to wait, or None."""
         ctx = self.ctx
-        arrived = time_of_failure(ctx.call, ctx.record, self.cause)
+        arrived = time_of_failure(ctx.call, ctx.record.outcome, self.cause)
         seconds = retry_after(self.headers, now=arrived)
         return None if seconds is None else min(seconds, _LONGEST_RETRY_AFTER)
 

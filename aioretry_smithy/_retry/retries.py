@@ -121,17 +121,17 @@ class Retries:
         if self.config.buffer_response:
             # What did not come from the transport is not read yet.
             await self.read(self.adapter.whole)
-        call, record, limiter = self.call, self.attempt.record, self.config.limiter
+        call, limiter = self.call, self.config.limiter
         if self.cause is not None:
             self._judge(self.cause)
-        record.is_final = True
+        self.attempt.record.is_final = True
         stop = self.ask()
         if stop is not None and not isinstance(stop, Stop):
             stop = await stop
         if call.awaiting_body is not None:
             tell_of_body(call, self.result)
         cause, wait = self.cause, None
-        if cause is not None and stop is not None and overrules(call, record, cause):
+        if cause is not None and stop is not None and overrules(self.attempt, cause):
             stop, wait = None, ELSEWHERE
         if limiter is not None:
             telling = report(limiter, self.attempt, cause, wanted=stop is None)
@@ -184,10 +184,10 @@ class Retries:
 
     def plan(self, wait: Wait) -> Decision:
         """Plan a wait as long as the server asks, or stop if time is too short."""
-        config, call, record = self.config, self.call, self.attempt.record
+        config, call = self.config, self.call
         asked = self.retry_after() if config.use_retry_after else 0.0
-        if record.route is not None:
-            wait, asked = without_wait(call, record, self.cause, wait, asked)
+        if self.attempt.record.route is not None:
+            wait, asked = without_wait(self.attempt, self.cause, wait, asked)
         tick = tick_of(call.loop) if asked else 0.0
         planned = plan_wait(wait, asked, self.time_left(), config, tick)
         if config.stop_after_delay is None or planned.stops:

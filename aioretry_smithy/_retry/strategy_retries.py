@@ -243,7 +243,7 @@ class TokenRetries(Retries):
             return None
         # The error forbids a retry, and not every strategy minds. One that the next
         # endpoint is asked in spite of is not asked: its token would be used up.
-        if overrules(self.call, self.attempt.record, self.cause):
+        if overrules(self.attempt, self.cause):
             self._overrules = False
         elif self.attempts_made < self.config.max_total_attempts:
             self._overrules = await self._refresh() is None
@@ -322,11 +322,10 @@ class TokenRetries(Retries):
 
     def _asked_of_call(self, asked: float) -> float | None:
         """Return the wait asked of the call; None if asked for one endpoint only."""
-        record = self.attempt.record
-        if record.route is None:
+        if self.attempt.record.route is None:
             return asked
         wait = Wait(0.0, "backoff")
-        _, asked_of_call = without_wait(self.call, record, self.cause, wait, asked)
+        _, asked_of_call = without_wait(self.attempt, self.cause, wait, asked)
         return asked_of_call or None
 
     def _measure(self, *, throttled: bool) -> None:

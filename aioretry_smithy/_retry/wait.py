@@ -19,8 +19,7 @@ from .._failures.failure import peel
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._call.call import Call
-    from .._call.record import Record
+    from .._call.call import Context
     from .config import RetryConfig
 
 
@@ -128,18 +127,18 @@ _PAST_OPEN_CIRCUIT: Final = Wait(0.0, "next_endpoint")
 """Like :data:`ELSEWHERE`, but not counted: any number of circuits may be open."""
 
 
-def overrules(call: Call, record: Record, cause: Exception | None) -> bool:
+def overrules(ctx: Context, cause: Exception | None) -> bool:
     """Say whether the next endpoint is asked though the strategy wants no retry.
 
     Where the circuit of this one is open, or its certificate is bad: that says nothing
     of the others, and nothing was sent.
     """
-    if record.route is None or cause is None:
+    if ctx.record.route is None or cause is None:
         return False
     failure = peel(cause)
     is_refused = _is_open_circuit(failure)
-    is_bad = isinstance(failure, _BAD_SERVERS) and call.switches < _MOST_SWITCHES
-    return (is_refused or is_bad) and is_unsent(failure) and has_untried(call, record)
+    is_bad = isinstance(failure, _BAD_SERVERS) and ctx.call.switches < _MOST_SWITCHES
+    return (is_refused or is_bad) and is_unsent(failure) and has_untried(ctx)
 
 
 def _is_open_circuit(failure: BaseException) -> bool:
@@ -149,7 +148,7 @@ def _is_open_circuit(failure: BaseException) -> bool:
 
 
 def without_wait(
-    call: Call, record: Record, cause: Exception | None, wait: Wait, asked: float
+    ctx: Context, cause: Exception | None, wait: Wait, asked: float
 ) -> tuple[Wait, float]:
     """Return the wait for an attempt elsewhere, and what the server asks for of it.
 
@@ -159,28 +158,28 @@ def without_wait(
     where none is, the shortest one counts.
 
     Args:
-        call: The call.
-        record: The request before.
+        ctx: The attempt before.
         cause: Its failure, or None.
         wait: The wait that the strategy wants.
         asked: The seconds that the server asks to be left alone; 0 for none.
     """
-    status = status_judged(record, cause)
+    status = status_judged(ctx.record.outcome, cause)
     if cause is None or status is not None:
         is_one = asked and status == UNAVAILABLE
-        return wait, _shortest(call, record, asked) if is_one else asked
+        return wait, _shortest(ctx, asked) if is_one else asked
     failure = peel(cause)
     past_open_circuit = _is_open_circuit(failure)
-    may_switch = past_open_circuit or call.switches < _MOST_SWITCHES
-    if may_switch and is_unsent(failure) and has_untried(call, record):
+    may_switch = past_open_circuit or ctx.call.switches < _MOST_SWITCHES
+    if may_switch and is_unsent(failure) and has_untried(ctx):
         return _PAST_OPEN_CIRCUIT if past_open_circuit else ELSEWHERE, 0.0
     return wait, asked
 
 
-def _shortest(call: Call, record: Record, asked: float) -> float:
+def _shortest(ctx: Context, asked: float) -> float:
     """Return for how long all servers want to be left alone that a call may try."""
+    call, route = ctx.call, ctx.record.route
     rests = rests_of(call)
-    if record.route is None or record.route.has_other(rests):
+    if route is None or route.has_other(rests):
         return 0.0
     now = call.loop.time()
     return max(0.0, min([asked, *(until - now for until in rests.values())]))

@@ -239,7 +239,7 @@ async def test_failure_that_no_record_has_is_one_of_now():
     call = call_of(begin())
     await asyncio.sleep(2.0)
 
-    assert 2.0 == failed_at(call, call, CUT)
+    assert 2.0 == failed_at(call, call.outcome, CUT)
 
 
 class Held:

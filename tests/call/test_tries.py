@@ -44,8 +44,8 @@ class Judging(CircuitBreakerStrategy):
         self.judged = []
 
     def should_report_as_success(self, ctx, cause):
-        work = is_unserved(ctx.call, ctx.record, cause)
-        self.judged.append((work, is_slow(ctx.call, ctx.record, cause)))
+        work = is_unserved(ctx, cause)
+        self.judged.append((work, is_slow(ctx, cause)))
 
 
 def raised_for(status, headers=None):

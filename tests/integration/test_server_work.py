@@ -37,8 +37,7 @@ class Judging(CircuitBreakerStrategy):
         self.judged = []
 
     def should_report_as_success(self, ctx, cause):
-        about = ctx.call, ctx.record, cause
-        self.judged.append((is_unserved(*about), is_slow(*about)))
+        self.judged.append((is_unserved(ctx, cause), is_slow(ctx, cause)))
 
 
 async def judged(url, **options):
