@@ -10,8 +10,9 @@ import aiohttp
 
 from .. import _checks as check
 from .._call.outcome import RetryStopReason
+from .._call.server_work import UNAVAILABLE, status_judged
 from .._call.time_limits import up_to_tick
-from .._call.tries import UNAVAILABLE, has_untried, is_unsent, rests_of, status_judged
+from .._call.tries import has_untried, is_unsent, rests_of
 from .._clock import chance
 from .._errors import RefusedRequestError
 from .._failures.failure import peel
