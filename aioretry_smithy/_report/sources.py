@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
+    from _typeshed import WriteableBuffer
+
     from .answers import Line
 
 
@@ -168,6 +170,29 @@ class _Part(io.RawIOBase):
         return self._file.read(min(size, self._size - self._file.tell()))
 
 
+class _Decompressed(io.RawIOBase):
+    """What is in a compressed file, which ends where it is broken."""
+
+    def __init__(self, part: _Part) -> None:
+        self._file = gzip.GzipFile(mode="rb", fileobj=part)
+        self.failure: Exception | None = None
+
+    def readable(self) -> bool:
+        """Report the stream as readable."""
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Read bytes, up to the end or to what cannot be decompressed."""
+        view, data = memoryview(buffer), b""
+        if self.failure is None:
+            try:
+                data = self._file.read1(len(view))
+            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                self.failure = error
+        view[: len(data)] = data
+        return len(data)
+
+
 class LineSource:
     """A file that is read twice, up to its original length.
 
@@ -215,16 +240,16 @@ class LineSource:
         Raises:
             UnreadableError: The file cannot be read any further.
         """
-        file: gzip.GzipFile | io.BufferedReader | SpooledTemporaryFile[bytes]
-        file, end = self._file, self.size
+        file: io.BufferedReader | SpooledTemporaryFile[bytes]
+        file, end, inside = self._file, self.size, None
         reported, is_rest = 0, False
         try:
             file.seek(0)
             is_compressed = file.read(len(_GZIP)) == _GZIP
             file.seek(0)
             if is_compressed:
-                part = _Part(self._file, self.size)
-                file, end = gzip.GzipFile(mode="rb", fileobj=part), sys.maxsize
+                inside = _Decompressed(_Part(self._file, self.size))
+                file, end = io.BufferedReader(inside, _CHUNK), sys.maxsize
             # The file may grow meanwhile.
             while line := file.readline(min(_LONGEST_LINE, end - self._file.tell())):
                 is_whole = line.endswith(b"\n")
@@ -237,10 +262,10 @@ class LineSource:
                 if position - reported >= _CHUNK:
                     progress(position - reported)
                     reported = position
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            self.warning = f"{self.name}: read as far as it goes: {error}"
         except OSError as error:
             raise self._unreadable(error) from None
+        if inside is not None and inside.failure is not None:
+            self.warning = f"{self.name}: read as far as it goes: {inside.failure}"
         progress(self.size - reported)
 
 

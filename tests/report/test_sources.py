@@ -77,6 +77,18 @@ def test_broken_compressed_files(tmp_path, harm):
     source.close()
 
 
+@pytest.mark.parametrize("missing", [1, 8])
+def test_the_last_line_of_a_compressed_file_that_is_cut(tmp_path, missing):
+    """It is read as in a file that is not compressed, also without its newline."""
+    path = tmp_path / "calls.gz"
+    path.write_bytes(gzip.compress(b"a\nb")[:-missing])
+    source = LineSource(str(path))
+
+    assert [b"a", b"b"] == read(source) == read(source)
+    assert source.warning.startswith(f"{path}: read as far as it goes: ")
+    source.close()
+
+
 def test_a_file_that_grows(file):
     """It is read as far as it went at first, each time."""
     source = LineSource(str(file))
