@@ -38,7 +38,7 @@ def function(name: str, value: object, arguments: str) -> None:
 def kind(
     name: str, value: object, kind: type[object], *, or_none: bool = False
 ) -> None:
-    """Refuse anything but an object of a class; hint where that had to be called."""
+    """Refuse anything but an instance of a class; hint at a call that was forgotten."""
     if not isinstance(value, kind) and not (or_none and value is None):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
         expected = f"{article} {kind.__name__}{', or None' if or_none else ''}"

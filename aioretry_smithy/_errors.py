@@ -285,7 +285,7 @@ def bad_argument(name: str, value: object, expected: str) -> ValueError:
 
 
 def bad_secret(name: str, value: object, expected: str) -> ValueError:
-    """Make the same error where the value is perhaps a secret in a wrong place.
+    """Make the error for a bad argument that is perhaps a secret in a wrong place.
 
     >>> bad_secret("fetch", "hunter2", "a function")
     ValueError('fetch: <str object> (expected: a function)')
@@ -416,7 +416,7 @@ def refuses_unknown_names(kind: type[_T]) -> type[_T]:
 
 
 def call_it(value: object, *kinds: type) -> str:
-    """Return what to add to what is expected, where a value had to be called."""
+    """Return the hint in an error that a class or factory was given uncalled."""
     if isinstance(value, type):
         if not issubclass(value, kinds) or issubclass(value, Enum):
             return ""

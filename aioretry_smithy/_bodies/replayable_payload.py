@@ -28,7 +28,7 @@ class SpentBodyError(UnprocessedRequestError):
 
 
 class SentContent:
-    """The length and the checksum of a body as it went out, for later sends to equal.
+    """The length and the checksum of a body as it went out, for later sends to match.
 
     Of one that never went out whole, they are those of its longest beginning.
     """
@@ -68,12 +68,12 @@ class SentContent:
             raise self.refuse("has another length than before")
 
     def expect_at_most(self, limit: int) -> None:
-        """Compare the number of bytes after which a server takes the body for whole."""
+        """Compare the number of bytes that a server regards as the whole body."""
         if limit < self.length or (self.is_whole and limit != self.length):
             raise self.refuse("has another length than before")
 
     def refuse(self, words: str, *, was_seen: bool = False) -> SpentBodyError:
-        """Make the error for what cannot be sent again, or no further."""
+        """Make the error for a body that cannot be sent again, or no further."""
         self.refusal = error = SpentBodyError(f"the body {words}: {self._name}")
         if was_seen:
             judge(error).reached_server = True
@@ -85,7 +85,7 @@ class SentContent:
 
 
 class ComparingWriter:
-    """Stands before aiohttp's writer of a body, and lets out what equals earlier sends.
+    """Wraps aiohttp's writer of a body, and passes on only what equals earlier sends.
 
     What differs is not written, and so the request does not become whole.
     """
@@ -193,7 +193,7 @@ class AsyncFilePayload(AsyncIterablePayload):
         self._iter = _Pieces(self._do, first or aiter(file))
 
     def end(self) -> None:
-        """Let go of what is still read."""
+        """Cancel the file operation under way, if any."""
         if self._operation is not None:
             self._operation.cancel()
 
@@ -334,7 +334,7 @@ class ReplayablePayload(Payload):
 
     @property
     def consumed(self) -> bool:
-        """Whether aiohttp must not send it again, after a redirect for instance."""
+        """Whether aiohttp must not send the body again, such as after a redirect."""
         return any(
             part.consumed or (_is_used_up(part, self._is_started) and _is_known(part))
             for part in _parts(self._inner)

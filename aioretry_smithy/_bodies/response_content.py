@@ -153,7 +153,7 @@ class TruncatedBody(aiohttp.StreamReader):
             self._record(self._failure)
 
     async def _wait(self, func_name: str) -> None:
-        """Wait for bytes when all that were here are read."""
+        """Wait for bytes when all that have arrived are read."""
         left = self._after - self.total_bytes
         piece = await self.whole.read(min(max(left, 1), _PIECE))
         if not piece:
@@ -465,7 +465,7 @@ async def read_within(
 
 
 async def read_whole(ctx: Context, response: aiohttp.ClientResponse) -> None:
-    """Read a body whole likewise; the response stays readable.
+    """Read a whole body within the time of its attempt or call; it stays readable.
 
     The log gets the preview that is wanted, whatever comes of it.
     """
@@ -484,5 +484,5 @@ async def read_whole(ctx: Context, response: aiohttp.ClientResponse) -> None:
 async def read_head_of(
     ctx: Context, response: aiohttp.ClientResponse, limit: int
 ) -> bytes:
-    """Return the first *limit* bytes of a body likewise; it stays readable."""
+    """Return the first *limit* bytes of a body, read in time; it stays readable."""
     return await read_within(ctx, response, partial(read_head, limit=limit))

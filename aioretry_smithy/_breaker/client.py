@@ -74,7 +74,7 @@ def count(
     ctx: Context,
     cause: Exception | None = None,
 ) -> None:
-    """Report an outcome, by the methods that a subclass may have.
+    """Report an outcome to a circuit breaker, by methods that a subclass may override.
 
     Args:
         breaker: The circuit breaker.
@@ -376,7 +376,7 @@ async def _returned(ctx: ClientRequestContext, result: Result, limit: int) -> Co
 
 
 def _owner(circuit_breakers: CircuitBreakers) -> str:
-    """Return what decides, in the words of a warning."""
+    """Name the circuit breaker, or the factory of several, for a warning."""
     if isinstance(circuit_breakers, OneForAll):
         return f"circuit breaker {circuit_breakers.key!r}"
     return f"circuit breaker ({circuit_breakers!r})"

@@ -335,7 +335,7 @@ def _chain(
 
 
 class Looking:
-    """Reads the beginning of a result, and knows whether that has failed.
+    """Reads the beginning of a result, and stores whether reading has failed.
 
     Args:
         look: Reads up to a number of bytes.
@@ -372,7 +372,7 @@ class JudgeOfContent:
     async def verdict_on(
         self, ctx: ClientRequestContext, cause: Exception | None, read: Read
     ) -> bool | None:
-        """Return the verdict of the first that applies, or that of the default.
+        """Return the verdict of the first rule that applies, or the default verdict.
 
         A body is read only where a member is asked that needs it.
         """

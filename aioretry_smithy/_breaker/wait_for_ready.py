@@ -159,7 +159,7 @@ def must_wait(circuit: CircuitBreaker) -> bool:
 async def wait_at(
     circuit: CircuitBreaker, loop: asyncio.AbstractEventLoop, until: float
 ) -> Answer | None:
-    """Wait in the line at a circuit, as :meth:`WaitingLine.wait` says."""
+    """Wait in the queue of a circuit for a permit, as :meth:`WaitingLine.wait` does."""
     line = circuit._line
     if line is None or line.loop is not loop:
         # Those of another loop, which is closed or stands still, can be no trials.

@@ -388,7 +388,7 @@ class Call(RareCallFacts, Record, Context):
 
     @property
     def wall_clock(self) -> float:
-        """The time of day at its start, which a virtual clock moves."""
+        """The time of day at the start of the call, which a virtual clock moves."""
         return wall_clock_at(self.loop, self.started, self.machine_clock)
 
     @property
@@ -420,12 +420,12 @@ class Call(RareCallFacts, Record, Context):
         return len(self.sent) + self.dropped.count - self.resends
 
     def sent_after(self, number: int | None) -> list[Exchange]:
-        """Return the requests after the one of that number; all for None."""
+        """Return the requests of the call after that *number*; all of them for None."""
         return [each for each in self.sent if each.number > (number or 0)]
 
     @property
     def was_sent_at_all(self) -> bool:
-        """Whether a server may have seen any request of it."""
+        """Whether a server may have seen any request of the call."""
         was_sent = self.was_sent or self.dropped.were_sent
         return was_sent or any(each.was_sent for each in self.sent)
 
@@ -437,7 +437,7 @@ class Call(RareCallFacts, Record, Context):
         return outer
 
     def time_of(self, record: Record) -> float:
-        """Return the seconds left for a request: ``inf`` for no limit, 0.0 after it."""
+        """Return the seconds left for a request: ``inf`` without a deadline, or 0.0."""
         deadline = self.deadline_of(record)
         if deadline is None:
             return math.inf
@@ -544,14 +544,14 @@ def await_body(call: Call, on_body: OnBody) -> bool:
 
 
 def tell_of_body(call: Call, result: Result, body: bytes | None = None) -> None:
-    """Call the callbacks once, after the answer was examined."""
+    """Call the callbacks for a body once, after the answer was examined."""
     waiting, call.awaiting_body = call.awaiting_body or (), None
     for on_body in waiting if result is not NOTHING else ():
         on_body(call, result, body)
 
 
 def forget_body(call: Call) -> None:
-    """Drop the callbacks, because there is no answer."""
+    """Drop the callbacks for a body, because there is no answer."""
     if call.awaiting_body is not None:
         call.awaiting_body = None
 
@@ -568,7 +568,7 @@ def id_of(call: Call) -> str:
 
 @lru_cache(maxsize=1)
 def _ids_of(process: int) -> tuple[str, Iterator[int]]:
-    """Return 40 random bits, and numbers; others after a fork."""
+    """Return what the ids in a process are made of: 40 random bits, and a counter."""
     return b32encode(os.urandom(5)).decode().lower(), count(1)
 
 
@@ -602,5 +602,5 @@ class PartsToCome:
             call.session = call.resources = None
 
     def let_go(self) -> None:
-        """Keep it no longer: no further part is asked for."""
+        """Release what further parts would need: none is asked for any more."""
         self._session = None

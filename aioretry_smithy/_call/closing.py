@@ -82,7 +82,7 @@ async def _until_closed(session: ClientSession, waiting: Awaitable[object]) -> o
 
 
 class _Waits:
-    """The waits of the calls of a session, which hear when it is closed.
+    """The waits of the calls of a session, which end when it is closed.
 
     Until the last one is over a function stands in front of the session's ``close()``.
     A call that waits keeps the session alive, so its method may be fetched from what

@@ -126,7 +126,7 @@ def url_of(response: Result) -> URL | None:
 
 
 def end_with(connection: Connection, end: Callable[[], None]) -> None:
-    """Call *end* when a response lets its connection go, or when that is closed; once.
+    """Call *end* once: when a response releases its connection, or that is closed.
 
     aiohttp closes the connections of a session with it, and tells no response that is
     kept unread; neither does a server that hangs up.
@@ -148,7 +148,7 @@ def end_with(connection: Connection, end: Callable[[], None]) -> None:
 
 
 class _Watch:
-    """Watches for the close of a connection, until a response lets it go.
+    """Watches for the close of a connection, until a response releases it.
 
     Args:
         closed: Is done when the connection is closed.
@@ -163,7 +163,7 @@ class _Watch:
         closed.add_done_callback(self._hear)
 
     def let_go(self) -> None:
-        """Call what is to be called, and watch no longer."""
+        """Call the callback, and stop watching the connection."""
         end, self._end = self._end, None
         if end is not None:
             # The next request on the connection is none of it.
@@ -276,7 +276,7 @@ class Ended(Outcome):
         self.cause = cause
 
     def keep_answer(self, answer: Outcome) -> None:
-        """Have the answer whose body this is the failure of."""
+        """Take over the facts of the answer whose body has failed."""
         self.ended = answer.ended
         self.status, self.reason = answer.status, answer.reason
         self.headers, self.sent_headers = answer.headers, answer.sent_headers

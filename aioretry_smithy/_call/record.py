@@ -68,7 +68,7 @@ class Route(Destination, Protocol):
 
     @property
     def is_out(self) -> bool:
-        """Whether the endpoint is left alone now."""
+        """Whether the endpoint is ejected, paused, or unhealthy now."""
         ...
 
     def has_other(self, tried: Container[Endpoint]) -> bool:

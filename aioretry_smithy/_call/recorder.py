@@ -79,7 +79,7 @@ def record_failure(ctx: Context, cause: BaseException) -> None:
 
 
 def _cut_answer(call: Call, record: Record, cause: BaseException) -> Outcome | None:
-    """Return the answer whose body was cut by the deadline that a failure tells of."""
+    """Return the answer whose body was cut by the deadline that a failure reports."""
     outcome = (call.sent[-1] if record is call and call.sent else record).outcome
     if outcome.status is None or not isinstance(cause, ResponseTimeoutError):
         return None
@@ -89,7 +89,7 @@ def _cut_answer(call: Call, record: Record, cause: BaseException) -> Outcome | N
 
 
 def record_race(call: Call) -> None:
-    """Record that a race is over, but the request that counts was before."""
+    """Record the end of a race, if the outcome is that of an earlier request."""
     if not call.is_final:
         call.race = Race(ended=call.loop.time())
 

@@ -76,7 +76,7 @@ def _request_of(ctx: Context) -> Record:
 
 
 class Rounds:
-    """Tells whether a failure is to be counted, for what is shared by many calls.
+    """Says whether to count a failure, where one state is shared by many calls.
 
     A restart cuts all the connections of a server at once, which is one failure. So a
     broken connection is not counted if its attempt began before the last failure that

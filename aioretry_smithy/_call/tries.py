@@ -30,7 +30,7 @@ def tries_of(call: Call, record: Record | None = None) -> dict[Endpoint, int]:
 
 
 def rests_of(call: Call) -> dict[Endpoint, float]:
-    """Return until when endpoints want to be left alone that a call has tried.
+    """Return until when each endpoint that a call has tried asks for no requests.
 
     By their last answers, each a 503 that says so. In seconds of the loop's clock.
     """
@@ -88,8 +88,8 @@ def is_unsent(cause: BaseException) -> bool:
 def is_of_one_server(ctx: Context, cause: Exception | None) -> bool:
     """Say whether a failure is that of one of several servers, and no outage.
 
-    The request did not reach it, it is left alone by now, and another one is well that
-    was not tried. Where all fail, most of them cannot be left alone.
+    The request did not reach it, it is ejected by now, and another one is well that
+    was not tried. Where all fail, most of them cannot be ejected.
     """
     route = ctx.record.route
     if route is None or cause is None or not route.is_out:

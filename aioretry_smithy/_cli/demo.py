@@ -116,7 +116,7 @@ async def play(show: Callable[[DemoCall], None]) -> None:
 
 
 def _injecting(fault: InjectedFault, many: int) -> Decorator:
-    """Let a fault strike so many requests, and no more."""
+    """Inject a fault into so many requests, and no more."""
     struck = iter([True] * many)
     return FaultInjectingClient.new_decorator(
         fault, enabled=lambda ctx, request: next(struck, False)

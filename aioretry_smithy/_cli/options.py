@@ -83,7 +83,7 @@ _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def add_report(commands: Commands) -> None:
-    """Add the command."""
+    """Add the subcommand ``report``, with its options."""
     parser = commands.add_parser(
         "report",
         help="tell from the logs of many calls where their time went, and what failed",

@@ -1,4 +1,4 @@
-"""Write to standard output and standard error, and tell the shell how it went."""
+"""Write to standard output and standard error, and define the exit codes."""
 
 from __future__ import annotations
 

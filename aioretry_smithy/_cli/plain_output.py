@@ -31,7 +31,7 @@ class PlainOutput:
 
     @contextmanager
     def progress(self) -> Iterator[Callable[[str, float], None]]:
-        """Let a block tell how far it is, which only colours can show."""
+        """Ignore how far a block is, which only the coloured output shows."""
         yield lambda name, done: None
 
     def document(self, blocks: Iterable[Block]) -> None:

@@ -307,7 +307,7 @@ def _is_not_called(decorator: object, maker: type) -> bool:
 
 
 def _is_policy(decorator: object) -> bool:
-    """Say whether a class is one of ours, or derived from one, and no client."""
+    """Say whether a class of this library, or derived from one, is no client."""
     return (
         isinstance(decorator, type)
         and not hasattr(decorator, "execute")

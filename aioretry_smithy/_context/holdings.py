@@ -70,7 +70,7 @@ class Holdings:
                     break
 
     def enter(self) -> None:
-        """Let the running code be part of the attempt."""
+        """Let the running code use what the attempt holds."""
         if _around.get() is not self:
             _around.set(self)
 

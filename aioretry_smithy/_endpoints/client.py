@@ -192,12 +192,12 @@ class LoadBalancingClient(DecoratingClient[HttpClient]):
 
     @property
     def group(self) -> EndpointGroup:
-        """The endpoints."""
+        """The group whose endpoints get the requests."""
         return self._group
 
     @property
     def service(self) -> Service:
-        """Tells the requests of the group's service from others."""
+        """The service of the group, by which to recognize its requests."""
         return self._service
 
     def describe(self) -> str:

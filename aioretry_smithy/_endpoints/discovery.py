@@ -78,7 +78,7 @@ class Answer(NamedTuple):
 
 
 class Discovery:
-    """Asks for a list again when it is used and has grown old.
+    """Queries a list of endpoints again when it is used and out of date.
 
     A query runs in a task of its own, at most one at a time, and no caller's end ends
     it. Between queries there is neither task nor timer. The list keeps its order:
@@ -139,7 +139,7 @@ class Discovery:
         self._settle()
 
     def _settle(self) -> None:
-        """Work out until when the list may serve, and when there is something to do."""
+        """Find out until when the list may serve, and when the next query is due."""
         if self._failures and self._listed is not None:
             self._serves_until = math.inf
         else:

@@ -70,7 +70,7 @@ def note_failure(
 
 
 def eject(state: EndpointState, detection: OutlierDetection, reason: str) -> None:
-    """Put an endpoint out, unless too many are; after a failed trial for longer."""
+    """Eject an endpoint, unless too many are; after a failed trial for longer."""
     if state.ejected_until is None and _too_many_out(state, detection):
         return
     state.times += 1
@@ -79,7 +79,7 @@ def eject(state: EndpointState, detection: OutlierDetection, reason: str) -> Non
 
 
 def set_aside(state: EndpointState, seconds: float, reason: str) -> bool:
-    """Put an endpoint out for so long, without a trial at the end; say if it is out.
+    """Pause an endpoint for so long, without a trial at the end; say if it is out.
 
     Of a server that asks for it at most ``max_ejection_time``, and not too many. A
     circuit breaker further in refuses all the same: then all but one may be out.
@@ -241,7 +241,7 @@ class Trial:
             self._task.cancel()
 
     def stop(self) -> bool:
-        """Stop the clock; say whether the trial was cut, which is then undone."""
+        """Stop the timer; say whether the trial was cut, and undo that cancellation."""
         timer, task = self._timer, self._task
         self._timer = self._task = None
         if timer is not None:
@@ -294,7 +294,7 @@ class Choice(Alternatives):
 
     @property
     def is_out(self) -> bool:
-        """Whether the endpoint is left alone now."""
+        """Whether the endpoint is ejected, paused, or unhealthy now."""
         return self.state.is_out
 
     def to(self, state: EndpointState) -> Choice:

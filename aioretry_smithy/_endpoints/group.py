@@ -126,7 +126,7 @@ class EndpointGroup(Shared):
             settings: ``selection``, an :class:`EndpointSelectionStrategy` that chooses
                 an endpoint for each request, ``peak_ewma()`` by default;
                 ``outlier_detection``, an :class:`OutlierDetection` that says which
-                endpoints are left alone, None for none; ``name``, its name in logs,
+                endpoints are ejected, None for none; ``name``, its name in logs,
                 metrics and keys, by default made of the origins; ``listener``, an
                 :class:`EndpointGroupListener`; ``selection_timeout``, the seconds that
                 a request waits for an endpoint, > 0, by default 3.2.
@@ -337,7 +337,7 @@ class EndpointGroup(Shared):
     def _rosters(
         self, loop: AbstractEventLoop, request: HttpRequest | None = None
     ) -> tuple[Roster, ...]:
-        """Return what may serve a request, in order of preference."""
+        """Return the rosters that may serve a request, in order of preference."""
         if request is not None and self._service.find(request.target) is None:
             return ()
         return (self._roster_in(loop),)
@@ -345,7 +345,7 @@ class EndpointGroup(Shared):
     def _serving(
         self, ctx: ClientRequestContext, request: HttpRequest | None
     ) -> tuple[Roster, ...]:
-        """Return what serves a request."""
+        """Return the rosters that serve a request, in order of preference."""
         loop = ctx.call.loop
         # A URL that a decorator has taken for one of the service may name none.
         return self._rosters(loop, request) or self._rosters(loop)
@@ -547,7 +547,7 @@ def _are_ready(rosters: tuple[Roster, ...]) -> bool:
 
 
 def listen(group: EndpointGroup, listener: EndpointGroupListener) -> None:
-    """Let one more listener hear of a group and its parts, unless it does already."""
+    """Add a listener to a group and its parts, unless already added."""
     for leaf in group._leaves():
         leaf._listeners.add(listener)
 

@@ -134,7 +134,7 @@ class HealthCheckedEndpointGroup(GroupOfGroups):
     def _rosters(
         self, loop: AbstractEventLoop, request: HttpRequest | None = None
     ) -> tuple[Roster, ...]:
-        """Return what may serve a request, while it is checked.
+        """Return the rosters that may serve a request, while the checks run.
 
         Raises:
             RuntimeError: It is not checked now, or in another event loop.
@@ -172,7 +172,7 @@ class HealthCheckedEndpointGroup(GroupOfGroups):
     async def _ask_all(
         self, session: aiohttp.ClientSession, rosters: tuple[Roster, ...]
     ) -> None:
-        """Ask all endpoints at once; what they say holds when all have answered."""
+        """Check all endpoints at once; the results count when all have answered."""
         for roster in rosters:
             roster.catch_up()
         states = [each for roster in rosters for each in roster.states if each.weight]
@@ -190,7 +190,7 @@ class HealthCheckedEndpointGroup(GroupOfGroups):
     async def _ask(
         self, session: aiohttp.ClientSession, state: EndpointState
     ) -> int | Exception:
-        """Ask an endpoint past the decorators of the session; return what it says."""
+        """Check an endpoint past the decorators of the session; return its health."""
         asked = self._service.find(self._path) or state.endpoint.url
         inner = state.middleware
         try:

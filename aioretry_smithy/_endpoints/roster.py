@@ -45,7 +45,7 @@ def least_tried(
 ) -> Sequence[EndpointState]:
     """Return the endpoints that a call has tried least often.
 
-    Not those that it knows to want to be left alone, as long as there are others. For a
+    Not those that it knows to have asked for a wait, as long as there are others. For a
     further part of a body that which has served the one before, if it is well.
     """
     tries = tries_of(call, record)
@@ -142,7 +142,7 @@ class Roster:
 
     @property
     def _is_known(self) -> bool:
-        """Whether the health of all is known, where that is checked."""
+        """Whether the health of all endpoints is known, where that is checked."""
         if self.checker is None:
             return True
         return all(each.health is not None for each in self.states if each.weight)
@@ -215,7 +215,7 @@ class Roster:
             self.tell("on_endpoints_changed", (*states,))
 
     def tell(self, method: str, *facts: object) -> None:
-        """Tell the listeners of the group of an event, as long as that is kept."""
+        """Notify the listeners of the group of an event, while the group is alive."""
         group = self._group()
         if group is not None and self.loop is not None:
             group._listeners.notify(
@@ -234,7 +234,7 @@ class Roster:
             each.wake()
 
     def catch_up(self) -> None:
-        """Ask for the list if that is due; bring those back that were set aside."""
+        """Query the list if that is due; bring back endpoints whose pause is over."""
         now = self.now()
         if self.discovery is not None:
             may_serve = self.discovery.use(now)

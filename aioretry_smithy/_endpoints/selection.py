@@ -82,7 +82,7 @@ class EndpointSelectionStrategy:
     def peak_ewma(
         decay: float = 10.0, failure_penalty: float = 1.0
     ) -> EndpointSelectionStrategy:
-        """Take the better one of two by chance: quick and idle; the default.
+        """Choose the better of two random endpoints: quick and idle; the default.
 
         The one with the lower ``latency * (in_flight + 1) / weight``. The latency is an
         average of the times to the headers, in which new ones count more; it rises at
@@ -105,7 +105,7 @@ class EndpointSelectionStrategy:
 
     @staticmethod
     def least_requests() -> EndpointSelectionStrategy:
-        """Take the one of two by chance that has fewer requests under way.
+        """Choose of two random endpoints the one with fewer requests under way.
 
         The one with the lower ``(in_flight + 1) / weight``. Of all, many clients would
         take the same one at once.
@@ -117,7 +117,7 @@ class EndpointSelectionStrategy:
 
     @staticmethod
     def round_robin() -> EndpointSelectionStrategy:
-        """Take turns, as often as the weights say, from a random start.
+        """Choose endpoints in turn, in proportion to the weights, from a random start.
 
         >>> EndpointSelectionStrategy.round_robin()
         EndpointSelectionStrategy.round_robin()
@@ -126,7 +126,7 @@ class EndpointSelectionStrategy:
 
     @staticmethod
     def in_order() -> EndpointSelectionStrategy:
-        """Take the first in the list that is well, the next while that is out.
+        """Choose the first healthy endpoint of the list.
 
         >>> EndpointSelectionStrategy.in_order()
         EndpointSelectionStrategy.in_order()
@@ -162,7 +162,7 @@ def _checked(chosen: object, well: Sequence[EndpointState]) -> EndpointState:
 
 
 class _BuiltIn(EndpointSelectionStrategy):
-    """Looks at the states alone, and is right."""
+    """A strategy of this library, whose choice needs no check."""
 
     __slots__ = ()
 
@@ -204,7 +204,7 @@ class _PeakEwma(_BuiltIn):
 
     @staticmethod
     def _choose_anew(roster: Roster, well: Sequence[EndpointState]) -> EndpointState:
-        """Choose where some have not answered yet, or failed since."""
+        """Choose where some endpoints have not answered yet, or failed since."""
         now = roster.now()
         preferred = _first_to_ask(well, now)
         if preferred is not None:
@@ -239,7 +239,7 @@ def _first_to_ask(well: Sequence[EndpointState], now: float) -> EndpointState | 
 
 
 def _two(well: Sequence[EndpointState]) -> Sequence[EndpointState]:
-    """Draw two different ones, in any order."""
+    """Draw two different endpoints at random, in any order."""
     number = len(well)
     if number < 2:
         return well

@@ -84,7 +84,7 @@ class FoundSource(ABC):
         return self._url
 
     def fill(self, roster: Roster) -> None:
-        """Let the roster ask when it is used."""
+        """Let the roster query the endpoints when it is used."""
         if self.known is not None:
             roster.set_listed(self.known)
             return
@@ -303,13 +303,13 @@ class SrvLookup(FoundSource):
         return Answer(tuple(self._listed(taken)), ttl)
 
     def _with_hosts(self, records: Sequence[SrvRecord]) -> Sequence[SrvRecord]:
-        """Leave out what is no host, or no port of one."""
+        """Leave out the records without a valid host and port."""
         fit = [each for each in records if _HOST.fullmatch(each.target) and each.port]
         self._warn_of_others(records, fit, "no host and port")
         return fit
 
     def _within(self, name: str, records: Sequence[SrvRecord]) -> Sequence[SrvRecord]:
-        """Leave out what is in none of the domains that may be."""
+        """Leave out the records with hosts outside of the allowed domains."""
         domains = self._allowed.union(_domains_of(name))
         fit = [each for each in records if _is_within(each.target, domains)]
         why = f"outside {', '.join(sorted(domains))} (see allowed_domains)"
@@ -396,7 +396,7 @@ class GivenSource:
         return ", ".join(dict.fromkeys(origins))
 
     def url(self) -> URL | None:
-        """Return the URL of the first one."""
+        """Return the URL of the first endpoint."""
         return self._listed[0].endpoint.url if self._listed else None
 
     def origin(self) -> URL | None:
@@ -405,7 +405,7 @@ class GivenSource:
         return self.url() if len(origins) == 1 else None
 
     def fill(self, roster: Roster) -> None:
-        """Tell the endpoints."""
+        """Put the endpoints into a roster."""
         roster.set_listed(self._listed)
 
     def __repr__(self) -> str:

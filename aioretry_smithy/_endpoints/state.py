@@ -91,7 +91,7 @@ class LatencyEstimate:
 @extensible
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class OutlierDetection:
-    """When an endpoint of a group is to be left alone, and for how long.
+    """The settings for when an endpoint of a group is ejected, and for how long.
 
     An endpoint is *ejected* by failures in a row, refused connections, or a rate of
     failures; statuses of 5xx and exceptions count. It is out for
@@ -179,7 +179,7 @@ _USUAL: Final = OutlierDetection()
 
 
 class EndpointGroupListener:
-    """Hears of changes in a group; a subclass overrides what it wants to hear.
+    """Receives the events of an endpoint group; override the methods you need.
 
     The methods are plain. What they raise is logged, and changes nothing.
 
@@ -208,7 +208,7 @@ class EndpointGroupListener:
         """
 
     def on_returned(self, group: EndpointGroup, endpoint: Endpoint) -> None:
-        """Hear that an endpoint is well again."""
+        """Called when an endpoint is healthy again."""
 
 
 UNHEALTHY: Final = "unhealthy"
@@ -414,7 +414,7 @@ class EndpointState(Alternatives):
         return url
 
     def to(self, state: EndpointState) -> EndpointState:
-        """Return the way to another endpoint of the group: that."""
+        """Return the route to a different endpoint: its state."""
         return state
 
     def end(self) -> None:

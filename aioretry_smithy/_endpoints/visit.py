@@ -274,7 +274,7 @@ class Visit:
             learn(ctx, chosen, None, verdict=None)
 
     def _close(self, record: Record) -> bool:
-        """Follow the request no longer; say whether it has left before.
+        """Stop following the request; say whether the visit had ended before.
 
         Tasks and timers that began meanwhile, such as those of a connection in the
         pool, have this for as long as they live: they must not have the call or its

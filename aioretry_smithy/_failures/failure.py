@@ -174,7 +174,7 @@ class Kind(NamedTuple):
 
     @classmethod
     def of(cls, cause: BaseException) -> Kind:
-        """Look at an exception.
+        """Classify an exception.
 
         >>> Kind.of(aiohttp.ServerDisconnectedError()).is_broken_connection
         True
@@ -380,7 +380,7 @@ class Failure:
 
     @property
     def status(self) -> int | None:
-        """The status of that answer."""
+        """The status of the answer that was raised; None without one."""
         answer = self.answer
         return None if answer is None else answer.status
 
@@ -566,7 +566,7 @@ def note_wait_in_pool(cause: BaseException) -> None:
 
 
 def was_in_pool(cause: BaseException | None) -> bool:
-    """Say whether time ran out in that queue."""
+    """Say whether time ran out in the queue of the connection pool."""
     return failure_of(cause).queue == "pool"
 
 

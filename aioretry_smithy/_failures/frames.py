@@ -221,7 +221,7 @@ def is_of_user_code(cause: BaseException, inside: Frames) -> bool:
 
 
 def _replaces_another(cause: BaseException, inside: Frames) -> bool:
-    """Say whether it was raised over what speaks of a server, in these very frames.
+    """Say whether a failure was raised over one that concerns a server, in its frames.
 
     Its context may also be the failure of an earlier call.
     """

@@ -132,7 +132,7 @@ _NUMBER = re.compile(rf"[ \t]*(?P<whole>\d+)(?P<rest>\.\d+)?{_END}", re.ASCII)
 def retry_after(
     headers: MultiMapping[str], *, now: float | None = None
 ) -> float | None:
-    """Return how long the server wants to be left alone.
+    """Return the seconds for which a server asks the client to wait.
 
     ``Retry-After`` is a number of seconds, or a date in one of HTTP's three forms, also
     in ``UTC`` or with a numeric zone. A date is compared with the response's own
@@ -288,7 +288,7 @@ class RaisedAnswer(NamedTuple):
 
 
 def is_unreadable_answer(error: aiohttp.ClientResponseError) -> bool:
-    """Say whether the status is none: aiohttp made it up for what it cannot parse."""
+    """Say whether aiohttp made a status up, for an answer that it cannot parse."""
     return isinstance(error.__cause__, HttpProcessingError)
 
 

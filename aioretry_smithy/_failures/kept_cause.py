@@ -155,7 +155,7 @@ def _copy_members(error: BaseException, copy: BaseException) -> None:
 
 @lru_cache(maxsize=256)
 def _members_of(kind: type) -> tuple[str, ...]:
-    """Return the names of such attributes; looked up once for each class."""
+    """Return the names of attributes outside of ``__dict__``; found once a class."""
     return tuple(
         name
         for each in kind.__mro__

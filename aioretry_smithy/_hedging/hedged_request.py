@@ -89,12 +89,12 @@ class SentRequest:
         self.task.cancel()
 
     def let_go(self) -> None:
-        """Hold nothing any more for the calls that were made inside."""
+        """Release the permits that the request holds for calls made inside."""
         if self.is_sent and self.ctx.holdings is not None:
             self.ctx.holdings.end()
 
     def settle(self) -> None:
-        """Let the log be complete, after the request was given up."""
+        """Complete the log of the request after it was given up."""
         task = self.task
         del self.task  # it may have a failure, whose frames have this object
         if not self.is_sent:
@@ -200,7 +200,7 @@ _THROTTLED: Final = frozenset({408, 429})
 
 
 def is_good(status: int) -> bool:
-    """Say whether no retry strategy would want another answer."""
+    """Say whether an answer with a status is good: no retry strategy retries it."""
     return status < 500 and status not in _THROTTLED
 
 
@@ -396,7 +396,7 @@ class HedgedRequest:
         return False
 
     def _win(self, winner: SentRequest) -> None:
-        """Note how long the winner took, and the first request at least."""
+        """Record the latency of the winner, and the time of a first request so far."""
         self._candidates.win(winner)
         now = loop_time()
         self._times.note(now - winner.started)
@@ -404,7 +404,7 @@ class HedgedRequest:
             self._times.note(now - self._first.started)
 
     async def _end(self, turns: int = 1) -> None:
-        """Cancel what is under way, and wait for so many turns of the loop."""
+        """Cancel the requests under way, and wait for so many turns of the loop."""
         rest, self._under_way = self._under_way, []
         for sent in rest:
             sent.give_up()

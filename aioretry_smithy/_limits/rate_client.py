@@ -50,7 +50,7 @@ def ask_for_actual(
     charge: Charge,
     response: aiohttp.ClientResponse,
 ) -> None:
-    """Let what the user gave correct a charge.
+    """Correct a charge by the actual cost, if the user gave a function for that.
 
     That is after the body where a strategy looks at it, else now.
     """

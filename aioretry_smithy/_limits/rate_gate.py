@@ -63,7 +63,7 @@ class TurnTime(NamedTuple):
         return min(missed, default=(0.0, None))[1]
 
     def refusal(self, limit: RateLimit, turn: float) -> RateLimitError:
-        """Make the error for a request whose turn at a limit is then."""
+        """Make the error for a request whose turn at a limit comes too late."""
         retry_in = turn - loop_time()
         return RateLimitError(limit, retry_in, missed=self.missed_by(turn))
 

@@ -89,7 +89,7 @@ class Line(TimedWaits):
         return self.rule.forecast(now, cost, self._ahead)
 
     def turn(self, now: float, cost: float) -> float:
-        """Return when the first waiting request, of that cost, goes out."""
+        """Return when the first waiting request goes out, given its cost."""
         turn = self.rule.turn(now, cost)
         if turn > now + NEAR:
             return turn

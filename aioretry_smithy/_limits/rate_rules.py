@@ -220,7 +220,7 @@ def _moment(text: str, now: float) -> float | None:
 
 
 def _whole(headers: MultiMapping[str], name: str) -> str:
-    """Return a list whose members may be in several headers."""
+    """Return the value of a list that may be split over several headers."""
     return ", ".join(headers.getall(name, ()))
 
 

@@ -38,7 +38,7 @@ class LogFacts(NeverPickled):
 
     @classmethod
     def _of(cls, call: Call, record: Record) -> Self:
-        """Return the log of a call or of a request of it: one, while it is kept."""
+        """Return the log of a call or of one of its requests: the same while alive."""
         log: Self | None = None if record.log_ref is None else record.log_ref()
         if log is None:
             log = cls(call, record)
@@ -53,7 +53,7 @@ class LogFacts(NeverPickled):
 
     @property
     def id(self) -> str:
-        """The same in every line, span and note of the call, and of no other one.
+        """The id of the call, in every line, span and note of it; or of the attempt.
 
         Such as ``k3j7x2qa-17``; of its second attempt ``k3j7x2qa-17.2``.
         """
@@ -127,12 +127,12 @@ class LogFacts(NeverPickled):
 
     @property
     def started(self) -> float:
-        """When it began, in seconds of the event loop's clock."""
+        """When the call or the attempt began, in seconds of the event loop's clock."""
         return self._record.started
 
     @property
     def deadline(self) -> float | None:
-        """The moment when its own time runs out, by the event loop's clock."""
+        """When the time of the call or attempt runs out, by the event loop's clock."""
         return self._record.deadline
 
     @property
@@ -194,7 +194,7 @@ class LogFacts(NeverPickled):
 
     @property
     def is_success(self) -> bool:
-        """Whether it ended well, with a status below 400 or a function's return.
+        """Whether there was a status below 400, or a function's return.
 
         False if the retry strategy wanted another attempt all the same, such as for an
         error inside a 200; of an attempt, from the moment that the strategy was asked.
@@ -279,7 +279,7 @@ class LogFacts(NeverPickled):
 
     @property
     def request_started_at(self) -> datetime:
-        """The date and time of its start, with a timezone."""
+        """The date and time of the start, with a timezone."""
         seconds = self._call.wall_clock + self.started - self._call.started
         return datetime.fromtimestamp(seconds, UTC)
 
@@ -373,12 +373,12 @@ class LogFacts(NeverPickled):
         return None if race is None else race.after
 
     def _sent_after(self) -> float:
-        """Return the seconds from its start to when it needed a connection."""
+        """Return the seconds from the start to when a connection was needed."""
         times = self._record.connection
         return 0.0 if times is None else times.began - self.started
 
     def _elapsed(self) -> float:
-        """Return the seconds from its start to now."""
+        """Return the seconds from the start to now."""
         return self._call.loop.time() - self.started
 
     def _described_change(self) -> str:

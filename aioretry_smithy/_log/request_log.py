@@ -307,7 +307,7 @@ def _wake(future: asyncio.Future[None]) -> None:
 
 
 def log_of(call: Call, record: Record) -> RequestLog:
-    """Return the log of a call or of a request of it: one, while it is kept."""
+    """Return the log of a call or of one of its requests: the same while alive."""
     return RequestLog._of(call, record)
 
 

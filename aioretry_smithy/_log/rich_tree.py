@@ -83,7 +83,7 @@ def _shown(times: Timeline) -> tuple[Bar, ...]:
 
 
 class _Sheet(NamedTuple):
-    """Knows how wide words and bars may be."""
+    """The widths of words and bars."""
 
     console: Console
     room: int
@@ -94,7 +94,7 @@ class _Sheet(NamedTuple):
 
     @classmethod
     def of(cls, times: Timeline, console: Console, room: int) -> _Sheet:
-        """Look for the line that reaches farthest."""
+        """Find the widths by the line that reaches farthest."""
         lines = [*_indented(_shown(times))] or [(0, Text())]
         deepest = max(indent for indent, _ in lines)
         longest = max(indent + line.cell_len for indent, line in lines) + _MARGIN

@@ -37,7 +37,7 @@ def moment_of(value: object) -> datetime | None:
 
 
 def seconds_of(value: object) -> float | None:
-    """Return the seconds of that moment since 1970.
+    """Return the moment that a text is, in seconds since 1970.
 
     >>> seconds_of("1970-01-01T00:01:00+00:00")
     60.0
@@ -232,7 +232,7 @@ class _Said(BaseException):
 
 
 class _SaidOfResponse(_Said):
-    """Knows the status and the message that are in the text as well."""
+    """Has the status and the message of an answer too, read from the text."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -285,13 +285,13 @@ class SavedLog(LogFacts):
 
     @property
     def request_started_at(self) -> datetime:
-        """The date and time of its start, with a timezone."""
+        """The date and time of the start, with a timezone."""
         # Windows has no local time before 1970 and after 3000, nor "fromtimestamp".
         return _EPOCH + timedelta(seconds=self.started)
 
     @property
     def deadline(self) -> float | None:
-        """The moment when its own time runs out."""
+        """When the time of the call or of the attempt runs out."""
         timeout = self.response_timeout
         return None if timeout is None else self.started + timeout
 

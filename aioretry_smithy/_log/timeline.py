@@ -99,7 +99,7 @@ class Bar:
 
     @property
     def end(self) -> float:
-        """The end of its last part."""
+        """The end of the last part of the bar."""
         ends = (span.end for span in self.parts.values())
         return max((*ends, *(bar.end for bar in self.inside)), default=0.0)
 
@@ -125,7 +125,7 @@ class Timeline:
 
 
 def timeline(log: LogFacts) -> Timeline:
-    """Lay out a call, under way or over.
+    """Lay out a call to be drawn, under way or over.
 
     A wait has no time of its own in the log, only a length. It ends when the next
     attempt begins; the last one, which was cut short or goes on, when all ends.

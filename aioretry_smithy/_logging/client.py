@@ -288,7 +288,7 @@ class CommonLoggingClient(DecoratingClient[ClientT]):
         sensitive_query_parameters: Iterable[str] = (),
         random: Callable[[], float] = random.random,
     ) -> Callable[[ClientT], ClientT]:
-        """Make a decorator.
+        """Make a decorator that logs calls.
 
         The arguments are those of :meth:`LoggingClient.new_decorator`, except for
         ``log_after``.
@@ -379,7 +379,7 @@ class LoggingClient(CommonLoggingClient[HttpClient]):
         random: Callable[[], float] = random.random,
         log_after: LogAfter = "headers",
     ) -> Decorator:
-        """Make a decorator.
+        """Make a decorator that logs calls.
 
         Args:
             logger: Where the lines go: a logger, not its name; also a

@@ -1,4 +1,4 @@
-"""Deliver events to listeners, and tell of what a dry run would have done."""
+"""Deliver events to listeners, and log what a dry run would have done."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Listeners(Generic[L]):
         self._is_delivering = False
 
     def add(self, listener: L) -> None:
-        """Let one more listener hear of events from now on, unless it does already."""
+        """Add a listener, which gets the events from now on, unless it was added."""
         if not any(each is listener for each in self._listeners):
             self._listeners = (*self._listeners, listener)
             self.has_any = True

@@ -237,7 +237,7 @@ _AT_ONCE: Final = 1e-3
 
 
 def note_queue(ctx: ClientRequestContext, started: float) -> None:
-    """Note that a call stood in a queue since then, unless it was sent off at once.
+    """Note that a call has waited in a queue since *started*, unless sent at once.
 
     Retrying clients further out go by that.
     """

@@ -35,7 +35,7 @@ def text(values: Mapping[str, object], key: str) -> str | None:
 
 
 def moment(values: Mapping[str, object]) -> float | None:
-    """Return when it started, in seconds since 1970, or None."""
+    """Return when a call started, in seconds since 1970, or None."""
     return seconds_of(values.get("request_started_at"))
 
 
@@ -117,7 +117,7 @@ _LONGEST_NAME: Final = 80
 
 
 def cause_type(values: Line) -> str | None:
-    """Return the name of the class of the exception, if it failed with one."""
+    """Return the name of the class of the exception that a call failed with, if any."""
     name = text(values, "response_cause_type")
     if name is None:
         # Older lines have the text alone.
@@ -164,7 +164,7 @@ def outcome_of(values: Line) -> str:
 
 
 def is_cancelled(values: Line) -> bool:
-    """Say whether the caller gave it up."""
+    """Say whether the caller gave a call up."""
     reason, cause = text(values, "stop_reason"), cause_type(values)
     return reason == "cancelled" or cause == "CancelledError"
 
@@ -175,7 +175,7 @@ def is_refused(values: Line) -> bool:
 
 
 def host_of(values: Line) -> str | None:
-    """Return the host that it went to; None of a function."""
+    """Return the host that a request went to; None of a function."""
     url = text(values, "sent_url") or text(values, "request_url")
     return None if url is None else place_of(url.partition("?")[0]).host
 

@@ -169,7 +169,7 @@ class Evidence:
 
 
 def _was_queued(values: Line) -> bool:
-    """Say whether it waited long for a connection of the client's own pool."""
+    """Say whether a request waited long for a connection of the client's own pool."""
     queued = _seconds_queued(values)
     return queued > 0 and queued >= _QUEUED * (fields.number(values, "duration") or 0.0)
 

@@ -253,7 +253,7 @@ class _Span(NamedTuple):
 
 
 def source_of(part: str) -> tuple[str, str | None]:
-    """Return the kind of a part, and the reason for a wait.
+    """Split the name of a part into its kind and, of a wait, the reason.
 
     >>> source_of("wait backoff"), source_of("answer")
     (('wait', 'backoff'), ('answer', None))

@@ -355,7 +355,7 @@ class Steps:
         return grown
 
     def answer(self) -> answers.CallsByTime:
-        """Return the row for the report."""
+        """Return the calls by time, for the report."""
         step = _fitting(self._step, self._span(), _MOST_SHOWN)
         moments = (
             counts.answer(position * step)
@@ -364,7 +364,7 @@ class Steps:
         return answers.CallsByTime(step, f"by the {_name(step)}", tuple(moments))
 
     def unasked(self) -> Unasked:
-        """Return the worst minute, without cancelled calls; none where a limiter is."""
+        """Return the minute with the largest share of retries that no server wanted."""
         if self._has_limiter:
             return _NONE
         storms = (

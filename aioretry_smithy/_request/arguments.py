@@ -20,7 +20,7 @@ _VALUE: Final = re.compile(r"[!-~]+(?:[ \t]+[!-~]+)*")
 
 
 def is_header_name(value: object) -> TypeGuard[str]:
-    """Say whether it is the name of a header.
+    """Say whether a value is a valid name of a header.
 
     >>> is_header_name("X-Api-Key"), is_header_name("X Api Key")
     (True, False)

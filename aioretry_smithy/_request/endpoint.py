@@ -267,7 +267,7 @@ class Service:
         return url if is_ours else None
 
     def renamed(self, before: StrOrURL, target: StrOrURL) -> StrOrURL:
-        """Return the new target of a request, from the root if the service has both.
+        """Return a replaced target from the root, if the service had the one before.
 
         The new one may begin as the service's URLs are shown.
         """

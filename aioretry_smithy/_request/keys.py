@@ -233,7 +233,7 @@ _PER_SERVER: Final = frozenset({host_key, host_and_method_key, host_and_path_key
 
 
 def origin_of(request: HttpRequest) -> str | None:
-    """Return how the texts of all URLs begin that have the host of a request.
+    """Return the beginning that all URLs with the host of a request have.
 
     None where that cannot be known.
     """

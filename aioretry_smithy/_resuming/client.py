@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class _NoConnection(ResponseHandler):
-    """Pauses nothing, for a stream without a connection of its own."""
+    """The protocol of a stream without a connection: pausing does nothing."""
 
     def pause_reading(self) -> None:
         pass
@@ -59,7 +59,7 @@ class ResumedBody(aiohttp.StreamReader):
         self._download.give_up()
 
     async def _wait(self, func_name: str) -> None:
-        """Wait for bytes when all that were here are read."""
+        """Wait for bytes when all that have arrived are read."""
         if self._is_waiting:
             raise RuntimeError(
                 f"{func_name}() called while another coroutine is already waiting for"

@@ -95,7 +95,7 @@ class Progress:
         """Count a part without bytes; return the reason to stop, if there is any.
 
         Args:
-            asked: Seconds that the server wants to be left alone.
+            asked: Seconds that the server asks to wait.
             is_first: Whether it was the first part, which is not counted.
         """
         self._without += not is_first
@@ -123,7 +123,7 @@ class Progress:
         return self.after_nothing(retry_after(response.headers) or 0.0)
 
     def after_failure(self, cause: Exception) -> RetryStopReason | None:
-        """Return likewise why none is asked for after one that could not be had.
+        """Count a failed request for a part; return the reason to stop, if any.
 
         What this side refuses for now, such as an open circuit, counts as a part.
         """
@@ -235,7 +235,7 @@ class Download:
         return None
 
     def piece_at_hand(self) -> Piece | None:
-        """Return what has arrived and is not taken; None for nothing."""
+        """Return the bytes that have arrived and are not taken; None for none."""
         part = self._part
         piece = None if part is None else part.piece_at_hand()
         if part is None or piece is None:
@@ -256,7 +256,7 @@ class Download:
             task.cancel()
 
     def _first_arrived(self) -> None:
-        """Tell the response, if still alive, that its own body was received whole."""
+        """Notify the response, if still alive, that its own body was received whole."""
         first = self._first()
         if first is not None:
             first._response_eof()

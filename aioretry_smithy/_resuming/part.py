@@ -366,7 +366,7 @@ class Part:
 
     @property
     def is_cut(self) -> bool:
-        """Whether a fault ends it before all that has arrived."""
+        """Whether an injected fault ends the part before all that has arrived."""
         return self._sent is not self.content
 
     @property

@@ -302,11 +302,11 @@ class PerHostRetryBudget(Shared, RetryLimiter):
         self._of(ctx).release(ctx)
 
     def on_success(self, ctx: ClientRequestContext) -> None:
-        """Tell the budget of the request's host."""
+        """Report a success to the budget of the request's host."""
         self._of(ctx).on_success(ctx)
 
     def on_failure(self, ctx: ClientRequestContext, cause: Exception | None) -> None:
-        """Tell the budget of the request's host."""
+        """Report a failure to the budget of the request's host."""
         self._of(ctx).on_failure(ctx, cause)
 
     def __repr__(self) -> str:

@@ -132,7 +132,7 @@ class HttpAdapter(CallAdapter):
         return isinstance(cause, SpentBodyError) or is_spent(call, request)
 
     def retry_after(self, response: aiohttp.ClientResponse) -> float | None:
-        """Return the seconds that the server asks to be left alone, or None."""
+        """Return the seconds that the server asks to wait, or None."""
         return retry_after(headers_of(response))
 
     async def content(self, response: aiohttp.ClientResponse, limit: int) -> bytes:

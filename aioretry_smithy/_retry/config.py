@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class RetryListener:
-    """Hears of each retry before it is waited for; override the method.
+    """Receives each retry before the wait for it; override the method.
 
     What it raises is logged and changes nothing. It has no say in the retry, but may
     prepare it: what it puts into ``ctx.attributes`` is there for decorators inside the

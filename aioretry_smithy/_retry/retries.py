@@ -201,7 +201,7 @@ class Retries:
         return time_left(self.call, self.ctx.record)
 
     def retry_after(self) -> float:
-        """Return the seconds that the server asks to be left alone, or 0."""
+        """Return the seconds that the server asks to wait, or 0."""
         if self.cause is not None:
             return failure_of(self.cause).hint() or 0.0
         return self.adapter.retry_after(self.result) or 0.0
@@ -324,7 +324,7 @@ class Retries:
                 cut.held -= 1
 
     def admit(self) -> Awaitable[float | None] | None:
-        """Return what waits on until an attempt may begin, if anything does.
+        """Return an awaitable that waits until an attempt may begin, or None.
 
         It returns the seconds, None if these are too many.
         """

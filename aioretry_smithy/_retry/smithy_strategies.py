@@ -57,7 +57,7 @@ class StrategyTokens:
         return await self._settled(refresh(token_to_renew=token, error=error))
 
     async def record_success(self, token: Token) -> None:
-        """Tell the strategy of a success."""
+        """Report a success to the strategy."""
         await self._settled(self._strategy.record_success(token=token))
 
     async def _settled(self, answer: object) -> Token:
@@ -74,7 +74,7 @@ class StrategyTokens:
 
 
 class OwnStrategyTokens(StrategyTokens):
-    """Asks a strategy of this library by rules, without public methods.
+    """Gets tokens from a strategy of this library without waiting public methods.
 
     The methods would wait. Here the client waits itself: its waits are bounded by the
     deadline and show in the log.

@@ -222,7 +222,7 @@ class TokenRetries(Retries):
         return clock() - started
 
     async def ask(self) -> Stop | None:
-        """Classify a failure, or tell the strategy of a success."""
+        """Classify a failure, or report a success to the strategy."""
         if self.succeeded():
             await self._record_success()
             return NOT_WANTED
@@ -289,12 +289,12 @@ class TokenRetries(Retries):
         return None
 
     async def refund(self) -> None:
-        """Pay the cost of the token back, too."""
+        """Refund the permit and the token of a retry that is not made."""
         self._tokens.release(self._token)
         await super().refund()
 
     def forget_earlier(self) -> None:
-        """Drop the error that stands for the last outcome, too."""
+        """Drop earlier failures, and the error that stands for the last outcome."""
         self._error = None
         super().forget_earlier()
 
@@ -304,7 +304,7 @@ class TokenRetries(Retries):
         return max(super().retry_after(), own or 0.0)
 
     def plan(self, wait: Wait) -> Decision:
-        """Leave time for the rate limiter, too."""
+        """Plan a wait that leaves time for the rate limiter too."""
         decision = super().plan(wait)
         limiter = self._rate_limiter
         if decision.stops or limiter is None:

@@ -73,7 +73,7 @@ def plan_wait(
 
     Args:
         wait: What the strategy wants.
-        retry_after: Seconds that the server wants to be left alone; 0 for none.
+        retry_after: Seconds that the server asks to wait; 0 for none.
         remaining: Seconds left for the call.
         config: The settings.
         tick: Seconds by which a timer may fire early.
@@ -151,7 +151,7 @@ def _is_open_circuit(failure: BaseException) -> bool:
 def without_wait(
     ctx: Context, cause: Exception | None, wait: Wait, asked: float
 ) -> tuple[Wait, float]:
-    """Return the wait for an attempt elsewhere, and what the server asks for of it.
+    """Return the wait before an attempt elsewhere, and the part that servers ask for.
 
     After a failure that did not reach a server there is none, twice a call; nor past
     open circuits, as many as there are. The ``Retry-After`` of a 503 is of one server
@@ -162,7 +162,7 @@ def without_wait(
         ctx: The attempt before.
         cause: Its failure, or None.
         wait: The wait that the strategy wants.
-        asked: The seconds that the server asks to be left alone; 0 for none.
+        asked: The seconds that the server asks to wait; 0 for none.
     """
     status = status_judged(ctx.record.outcome, cause)
     if cause is None or status is not None:
@@ -177,7 +177,7 @@ def without_wait(
 
 
 def _shortest(ctx: Context, asked: float) -> float:
-    """Return for how long all servers want to be left alone that a call may try."""
+    """Return the seconds until the first server that a call may try takes requests."""
     call, route = ctx.call, ctx.record.route
     rests = rests_of(call)
     if route is None or route.has_other(rests):

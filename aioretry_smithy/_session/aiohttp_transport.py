@@ -354,7 +354,7 @@ class AiohttpTransport(Transport):
         arguments: Arguments,
         options: Options | None,
     ) -> Awaitable[aiohttp.ClientResponse]:
-        """Send a request with a body, or with options around it."""
+        """Send a request with a body, or in the context of options."""
         send: Callable[[], Awaitable[aiohttp.ClientResponse]]
         request_method = self.replaced or partial(type(session)._request, session)
         shown = arguments.get("data")

@@ -206,7 +206,7 @@ It raises a TypeError for headers of another class than multidict's.
 
 
 def version_of(headers: CIMultiDict[str]) -> object:
-    """Return the version of a session's headers, which each change replaces."""
+    """Return a value that is another after each change of a session's headers."""
     try:
         return number_of_change(headers)
     except TypeError:
@@ -252,6 +252,6 @@ class SessionDefaults(CallDefaults):
         self.limit = limit_of(self.timeout.total)
 
     def of_now(self, session: ClientSession) -> Self:
-        """Return them anew, as the headers or the limit of the session have changed."""
+        """Return the defaults anew, as those of the session have changed."""
         off = self.no_retries
         return type(self)(session, self.mask, self.service, no_retries=off)

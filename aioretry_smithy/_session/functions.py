@@ -331,7 +331,7 @@ def rpc(
 
 
 def _is_decorated(decorator: object) -> bool:
-    """Say whether a function stands in the place of a decorator."""
+    """Say whether a function was given where a decorator is expected."""
     return (
         inspect.iscoroutinefunction(decorator)
         or inspect.isasyncgenfunction(decorator)

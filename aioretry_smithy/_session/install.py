@@ -179,7 +179,7 @@ async def _close_bodies(call: CallContext, response: aiohttp.ClientResponse) -> 
 
 
 async def _fail(call: Call, cause: BaseException) -> None:
-    """Name a failure, and close what is open; then let go.
+    """Name the failure of a call, close what is open, and end the call.
 
     Raises:
         ResponseTimeoutError: The deadline has passed in a queue.

@@ -1,4 +1,4 @@
-"""Make classes of requests out of aiohttp's or users' own: they count and tell.
+"""Derive request classes that count the bytes of bodies and mark connections.
 
 aiohttp does not say which one a request got. So each request marks its connection as
 used, and keeps in mind whether that was marked before.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class RequestClasses:
-    """Makes classes of requests out of others, one of each.
+    """Derives request classes from given classes, and keeps one of each.
 
     None of them lives on for having been used once.
 

@@ -85,7 +85,7 @@ class TimedRequest(SimpleNamespace):
         self.followers = []
 
     def open(self) -> None:
-        """Begin to time, as aiohttp has got it: a mock never does."""
+        """Begin to time the connection, once aiohttp has the request (no mock)."""
         record = self._record
         # A call without attempts has one record for all its requests.
         if record is not None and record.connection is None:

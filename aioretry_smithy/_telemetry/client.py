@@ -256,7 +256,7 @@ class Names(dict[str, str]):
 
 
 class Subject(NamedTuple):
-    """The words for a call in spans and metrics."""
+    """The name and the attributes of a call in spans and metrics."""
 
     name: str
     """The name of the spans."""
@@ -434,7 +434,7 @@ class HedgeCount:
         self._refused = call.refused_hedges
 
     def tell(self, call: Call, count: Callable[[str, int], None]) -> None:
-        """Count how many there were, by the names of their series.
+        """Add the numbers of hedges to their series.
 
         Those of the further parts of a download are counted when that has ended.
         """

@@ -54,7 +54,7 @@ _OTEL_NAMES: Final = {
 
 
 class Series(NamedTuple):
-    """One row of the table."""
+    """The definition of a metric: kind, name, labels, text and unit."""
 
     kind: Literal["counter", "gauge", "histogram"]
     """The Prometheus type of the metric."""
@@ -93,7 +93,7 @@ class Series(NamedTuple):
         return (first, "endpoint", *others) if detailed else self.labels
 
     def attributes_of(self, values: Sequence[str]) -> dict[str, str]:
-        """Return the attributes for the values of labels, perhaps of an endpoint."""
+        """Return OpenTelemetry's attributes for values of labels, an endpoint's too."""
         first, *others = self.labels_of(detailed=len(values) > len(self.labels))
         keys = first, *(f"{first}.{label}" for label in others)
         names = (OTEL_PREFIX + _OTEL_NAMES.get(key, key) for key in keys)
@@ -324,7 +324,7 @@ class Backend(Protocol[ShownT_contra]):
 
 
 class _Telling(Generic[ThingT]):
-    """Base of the listeners: what they tell of an event, if anybody listens."""
+    """Base of the listeners that record the metrics of the things of one kind."""
 
     _kind: ThingKind[ThingT]
     _backend: Callable[[], Backend[ThingT] | None]
@@ -341,7 +341,7 @@ class _Telling(Generic[ThingT]):
 
 
 class BreakerTelling(_Telling[CircuitBreaker], CircuitBreakerListener):
-    """Tells of circuit breakers."""
+    """Records the metrics of circuit breakers."""
 
     _kind = BREAKERS
 
@@ -366,7 +366,7 @@ class BreakerTelling(_Telling[CircuitBreaker], CircuitBreakerListener):
 
 
 class BudgetTelling(_Telling[RetryBudget], RetryBudgetListener):
-    """Tells of retry budgets."""
+    """Records the metrics of retry budgets."""
 
     _kind = BUDGETS
 
@@ -380,7 +380,7 @@ class BudgetTelling(_Telling[RetryBudget], RetryBudgetListener):
 
 
 class LimitTelling(_Telling[ConcurrencyLimit], ConcurrencyLimitListener):
-    """Tells of concurrency limits."""
+    """Records the metrics of concurrency limits."""
 
     _kind = LIMITS
 
@@ -394,7 +394,7 @@ class LimitTelling(_Telling[ConcurrencyLimit], ConcurrencyLimitListener):
 
 
 class GroupTelling(_Telling["EndpointGroup"], EndpointGroupListener):
-    """Tells of groups of endpoints, and perhaps of each endpoint."""
+    """Records the metrics of groups of endpoints, perhaps of each endpoint."""
 
     _kind = GROUPS
 

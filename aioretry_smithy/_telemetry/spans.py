@@ -175,7 +175,7 @@ class Traced(Observation[Attributes]):
             log_error(error)
 
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
-        """End the span, and measure."""
+        """End the span, and record the metrics."""
         if self._span is not None:
             # A coroutine that is thrown away ends wherever the garbage is collected.
             is_lost = isinstance(cause, GeneratorExit)
@@ -263,7 +263,7 @@ class TracedAttempt(Traced):
     _name = "{}"
 
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
-        """End the span, and measure."""
+        """End the span, and record the metrics."""
         # By an open circuit further in, so that nothing went out.
         self.sends["refused"] += ctx.record.was_refused
         if self._span is not None and ctx.log.superseded:
@@ -459,4 +459,4 @@ class TracedClient(TelemetryClient[ClientT]):
         request: Request,
         instruments: TrafficInstruments | None,
     ) -> Subject:
-        """Return the words for a call."""
+        """Return the name and the attributes of a call."""

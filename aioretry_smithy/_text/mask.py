@@ -165,7 +165,7 @@ class Mask:
         return self._in_fields(text)
 
     def message(self, text: str) -> str:
-        """Return the message of an error likewise, without the bytes in it.
+        """Return the message of an error without credentials, and without its bytes.
 
         A header that aiohttp cannot read is quoted, a cookie often without its name.
         """

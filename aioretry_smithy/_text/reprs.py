@@ -205,7 +205,7 @@ def _behind_colon(text: str, found: re.Match[str]) -> Span | None:
 def _behind_name(
     values: _Values, found: re.Match[str], is_secret: Callable[[str], bool]
 ) -> Span | None:
-    """Find the value of an argument."""
+    """Find the value of a named argument, if the name is that of a secret."""
     text, begin, start = values.text, found.start(), found.end()
     is_quoted = text[start : start + 1] in _MARKS
     if text[begin - 1 : begin] in _BEFORE_PARAMETER and not is_quoted:

@@ -47,8 +47,8 @@ class RefreshingClient(DecoratingClient[HttpClient]):
     refused it; once for all requests that need it at the same time, also in several
     sessions that were built with the decorator. Each waits within its own deadline.
 
-    - A request with ``Authorization`` or ``auth=`` of the caller's own is left alone,
-      as is one of a session, or to a URL, that has credentials.
+    - A request with ``Authorization`` or ``auth=`` of the caller's own gets no token,
+      nor does one of a session, or to a URL, that has credentials.
     - Strangers get no token: requests to other servers than the session's own, and
       those that a redirect leads to another origin. Their 401 fetches none.
     - A request whose body cannot be sent twice gets its 401.
@@ -199,7 +199,7 @@ class RefreshingClient(DecoratingClient[HttpClient]):
             raise
 
     def _wants_token(self, call: Call, request: HttpRequest) -> bool:
-        """Say whether a request goes to a server of ours, with nothing of its own."""
+        """Say whether a request goes to an own host, without credentials of its own."""
         if not self._hosts.have(request, call.defaults.base_url):
             return False
         if self._tokens.are_being_fetched_here:

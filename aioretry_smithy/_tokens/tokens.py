@@ -165,7 +165,7 @@ class Tokens:
             here.token = None
 
     def forget(self, flight: Flight) -> None:
-        """Let the next one who needs a token begin anew."""
+        """Forget a fetch, so that the next call without a token begins a new one."""
         here = self._here()
         if here.flight is flight:
             here.flight = None
@@ -178,7 +178,7 @@ class Tokens:
         return here
 
     def _take_off(self, flight: Flight) -> None:
-        """Begin to fetch, for whoever waits.
+        """Begin a fetch, for all calls that wait for the token.
 
         In a task without the options, the deadline and the other context variables of
         the first caller: it is for all of them.
@@ -225,6 +225,6 @@ class Tokens:
 
 
 def _look_at(task: Task[Token]) -> None:
-    """Look at the failure of a task, lest asyncio says that nobody has."""
+    """Retrieve the failure of a task, lest asyncio logs that nobody has."""
     if not task.cancelled():
         task.exception()

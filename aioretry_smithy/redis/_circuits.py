@@ -179,13 +179,13 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
     def on_event_count_updated(
         self, circuit_breaker: CircuitBreaker, event_count: EventCount
     ) -> None:
-        """Add a circuit breaker, from its first request on."""
+        """Share a circuit breaker, from its first request on."""
         self._rounds.setdefault(circuit_breaker, None)
 
     def on_state_changed(
         self, circuit_breaker: CircuitBreaker, state: CircuitState
     ) -> None:
-        """Send the change to the other processes."""
+        """Send the change of state to the other processes."""
         self._rounds.setdefault(circuit_breaker, None)
         self._unheard.pop(circuit_breaker, None)
         is_news = not self._is_following and state is not CircuitState.FORCED_OPEN
@@ -214,7 +214,7 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
         self._storage.send(partial(self._redis.publish, self._channel, text))
 
     async def _tell(self) -> None:
-        """Tell the others of open circuits again, until that was heard."""
+        """Send open circuits to the other processes, again until they have arrived."""
         while self._unheard:
             await asyncio.sleep(PAUSE)
             for breaker, news in [*self._unheard.items()]:
@@ -292,7 +292,7 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
                     del self._unheard[breaker]
 
     def _follow(self, breaker: CircuitBreaker, news: _News) -> None:
-        """Do as another process did, or go on with the present round."""
+        """Enter the state that another process has entered, or keep the round."""
         last, now = self._rounds[breaker], loop_time()
         is_open = breaker.state is CircuitState.OPEN
         if news.state == CircuitState.CLOSED:

@@ -118,7 +118,7 @@ _T = TypeVar("_T", bound=SimpleRetryToken)
 
 
 def use_token(name: str, token: object, kind: type[_T], issuer: object) -> _T:
-    """Take a token back, once.
+    """Return a token of this issuer that is used for the first time; else raise.
 
     Raises:
         TypeError: It is no such token.
@@ -382,7 +382,7 @@ class ModeledError(CallError):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ClientTimeoutError(CallError):
-    """The client waited no longer for an answer, for a loop of your own.
+    """The client's time for an answer ran out; for a loop of your own.
 
     The same as a :class:`CallError` with other defaults: time ran out, for the client,
     and a retry is allowed.

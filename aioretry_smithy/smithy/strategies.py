@@ -48,7 +48,7 @@ class PerScope(Generic[T]):
         self._lock = threading.Lock()
 
     def get(self, token_scope: str | None = None) -> T:
-        """Return the object of a scope; None has no name, nor has an empty str."""
+        """Return the object of a scope; None and an empty str are the same scope."""
         check.kind("token_scope", token_scope, str, or_none=True)
         if self.given is not None:
             return self.given
@@ -57,7 +57,7 @@ class PerScope(Generic[T]):
 
 
 class SimpleMode(NeverCopied):
-    """Says which token follows, and when: the simple mode without its methods."""
+    """The rules of the simple mode without its methods: which token follows, when."""
 
     backoff_strategy: RetryBackoffStrategy
     """The strategy that computes the delays in the tokens."""
@@ -137,7 +137,7 @@ class StandardStrategySettings(TypedDict, total=False):
 
 
 class StandardMode(Shared, SimpleMode):
-    """Says which token follows, and when: the standard mode without its methods."""
+    """The rules of the standard mode without its methods: which token follows, when."""
 
     profile: Final[RetryProfile]
     """The constants."""
@@ -304,7 +304,7 @@ class AdaptiveSettings(StandardStrategySettings, total=False):
 
 
 class AdaptiveMode(StandardMode):
-    """Says which token follows, and when: the adaptive mode without its methods."""
+    """The rules of the adaptive mode without its methods: which token follows, when."""
 
     fail_fast: Final[bool]
     """Whether to refuse instead of waiting for the rate limiter."""

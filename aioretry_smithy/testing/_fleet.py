@@ -297,7 +297,7 @@ async def run_loop(
 
 
 def _replicas(settings: SimulationSettings) -> SimulatedReplicas:
-    """Make the servers; their errors come alike, whoever calls."""
+    """Make the servers, whose errors do not depend on the chain that calls."""
     errors = chance(settings.seed, 1).random
     numbers = range(settings.replicas)
     servers = [SimulatedServer(settings, errors, number) for number in numbers]
@@ -337,7 +337,7 @@ def chance(seed: int, stream: int) -> random.Random:
 
 @contextmanager
 def isolated(seed: int) -> Iterator[None]:
-    """Seed the chance that all chains share, and log nothing, until the block ends."""
+    """Seed the random numbers of all chains, and log nothing, until the block ends."""
     state, disabled = random.getstate(), logging.root.manager.disable
     random.setstate(chance(seed, 2).getstate())
     logging.disable()

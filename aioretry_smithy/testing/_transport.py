@@ -1,4 +1,4 @@
-"""Answer as a server would: to a client, or to a strategy that is asked."""
+"""Scripted answers in place of a server's, for a client or for a strategy."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def _shown_shares(shares: Sequence[float]) -> str:
 
 
 def _blocks(run: SimulatedRun) -> Iterator[str]:
-    """Yield a block for each part of the time, the higher the more were answered.
+    """Yield a block character for each part of the time, higher for more answers.
 
     Where no call began there is a gap, as in the picture.
     """
@@ -241,7 +241,7 @@ def _legend(names: Iterable[str]) -> Iterator[str]:
 
 
 def _served(panel: _Panel, settings: SimulationSettings) -> str:
-    """Draw how many requests a second the server can answer."""
+    """Draw the line of the requests a second that the server can answer."""
     times = [each[:2] for each in (settings.outage, settings.restart) if each]
     changes = sorted({t for begin, length in times for t in (begin, begin + length)})
     drawn = f"M{_LEFT} {panel.y(settings.capacity):.1f}"
