@@ -171,7 +171,7 @@ class _Part(io.RawIOBase):
 
 
 class _Decompressed(io.RawIOBase):
-    """What is in a compressed file, which ends where it is broken."""
+    """The decompressed content of a file, up to where the file is broken."""
 
     def __init__(self, part: _Part) -> None:
         self._file = gzip.GzipFile(mode="rb", fileobj=part)
