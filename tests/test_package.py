@@ -27,7 +27,6 @@ EXTRAS = {
     "aioretry_smithy._log.rich_tree": "rich",
     "aioretry_smithy._telemetry.spans": "opentelemetry",
     "aioretry_smithy._telemetry.instruments": "opentelemetry",
-    "aioretry_smithy._telemetry.prometheus_metrics": "prometheus_client",
     "aioretry_smithy.limits": "limits.aio",
     "aioretry_smithy.opentelemetry": "opentelemetry",
     "aioretry_smithy.prometheus": "prometheus_client",

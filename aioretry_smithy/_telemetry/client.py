@@ -59,6 +59,7 @@ class Observation(ABC, Generic[LabelsT]):
         request: Request,
         labels: LabelsT,
     ) -> None:
+        self._client: TelemetryClient[Any] = client
         self.request: Request = request
         self.labels: LabelsT = labels
         self.is_call: bool = client.sees_call(ctx)
