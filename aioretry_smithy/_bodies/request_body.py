@@ -123,7 +123,7 @@ def is_spent(call: Call, request: HttpRequest) -> bool:
     return body is not None and body.is_spent
 
 
-def refusal_behind(call: Call, cause: BaseException) -> SpentBodyError | None:
+def spent_body_behind(call: Call, cause: BaseException) -> SpentBodyError | None:
     """Return the refusal of a body for which aiohttp has given up a connection."""
     for body in _kept(call):
         refusal = body.sent.refusal
@@ -132,7 +132,7 @@ def refusal_behind(call: Call, cause: BaseException) -> SpentBodyError | None:
     return None
 
 
-def may_be_refused(call: Call) -> bool:
+def may_differ(call: Call) -> bool:
     """Say whether a body of the call may turn out not to be what was sent before."""
     return any(body.may_differ for body in _kept(call))
 

@@ -31,7 +31,7 @@ Result: TypeAlias = Any
 """A response of aiohttp, or whatever a function has returned."""
 
 Cut: TypeAlias = Any
-"""The timer that cancels a function at its deadline; ``_rpc`` has the class."""
+"""The timer that cancels a function at its deadline; ``_session`` has the class."""
 
 Holdings: TypeAlias = Any
 """The limits and trials that an attempt holds; ``_context`` has the class."""

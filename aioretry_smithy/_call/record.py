@@ -245,7 +245,7 @@ class _RareFacts(NeverPickled):
     race: Race | None = None
     """The role of the request among hedges; None without hedges."""
 
-    refusal: KeptCause | None = None
+    status_error: KeptCause | None = None
     """The error by which the caller's ``raise_for_status`` turned a response down."""
 
     request_preview: str | None = None
@@ -351,7 +351,7 @@ class Record(_RareFacts):
         answer that the caller's ``raise_for_status`` turned down did.
         """
         outcome = self.outcome
-        if self.refusal is not None:
+        if self.status_error is not None:
             return False
         if outcome.cause is not None:
             return self.race is not None and self.race.is_superseded

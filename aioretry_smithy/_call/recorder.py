@@ -148,7 +148,7 @@ def with_outcome(call: Call, outcome: Outcome) -> Record | None:
 
 def cause_of(record: Record) -> BaseException | None:
     """Return the failure of a call or a request, or of reading the body."""
-    cause = record.refusal or record.outcome.cause
+    cause = record.status_error or record.outcome.cause
     return cause.get() if isinstance(cause, KeptCause) else cause
 
 

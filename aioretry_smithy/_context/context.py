@@ -452,7 +452,7 @@ def attributes_of(call: Call) -> dict[Any, Any]:
     return call.own_attributes
 
 
-def begin_call(call: Call, options: Options | None) -> None:
+def apply_options(call: Call, options: Options | None) -> None:
     """Apply the options of the enclosing blocks to a new call.
 
     Args:

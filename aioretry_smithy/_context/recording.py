@@ -45,16 +45,14 @@ def fail_body(call: Call, outcome: Outcome, cause: BaseException) -> None:
         annotate(call, cause)
 
 
-def watch_body(
-    ctx: ClientRequestContext, record: Record, response: aiohttp.ClientResponse
-) -> None:
+def watch_body(ctx: ClientRequestContext, response: aiohttp.ClientResponse) -> None:
     """Record the failure of a body in its log, and name the limit that it ran into."""
     content = response.content
     # Neither the one reader of all empty bodies, nor a user's class.
     if type(content) is aiohttp.StreamReader:
         call = ctx.call
         content._timer = timer = _BodyTimer(
-            content._timer, call, record.outcome, TimeLimits.of(ctx)
+            content._timer, call, ctx.record.outcome, TimeLimits.of(ctx)
         )
         attach(call, timer)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from .._bodies import response_content as _content
 from .._bodies.replayable_payload import SpentBodyError
-from .._bodies.request_body import is_spent, may_be_refused
+from .._bodies.request_body import is_spent, may_differ
 from .._call.call import Call, forget_body, tell_of_body
 from .._call.outcome import NOTHING, Request, Result, connection_of, headers_of
 from .._failures.failure import peel
@@ -37,10 +37,10 @@ class ReplacedOutcome(NamedTuple):
         """Return an outcome that a call may yet end with; None of any other."""
         if call.resources is None or (result is NOTHING and cause is None):
             return None
-        return cls(record, result, cause) if may_be_refused(call) else None
+        return cls(record, result, cause) if may_differ(call) else None
 
 
-def is_refused_body(cause: Exception | None) -> bool:
+def is_spent_body(cause: Exception | None) -> bool:
     """Say whether an attempt failed because its body was not what was sent before."""
     return cause is not None and isinstance(peel(cause), SpentBodyError)
 

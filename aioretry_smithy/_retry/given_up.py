@@ -175,7 +175,7 @@ def record_stop(
     call: Call,
     record: Record,
     reason: RetryStopReason | None,
-    refusal: Exception | None,
+    retry_error: Exception | None,
 ) -> None:
     """Record that a call stops with the outcome of an attempt.
 
@@ -183,7 +183,7 @@ def record_stop(
         call: The call.
         record: That of the attempt.
         reason: Why there is no other one; None after a success.
-        refusal: The error with which a Smithy strategy refused another attempt.
+        retry_error: The error with which a Smithy strategy refused another attempt.
     """
     if reason not in _CONTENT:
         record_unwanted(record)
@@ -191,8 +191,8 @@ def record_stop(
     if not call.is_final:
         if reason is not None or call.stop_reason is not None:
             call.stop_reason = reason_after(call, record, reason)
-        if refusal is not None or call.retry_error is not None:
-            call.retry_error = refusal
+        if retry_error is not None or call.retry_error is not None:
+            call.retry_error = retry_error
         call.outcome = record.outcome
 
 
@@ -200,7 +200,7 @@ def record_break(
     call: Call,
     error: BaseException,
     cause: BaseException | None,
-    refusal: Exception | None,
+    retry_error: Exception | None,
     *,
     is_first: bool,
 ) -> None:
@@ -210,14 +210,14 @@ def record_break(
         call: The call.
         error: The error, or what cancelled it; an error then says what went before.
         cause: The failure of the attempt before, if that has failed.
-        refusal: The error with which a Smithy strategy refused another attempt.
+        retry_error: The error with which a Smithy strategy refused another attempt.
         is_first: Whether no attempt had begun.
     """
     raised = isinstance(error, Exception)
     # Otherwise a concurrent pass has ended the call.
     if not call.is_final and (call.outcome.ended is None or is_first):
         record_failure(call, error)
-        call.retry_error = refusal
+        call.retry_error = retry_error
         reason = RetryStopReason.ERROR if raised else RetryStopReason.CANCELLED
         call.stop_reason = reason
     if raised:

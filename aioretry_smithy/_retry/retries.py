@@ -16,7 +16,7 @@ from .._context.context import AttemptContext, ClientRequestContext
 from .._failures.failure import failure_of
 from .._failures.kept_cause import drop_frames
 from .._policies.listeners import tell
-from .call_adapter import CallAdapter, ReplacedOutcome, is_refused_body
+from .call_adapter import CallAdapter, ReplacedOutcome, is_spent_body
 from .given_up import deadline_passed, record_break, record_stop
 from .limiter import RetryLimiter, acquired, notify, report, until_it_waits
 from .wait import (
@@ -67,7 +67,7 @@ class Retries:
     owes_refund: bool
     """Whether a retry was paid for that has not begun yet."""
 
-    refusal: Exception | None = None
+    retry_error: Exception | None = None
     """The error with which a Smithy strategy refused another attempt."""
 
     result: Result
@@ -246,7 +246,7 @@ class Retries:
 
     def forget_earlier(self) -> None:
         """Drop earlier failures: this object is in the frames of what is raised."""
-        self._earlier_cause = self.refusal = self._replaced = None
+        self._earlier_cause = self.retry_error = self._replaced = None
 
     async def wait(self, wait: Wait) -> Decision:
         """Wait for the next attempt; return why there is none after all, if so."""
@@ -337,11 +337,11 @@ class Retries:
             Exception: The last attempt failed so.
         """
         record: Record = self.attempt.record
-        if self._replaced is not None and is_refused_body(self.cause):
+        if self._replaced is not None and is_spent_body(self.cause):
             # It ends as it would have without the attempt.
             record, self.result, self.cause = self._replaced
             reason = RetryStopReason.BODY_NOT_REPLAYABLE
-        record_stop(self.call, record, reason, self.refusal)
+        record_stop(self.call, record, reason, self.retry_error)
         if self.cause is None:
             return self.result
         record_failure(self.call, self.cause)
@@ -369,7 +369,9 @@ class Retries:
             self.time_out()
             self.result = NOTHING
         else:
-            record_break(self.call, error, self.cause, self.refusal, is_first=is_first)
+            record_break(
+                self.call, error, self.cause, self.retry_error, is_first=is_first
+            )
             self.result, self.cause = NOTHING, None
         self.forget_earlier()
         giving_back = self.refund() if self.owes_refund else self._end_retry()

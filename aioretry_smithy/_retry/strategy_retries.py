@@ -353,7 +353,7 @@ class TokenRetries(Retries):
             record.delay, record.delay_source = clock() - started, "backoff"
 
     def _note(self, refusal: Exception) -> None:
-        self.refusal = refusal
+        self.retry_error = refusal
         # An exception of the caller's own may refuse to be written on.
         with suppress(Exception):
             for link in (refusal, refusal.__context__):
@@ -366,7 +366,7 @@ class TokenRetries(Retries):
         if not RetryInfo.of(self._error).allows_retry:
             return NOT_WANTED
         if self.config.raise_retry_error:
-            refusal = cast("Exception", self.refusal)
+            refusal = cast("Exception", self.retry_error)
             with suppress(Exception):
                 _chain(refusal, self._error)
             if self.result is not NOTHING:

@@ -35,13 +35,13 @@ from .transport import (
     MAX_RESENDS,
     ShownBody,
     Transport,
-    answered,
     body_to_send,
+    failure_to_raise,
     is_tracked,
     is_watched,
-    judged,
     middlewares_of,
-    refused,
+    record_answer,
+    record_unsent,
     repeats_hops,
     request_to_resend,
     sending_tracked,
@@ -242,7 +242,7 @@ class AiohttpTransport(Transport):
         try:
             note_request(ctx, request)
             while True:
-                cause = judged(ctx, cause)
+                cause = failure_to_raise(ctx, cause)
                 if broken is not None:
                     if isinstance(cause, SpentBodyError):
                         count_earlier(ctx, stale, outcome)
@@ -266,7 +266,7 @@ class AiohttpTransport(Transport):
                 except BaseException as failure:
                     cause = failure
                 else:
-                    answered(ctx, call, record, response)
+                    record_answer(ctx, call, record, response)
                     return response
         finally:
             # Their tracebacks have this frame: no cycle.
@@ -286,7 +286,7 @@ class AiohttpTransport(Transport):
             if has_body:
                 arguments = self._with_body(call, request, session, arguments)
         except BaseException as cause:
-            refused(ctx, cause)
+            record_unsent(ctx, cause)
             raise
         options = current_options()
         if has_body or options is not None:

@@ -30,7 +30,7 @@ from .._context.context import (
     EnclosingAttempt,
     RequestOptions,
     Unset,
-    begin_call,
+    apply_options,
     current_options,
     leave_attempt,
 )
@@ -416,7 +416,7 @@ class _Calls:
         loop, timeout = get_running_loop(), _seconds(options)
         call = CallContext(request, loop, timeout, self._defaults)
         call.brings_response = False
-        begin_call(call, options)
+        apply_options(call, options)
         return call
 
 

@@ -24,7 +24,7 @@ from .._call.recorder import (
 )
 from .._call.time_limits import time_left
 from .._context.client import chain_of, find_client, mask_of, sends_again
-from .._context.context import CallContext, begin_call, current_options
+from .._context.context import CallContext, apply_options, current_options
 from .._context.recording import close_result
 from .._endpoints.client import LoadBalancingClient
 from .._errors import (
@@ -164,7 +164,7 @@ class SessionChain:
         if not is_plain and _TRACKER in options:
             call.own_resources().bodies = (TrackedUpload(options[_TRACKER]),)
         if around is not None or collecting():
-            begin_call(call, around)
+            apply_options(call, around)
         return call
 
 
@@ -228,26 +228,26 @@ async def call_and_raise(
     options: Arguments,
 ) -> aiohttp.ClientResponse:
     """Send a request through a chain, then apply ``raise_for_status``."""
-    refuse = options.get("raise_for_status")
-    if refuse is None and session is not None:
-        refuse = session._raise_for_status
-    if refuse:
+    raises = options.get("raise_for_status")
+    if raises is None and session is not None:
+        raises = session._raise_for_status
+    if raises:
         # The decorators are to see the status, and the body where they need it.
         options["raise_for_status"] = False
     response = await chain.send(session, method, target, options)
-    if refuse:
-        await _refuse(response, refuse)
+    if raises:
+        await _raise_for_status(response, raises)
     return response
 
 
-async def _refuse(
+async def _raise_for_status(
     response: aiohttp.ClientResponse,
-    refuse: bool | Callable[[aiohttp.ClientResponse], Awaitable[None]],
+    raises: bool | Callable[[aiohttp.ClientResponse], Awaitable[None]],
 ) -> None:
     try:
-        if callable(refuse):
+        if callable(raises):
             call: Any = attached_to(response)
-            code = refuse(response)
+            code = raises(response)
             await (code if call is None else until_deadline(call, code, raises=True))
         else:
             response.raise_for_status()
@@ -258,7 +258,7 @@ async def _refuse(
             response.close()
         call = attached_to(response)
         if call is not None:
-            call.refusal = KeptCause(cause)
+            call.status_error = KeptCause(cause)
             annotate(call, cause)
         raise
 

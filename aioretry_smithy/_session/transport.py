@@ -20,7 +20,12 @@ from typing import TYPE_CHECKING, Any, Final
 from aiohttp import ClientRequest, ClientSession
 
 from .._bodies.replayable_payload import ReplayablePayload, SpentBodyError
-from .._bodies.request_body import is_form_of_files, is_spent, prepare, refusal_behind
+from .._bodies.request_body import (
+    is_form_of_files,
+    is_spent,
+    prepare,
+    spent_body_behind,
+)
 from .._bodies.response_content import read_whole
 from .._call.deadline_cut import is_cut
 from .._call.recorder import judge_request, record_failure
@@ -74,7 +79,7 @@ class Transport(ForOneKind):
             # Dealt with outside of this block, it is the context of no other error.
             failure = cause
         else:
-            answered(ctx, call, record, response)
+            record_answer(ctx, call, record, response)
         if failure is not None:
             try:
                 response = await self.failed(ctx, request, failure)
@@ -100,13 +105,13 @@ class Transport(ForOneKind):
     ) -> aiohttp.ClientResponse:
         """Name the limit that has passed, if one has; record the failure."""
         try:
-            raise judged(ctx, cause)
+            raise failure_to_raise(ctx, cause)
         finally:
             # Its traceback has this frame: no cycle.
             del cause
 
 
-def answered(
+def record_answer(
     ctx: ClientRequestContext,
     call: Call,
     record: Record,
@@ -116,7 +121,7 @@ def answered(
     record.was_sent = True
     if record_http(call, record, response):
         call.own_resources().track(response, ctx)
-        watch_body(ctx, record, response)
+        watch_body(ctx, response)
 
 
 def _on_its_route(route: Route, request: HttpRequest) -> HttpRequest:
@@ -131,19 +136,19 @@ def _on_its_route(route: Route, request: HttpRequest) -> HttpRequest:
     return RoutedRequest.to(route, there, request)
 
 
-def refused(ctx: ClientRequestContext, cause: BaseException) -> None:
+def record_unsent(ctx: ClientRequestContext, cause: BaseException) -> None:
     """Record that a request could not be sent."""
     judge(cause).reached_server |= ctx.record.was_sent
     record_failure(ctx, cause)
 
 
-def judged(ctx: ClientRequestContext, cause: BaseException) -> BaseException:
+def failure_to_raise(ctx: ClientRequestContext, cause: BaseException) -> BaseException:
     """Record a failure with its side and time limit; return the exception to raise."""
     call, record = ctx.call, ctx.record
     if record.outcome.cause is cause:
         # It was not sent, which is recorded.
         return cause
-    cause = refusal_behind(call, cause) or cause
+    cause = spent_body_behind(call, cause) or cause
     if is_cut(call, cause):
         # What stands in the place of aiohttp may know no limit.
         cut, cause = cause, TimeoutError()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import aiohttp
 
 from .._bodies.replayable_payload import SpentBodyError
-from .._bodies.request_body import is_spent, may_be_refused
+from .._bodies.request_body import is_spent, may_differ
 from .._bodies.response_content import discard, keep
 from .._call.call import BoundHeader, Call
 from .._call.closing import unless_closed
@@ -154,7 +154,7 @@ class RefreshingClient(DecoratingClient[HttpClient]):
             if not self._refuses(call, cause):
                 raise
             self._tokens.reject(token)
-            if is_spent(call, request) or may_be_refused(call):
+            if is_spent(call, request) or may_differ(call):
                 raise
         if response is None:
             return await self._send_again(ctx, request)
@@ -163,7 +163,7 @@ class RefreshingClient(DecoratingClient[HttpClient]):
         self._tokens.reject(token)
         if is_spent(call, request):
             return response
-        if may_be_refused(call):
+        if may_differ(call):
             return await self._send_or(response, ctx, request)
         # Its connection may be the one that the fetch needs.
         await discard(response)

@@ -25,7 +25,7 @@ from .._errors import bad_argument, call_it, shown
 from .._request.request import HttpRequest
 from .._retry.strategy import RetryDecision, RetryStrategy, RetryStrategyWithContent
 from .._session.deadline import too_late
-from .._session.transport import Transport, prepared_body, refused
+from .._session.transport import Transport, prepared_body, record_unsent
 from ._refusals import refuse
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class ScriptedTransport(Transport):
             note_request(ctx, request)
             return self._next_answer(ctx, request)
         except BaseException as cause:
-            refused(ctx, cause)
+            record_unsent(ctx, cause)
             raise
 
     def _next_answer(

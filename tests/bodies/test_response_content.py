@@ -187,7 +187,7 @@ async def test_log_says_how_much_of_a_failed_body_came():
     for content in (stream(b"abc"), None):
         ctx, cause = begin(), aiohttp.ClientPayloadError()
         begin_body(ctx)
-        record_body_failure(*record_of(ctx), responding_with(content), cause)
+        record_body_failure(ctx, responding_with(content), cause)
         lengths.append(ctx.log.response_length)
 
     assert [3, 0] == lengths

@@ -158,7 +158,7 @@ def watched(ctx, start=b""):
     response.content._timer = timer
     begin_body(ctx, response)
     call = call_of(ctx)
-    watch_body(call, call, response)
+    watch_body(call, response)
     return response.content, timer
 
 
@@ -274,7 +274,7 @@ async def test_stream_of_another_class_is_left_alone():
     call = call_of(begin())
     response = FakeResponse(stream := FakeStream())
     before = stream._timer
-    watch_body(call, call, response)
+    watch_body(call, response)
 
     assert before is stream._timer
 
