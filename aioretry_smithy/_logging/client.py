@@ -19,19 +19,7 @@ from .._errors import raised_from, unqualified
 from .._log.request_log import RequestLog, log_of
 from .._text.mask import Mask
 from .formatter import LogFormatter, Sampler, Sampling
-from .settings import (
-    CANCELLED_LEVEL,
-    FAILURE_LEVEL,
-    REQUEST_LEVEL,
-    SUCCESS_LEVEL,
-    LoggingSettings,
-    LogLevel,
-    emit,
-    header_names,
-    level_check,
-    level_from,
-    parameter_names,
-)
+from .settings import LoggingSettings, LogLevel, emit, level_check, level_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -277,10 +265,10 @@ class CommonLoggingClient(DecoratingClient[ClientT]):
         cls,
         logger: Logger | None = None,
         *,
-        request_log_level: LogLevel = REQUEST_LEVEL,
-        successful_response_log_level: LogLevel = SUCCESS_LEVEL,
-        failure_response_log_level: LogLevel = FAILURE_LEVEL,
-        cancelled_log_level: LogLevel = CANCELLED_LEVEL,
+        request_log_level: LogLevel = logging.DEBUG,
+        successful_response_log_level: LogLevel = logging.DEBUG,
+        failure_response_log_level: LogLevel = logging.WARNING,
+        cancelled_log_level: LogLevel = logging.DEBUG,
         success_sampling_rate: Sampling = 1.0,
         failure_sampling_rate: Sampling = 1.0,
         formatter: LogFormatter | None = None,
@@ -305,8 +293,8 @@ class CommonLoggingClient(DecoratingClient[ClientT]):
             success_sampling_rate=success_sampling_rate,
             failure_sampling_rate=failure_sampling_rate,
             formatter=LogFormatter.text() if formatter is None else formatter,
-            sensitive_headers=header_names(sensitive_headers),
-            sensitive_query_parameters=parameter_names(sensitive_query_parameters),
+            sensitive_headers=sensitive_headers,
+            sensitive_query_parameters=sensitive_query_parameters,
             random=random,
         )
 
@@ -367,10 +355,10 @@ class LoggingClient(CommonLoggingClient[HttpClient]):
         cls,
         logger: Logger | None = None,
         *,
-        request_log_level: LogLevel = REQUEST_LEVEL,
-        successful_response_log_level: LogLevel = SUCCESS_LEVEL,
-        failure_response_log_level: LogLevel = FAILURE_LEVEL,
-        cancelled_log_level: LogLevel = CANCELLED_LEVEL,
+        request_log_level: LogLevel = logging.DEBUG,
+        successful_response_log_level: LogLevel = logging.DEBUG,
+        failure_response_log_level: LogLevel = logging.WARNING,
+        cancelled_log_level: LogLevel = logging.DEBUG,
         success_sampling_rate: Sampling = 1.0,
         failure_sampling_rate: Sampling = 1.0,
         formatter: LogFormatter | None = None,
@@ -433,8 +421,8 @@ function of the log)
             success_sampling_rate=success_sampling_rate,
             failure_sampling_rate=failure_sampling_rate,
             formatter=LogFormatter.text() if formatter is None else formatter,
-            sensitive_headers=header_names(sensitive_headers),
-            sensitive_query_parameters=parameter_names(sensitive_query_parameters),
+            sensitive_headers=sensitive_headers,
+            sensitive_query_parameters=sensitive_query_parameters,
             random=random,
             log_after=log_after,
         )

@@ -19,6 +19,16 @@ if TYPE_CHECKING:
 # What stands between parameters, and blanks at an end.
 _NO_PARAMETER: Final = re.compile(r"[?&=#]|\A\s|\s\Z")
 
+_HIDDEN: Final[tuple[tuple[str, Callable[[str], bool], str], ...]] = (
+    ("sensitive_headers", is_header_name, "names of headers, without a colon"),
+    (
+        "sensitive_query_parameters",
+        lambda name: _NO_PARAMETER.search(name) is None,
+        "names of query parameters, without ?, &, = and #",
+    ),
+)
+"""The settings of names to hide: which names are possible, and that in words."""
+
 
 class _OtherLogger(Protocol):
     """A logger of structlog, which is not a :class:`logging.Logger`."""
@@ -73,16 +83,11 @@ def _only_processes(logger: object) -> TypeGuard[logging.LoggerAdapter[Any]]:
 LogLevel: TypeAlias = "int | Callable[[RequestLog], int | None]"
 """A level, or a plain function of the log that returns one, or None for the default."""
 
-REQUEST_LEVEL = logging.DEBUG
-SUCCESS_LEVEL = logging.DEBUG
-FAILURE_LEVEL = logging.WARNING
-CANCELLED_LEVEL = logging.DEBUG
-
 DEFAULTS = {
-    "request_log_level": REQUEST_LEVEL,
-    "successful_response_log_level": SUCCESS_LEVEL,
-    "failure_response_log_level": FAILURE_LEVEL,
-    "cancelled_log_level": CANCELLED_LEVEL,
+    "request_log_level": logging.DEBUG,
+    "successful_response_log_level": logging.DEBUG,
+    "failure_response_log_level": logging.WARNING,
+    "cancelled_log_level": logging.DEBUG,
 }
 """The default level of each line."""
 
@@ -103,12 +108,18 @@ class LoggingSettings:
     success_sampling_rate: Sampling
     failure_sampling_rate: Sampling
     formatter: LogFormatter
-    sensitive_headers: tuple[str, ...]
-    sensitive_query_parameters: tuple[str, ...]
+    sensitive_headers: Iterable[str]
+    sensitive_query_parameters: Iterable[str]
     random: Callable[[], float]
     log_after: LogAfter = "headers"
 
     def __post_init__(self) -> None:
+        for name, is_name, expected in _HIDDEN:
+            given = _names(name, getattr(self, name))
+            for each in given:
+                if not is_name(each):
+                    raise bad_argument(name, each, expected)
+            object.__setattr__(self, name, given)
         if not _has_methods(self.logger, level_method(self.logger), "log"):
             expected = "a logger, such as logging.getLogger('shop')"
             raise bad_argument("logger", self.logger, expected)
@@ -143,26 +154,6 @@ class LoggingSettings:
             # That of a function has no other end.
             del shown["log_after"]
         return ", ".join(f"{name}={value}" for name, value in shown.items())
-
-
-def header_names(names: object) -> tuple[str, ...]:
-    """Return ``sensitive_headers`` as a tuple; refuse impossible names of headers."""
-    given = _names("sensitive_headers", names)
-    for name in given:
-        if not is_header_name(name):
-            expected = "names of headers, without a colon"
-            raise bad_argument("sensitive_headers", name, expected)
-    return given
-
-
-def parameter_names(names: object) -> tuple[str, ...]:
-    """Return ``sensitive_query_parameters`` as a tuple; refuse impossible names."""
-    given = _names("sensitive_query_parameters", names)
-    for name in given:
-        if _NO_PARAMETER.search(name):
-            expected = "names of query parameters, without ?, &, = and #"
-            raise bad_argument("sensitive_query_parameters", name, expected)
-    return given
 
 
 def _names(setting: str, names: object) -> tuple[str, ...]:
