@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import aiohttp
 import pytest
 from aiohttp.client_proto import ResponseHandler
-from calls import REQUEST, begin, begin_body, call_of, record_of
+from calls import REQUEST, begin, begin_body, call_of
 from chains import raises_exactly
 from fake_responses import FakeResponse, FakeStream, unending
 from multidict import CIMultiDict
