@@ -386,8 +386,11 @@ class Failure:
 
     @property
     def answer_of_server(self) -> RaisedAnswer | None:
-        """The raised answer, if it came from the server and not from a proxy."""
-        answer = self.answer
+        """The raised answer, if it came from the server and not from a proxy.
+
+        Nor from the service that a token was fetched from.
+        """
+        answer = None if self.queue is not None else self.answer
         return None if answer is None or answer.is_of_tunnel else answer
 
     @property

@@ -176,7 +176,9 @@ class Conditions:
 
     def _status_of(self, ctx: ClientRequestContext, cause: Exception) -> int | None:
         """Return the status of the answer that was raised; None without one."""
-        return failure_of(cause).status
+        failure = failure_of(cause)
+        # What the service of a token has answered is no word of the server.
+        return None if failure.queue is not None else failure.status
 
     def _is_slow(self, seconds: float | None) -> bool:
         limit = self.slower_than

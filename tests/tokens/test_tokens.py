@@ -12,6 +12,14 @@ from token_servers import BASE, Tokens, outcomes, refreshing_session, sent
 
 from aioretry_smithy import (
     Backoff,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    CircuitBreakerRule,
+    CircuitState,
+    ConcurrencyLimit,
+    ConcurrencyLimitingClient,
+    RateLimit,
+    RateLimitingClient,
     RefreshingClient,
     RequestLog,
     ResponseTimeoutError,
@@ -179,6 +187,12 @@ class TestSameSession:
         assert ["Bearer t", "Bearer t"] == sent(transport)
 
 
+def throttled():
+    """Make the error for an answer that asks for fewer requests."""
+    headers = {"Retry-After": "30"}
+    return aiohttp.ClientResponseError(None, (), status=503, headers=headers)
+
+
 class TestFailures:
     """A fetch that fails fails all who wait, and no one after."""
 
@@ -250,6 +264,34 @@ class TestFailures:
         )
         assert not second.sent
         assert isinstance(second.response_cause, OSError)
+
+    @pytest.mark.parametrize("strategy", [None, CircuitBreakerRule(statuses=[503])])
+    async def test_answer_of_the_token_service_counts_for_no_circuit(self, strategy):
+        """It is raised by the fetch, and is no word of the server that is called."""
+        tokens = Tokens(*(throttled() for _ in range(3)))
+        breaker = CircuitBreaker("orders", consecutive_failures=1)
+        breaking = CircuitBreakerClient.new_decorator(breaker, strategy)
+        async with refreshing_session(tokens, breaking) as opened:
+            for _ in range(3):
+                assert [503] == await outcomes(opened, 1)
+
+        assert 0 == breaker.event_count.total
+        assert CircuitState.CLOSED is breaker.state
+
+    async def test_answer_of_the_token_service_teaches_no_limit(self):
+        """Neither how many may be in flight, nor when the next may go out."""
+        tokens = Tokens(throttled())
+        limit = ConcurrencyLimit.aimd(initial=10)
+        limits = (
+            ConcurrencyLimitingClient.new_decorator(limit),
+            RateLimitingClient.new_decorator(RateLimit.from_headers()),
+        )
+        async with refreshing_session(tokens, *limits) as opened:
+            assert [503] == await outcomes(opened, 1)
+            assert [200] == await outcomes(opened, 1)
+            assert 2.0 == now()
+
+        assert 10 == limit.limit
 
     async def test_exception_that_cannot_be_copied_has_the_same_name(self):
         """The first one gets the very exception."""
