@@ -405,6 +405,13 @@ class Call(RareCallFacts, Record, Context):
         return self
 
     @property
+    def attributes(self) -> dict[Any, Any]:
+        """Values of the decorators' own, shared by a call and all its attempts."""
+        if self.own_attributes is None:
+            self.own_attributes = {}
+        return self.own_attributes
+
+    @property
     def key(self) -> IdempotencyKey | None:
         """The idempotency key of the request; None without a key."""
         return None if self.resources is None else self.resources.key

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from yarl import URL
 
 from .. import Backoff, RetryStrategy
-from .._context.context import UNSET
+from .._context.options import UNSET
 from .._policies.backoff import parse_spec
 from .._text.mask import DEFAULT_MASK
 from ..testing._simulation import USUAL_OUTAGE

@@ -11,7 +11,7 @@ from .. import _checks as check
 from .._call.outcome import Request, RetryStopReason
 from .._call.recorder import record_failure
 from .._context.client import ClientT, DecoratingClient, Decorator, HttpClient
-from .._context.context import UNSET, ClientRequestContext, Unset
+from .._context.options import UNSET, Unset
 from .._errors import bad_argument, call_it, unqualified
 from .call_adapter import HTTP, CallAdapter
 from .config import RetryConfig, RetryConfigMapping, in_one_attempt
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     import aiohttp
 
+    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .config import FurtherSettings, Strategy
     from .retries import Retries

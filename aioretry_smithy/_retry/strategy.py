@@ -26,7 +26,8 @@ from .given_up import safety_in, status_judged_in
 
 if TYPE_CHECKING:
     from .._call.call import Call
-    from .._context.context import ClientRequestContext, Options
+    from .._context.context import ClientRequestContext
+    from .._context.options import Options
     from .._policies.conditions import Content, ContentRuleConditions
     from .._request.request import HttpRequest
 

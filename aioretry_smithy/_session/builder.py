@@ -29,7 +29,7 @@ from .._context.client import (
     find_client,
     sends_again,
 )
-from .._context.context import UNSET, OptionsBlock, RequestOptions, Unset
+from .._context.options import UNSET, OptionsBlock, RequestOptions, Unset
 from .._endpoints.client import LoadBalancingClient
 from .._endpoints.group import EndpointGroup, listen
 from .._errors import NAMES_ELSEWHERE, bad_argument, call_it, nearest

@@ -10,7 +10,7 @@ from aiohttp.helpers import sentinel
 from multidict import CIMultiDict, getversion
 
 from .._call.call import Call, CallDefaults
-from .._context.context import UNSET, Options
+from .._context.options import UNSET, Options
 from .._errors import AttemptTimeoutError, ResponseTimeoutError
 
 if TYPE_CHECKING:

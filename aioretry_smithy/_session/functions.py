@@ -23,10 +23,9 @@ from .._context.client import (
     mask_of,
     retrying_client,
 )
-from .._context.context import (
+from .._context.context import CallContext, ClientRequestContext
+from .._context.options import (
     UNSET,
-    CallContext,
-    ClientRequestContext,
     EnclosingAttempt,
     RequestOptions,
     Unset,

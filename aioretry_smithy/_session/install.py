@@ -24,7 +24,8 @@ from .._call.recorder import (
 )
 from .._call.time_limits import time_left
 from .._context.client import chain_of, find_client, mask_of, sends_again
-from .._context.context import CallContext, apply_options, current_options
+from .._context.context import CallContext
+from .._context.options import apply_options, current_options
 from .._context.recording import close_result
 from .._endpoints.client import LoadBalancingClient
 from .._errors import (

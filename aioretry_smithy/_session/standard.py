@@ -10,7 +10,7 @@ from .. import _checks as check
 from .._breaker.breaker import CircuitBreaker, CircuitBreakerListener
 from .._breaker.client import CircuitBreakerClient, breaker_per_other_host
 from .._breaker.strategy import CircuitBreakerStrategy
-from .._context.context import UNSET, Unset
+from .._context.options import UNSET, Unset
 from .._errors import bad_argument, call_it, nearest
 from .._logging.client import LoggingClient
 from .._logging.formatter import LogFormatter

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from .._context.context import UNSET
+from .._context.options import UNSET
 from .._errors import bad_argument, is_finite
 
 if TYPE_CHECKING:

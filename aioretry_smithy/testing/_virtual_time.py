@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar, TypeVarTuple
 
 from .. import _checks as check
 from .._clock import VirtualClock
-from .._context.context import UNSET, Unset
+from .._context.options import UNSET, Unset
 from .._errors import bad_argument, is_plain_function
 from ._fleet import COMPARED, Chain, Progress, nobody, run_fleet, standard_chain
 from ._simulation import (

@@ -18,7 +18,7 @@ from aioretry_smithy import (
     request_options,
     smithy,
 )
-from aioretry_smithy._context.context import current_options, sending_with
+from aioretry_smithy._context.options import current_options, sending_with
 from aioretry_smithy.testing import ScriptedTransport
 
 

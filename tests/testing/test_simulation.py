@@ -9,7 +9,7 @@ from chains import bad_argument, raises_exactly
 from one_server import settings
 
 from aioretry_smithy import RequestLog, SessionBuilder, capture_logs
-from aioretry_smithy._context.context import UNSET
+from aioretry_smithy._context.options import UNSET
 from aioretry_smithy.testing import simulate
 from aioretry_smithy.testing._simulation import read_outage, read_restart
 
