@@ -195,8 +195,9 @@ def _call(log: LogFacts, origin: float) -> Bar:
     if attempts:
         start, end = log.started - origin, max(bar.end for bar in inside)
         return Bar(log, kind, words, {"call": Span(start, end)}, inside)
-    (only,) = inside
-    return Bar(log, kind, words, only.parts, only.inside)
+    # A wait before its one request is on top of the time that it is a part of.
+    parts = {part: span for bar in reversed(inside) for part, span in bar.parts.items()}
+    return Bar(log, kind, words, parts, inside[-1].inside)
 
 
 def _parts(log: LogFacts, until_next: Span, now: float) -> dict[str, Span]:

@@ -310,6 +310,19 @@ async def test_call_inside_that_waits_for_leave_is_a_wait():
     assert {"wait": (0.0, 1.0)} == bar.parts
 
 
+async def test_call_inside_that_has_waited_shows_it_in_its_bar():
+    """It makes no attempts, so the wait is a part of what the call took."""
+    ctx = function("fetch")
+    inside = http("http://example.com/", ctx.log)
+    note_delay(inside, 1.0, "rate_limit")
+    await asyncio.sleep(1.5)
+    end(inside, 200)
+    (bar,) = timeline(ctx.log).bars[0].inside
+
+    assert {"attempt": (0.0, 1.5), "wait": (0.0, 1.0)} == bar.parts
+    assert "wait (rate_limit), 0.000 s to 1.000 s" in draw(ctx.log)
+
+
 async def answered(seconds=1.0, *, reused=False, **parts):
     """Return the log of a call without attempts that waited for its connection."""
     ctx = begin()
