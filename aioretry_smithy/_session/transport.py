@@ -1,48 +1,23 @@
-"""The innermost client of a chain: send a request, perhaps again, and record it.
-
-Recorders and mocks put themselves in the place of ``ClientSession._request``; they
-read, compare or pickle what they get there. What they pass on comes to a request of
-aiohttp's, and only that takes the wrapped body.
-
-A server may close an idle connection at any time, and the next request on it is lost
-through no fault of its own. aiohttp sends that again by itself, once, unseen, and on a
-fresh connection too. A chain that retries switches that off and does it here: seen in
-the log, on reused connections only, and below all decorators.
-"""
+"""The innermost client of a chain: send a request, perhaps again, and record it."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from contextvars import ContextVar
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-from aiohttp import ClientRequest, ClientSession
-
-from .._bodies.replayable_payload import ReplayablePayload, SpentBodyError
-from .._bodies.request_body import (
-    is_form_of_files,
-    is_spent,
-    prepare,
-    spent_body_behind,
-)
+from .._bodies.request_body import spent_body_behind
 from .._bodies.response_content import read_whole
 from .._call.deadline_cut import is_cut
 from .._call.recorder import judge_request, record_failure
-from .._call.time_limits import passed_limit, time_left
-from .._clock import loop_time
+from .._call.time_limits import passed_limit
 from .._context.client import ForOneKind
 from .._context.recording import record_http, watch_body
-from .._failures.failure import IN_POOL, copy_marks, failure_of, judge, was_in_pool
-from .._failures.frames import Trace
+from .._failures.failure import IN_POOL, copy_marks, judge, was_in_pool
 from .._request.endpoint import from_root, joined, url_of
 from .._request.request import HttpRequest, RoutedRequest
-from .._retry.strategy import may_be_repeated
-from .deadline import with_rest_of_timeout
-from .request_classes import RequestClasses, broken_connection, current_upload
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable
 
     import aiohttp
 
@@ -50,7 +25,6 @@ if TYPE_CHECKING:
     from .._call.outcome import Result
     from .._call.record import Record, Route
     from .._context.context import ClientRequestContext
-    from .._request.arguments import Arguments
 
 
 class Transport(ForOneKind):
@@ -82,7 +56,7 @@ class Transport(ForOneKind):
             record_answer(ctx, call, record, response)
         if failure is not None:
             try:
-                response = await self.failed(ctx, request, failure)
+                response = await self.recover(ctx, request, failure)
             finally:
                 # Its traceback has this frame: no cycle.
                 del failure
@@ -100,10 +74,10 @@ class Transport(ForOneKind):
             Exception: It cannot be sent.
         """
 
-    async def failed(
+    async def recover(
         self, ctx: ClientRequestContext, request: HttpRequest, cause: BaseException
     ) -> aiohttp.ClientResponse:
-        """Name the limit that has passed, if one has; record the failure."""
+        """Return the response to a further request, or raise the recorded failure."""
         try:
             raise failure_to_raise(ctx, cause)
         finally:
@@ -162,218 +136,3 @@ def failure_to_raise(ctx: ClientRequestContext, cause: BaseException) -> BaseExc
         copy_marks(cause, cut)
     record_failure(ctx, cause)
     return cause
-
-
-def prepared_body(call: Call, data: object) -> object:
-    """Return the body to send in one attempt; see :func:`prepare`."""
-    if data is None:
-        return None
-    try:
-        return prepare(call, data)
-    except SpentBodyError:
-        raise
-    except Exception as cause:
-        judge(cause).raised_by_caller = True
-        raise
-
-
-# Whatever else is there was put there by somebody.
-_OF_AIOHTTP: Final = ClientSession._request
-_BUFFERS = (bytearray, memoryview)
-_TAKES: Final = "_aioretry_smithy_takes_shown"
-
-
-class ShownBody:
-    """A body as shown to middlewares and recorders, and the replayable body to send.
-
-    Args:
-        shown: The caller's own object, or a copy of it.
-        body: What can be sent again; None where it is made when it is sent.
-        make: Makes it then.
-    """
-
-    __slots__ = ("_body", "_make", "shown")
-
-    def __init__(
-        self, shown: object, body: object, make: Callable[[], object] | None = None
-    ) -> None:
-        self.shown = shown
-        self._body = body
-        self._make = make
-
-    async def prepare(self) -> None:
-        """Rewind the body for recorders, which read from the start."""
-        if isinstance(self._body, ReplayablePayload):
-            await self._body.release_source()
-
-    def in_place_of(self, given: object) -> object:
-        """Return the body to send for the shown body; a different body as is."""
-        if given is not self.shown:
-            return given
-        body = self._body if self._make is None else self._make()
-        if isinstance(body, ReplayablePayload):
-            body.reclaim_source()
-        return body
-
-
-def body_to_send(call: Call, given: object, data: object, *, shown: bool) -> object:
-    """Return the body for aiohttp: the caller's own, what stands for it, or a wrapper.
-
-    Args:
-        call: The call.
-        given: What the caller gave.
-        data: The same, or a copy that nobody can change.
-        shown: Whether somebody before aiohttp is to see what the caller gave.
-    """
-    if shown and is_form_of_files(data):
-        # It is used up where a writer is made of it, which is for aiohttp to do.
-        return ShownBody(given, None, partial(prepared_body, call, data))
-    body = prepared_body(call, data)
-    if body is data and not isinstance(given, _BUFFERS):
-        # aiohttp writes a buffer after a wait, in which it may change.
-        return given
-    if not shown:
-        return body
-    if isinstance(body, ReplayablePayload) and body.source is not data:
-        # A factory has made it.
-        given = body.source
-    return ShownBody(given, body)
-
-
-def is_watched(session: ClientSession, replaced: object) -> bool:
-    """Say whether somebody else gets the arguments of requests before aiohttp does."""
-    return replaced is not None or type(session)._request is not _OF_AIOHTTP
-
-
-def take_shown(session: ClientSession) -> bool:
-    """Make a session's request class accept shown bodies; False if unsupported."""
-    kind = session._request_class
-    if not hasattr(kind, _TAKES):
-        session._request_class = kind = _taking.of(kind)
-    return hasattr(kind, _TAKES)
-
-
-def _members(kind: type[ClientRequest]) -> dict[str, object]:
-    update: Callable[..., None] = kind.update_body_from_data
-
-    def update_body_from_data(
-        self: ClientRequest, body: object, *arguments: object, **options: object
-    ) -> None:
-        upload = current_upload()
-        if upload is not None and upload.shown is not None:
-            body = upload.shown.in_place_of(body)
-        update(self, body, *arguments, **options)
-
-    return {"update_body_from_data": update_body_from_data, _TAKES: True}
-
-
-_taking: Final = RequestClasses(_members)
-MAX_RESENDS: Final = 3
-"""How often a pass through the transport sends again, at most."""
-
-_STALE: Final = "stale_connection"
-
-_is_tracked: ContextVar[bool] = ContextVar("aioretry_smithy_tracked", default=False)
-
-
-def request_to_resend(
-    call: Call, record: Record, request: HttpRequest, cause: Exception
-) -> HttpRequest | None:
-    """Return the request to send again after a failure; None where that is final.
-
-    Final is any failure but that of a connection which was used before, and any where
-    time is up or the server may not get the request twice.
-    """
-    broken = broken_connection(cause)
-    if broken is None or failure_of(cause).raised_by_caller:
-        return None
-    # Where nobody can know, the first of a call is taken for a reused one.
-    is_first = all(each.delay_source != _STALE for each in call.sent)
-    if broken.was_reused is False or (broken.was_reused is None and not is_first):
-        return None
-    if (
-        not may_be_repeated(call, request)
-        or is_tracked(request)
-        or is_spent(call, request)
-        or time_left(call, record) <= 0
-    ):
-        return None
-    passed = loop_time() - (record.first_sent or 0.0)
-    again = with_rest_of_timeout(call, request, passed)
-    if again is None or not broken.hops:
-        return again
-    around = middlewares_of(again.arguments, broken.session)
-    return again.replace(middlewares=(AnsweredHops(broken.hops), *around))
-
-
-def middlewares_of(
-    arguments: Arguments, session: ClientSession
-) -> Sequence[aiohttp.ClientMiddlewareType]:
-    """Return the middlewares of a request: the caller's own, else the session's."""
-    given: Sequence[aiohttp.ClientMiddlewareType] | None = arguments.get("middlewares")
-    return session._middlewares if given is None else given
-
-
-class AnsweredHops:
-    """A middleware that replays answers of earlier hops.
-
-    So that a redirect whose second hop broke does not send the first hop again. It
-    stands outside of the caller's middlewares, which have seen these hops.
-    """
-
-    def __init__(self, responses: Iterable[aiohttp.ClientResponse]) -> None:
-        self._responses = iter(responses)
-
-    async def __call__(self, request: Any, handler: Any) -> aiohttp.ClientResponse:
-        """Return the next known response, then send the rest."""
-        response = next(self._responses, None)
-        if response is None:
-            return await handler(request)  # type: ignore[no-any-return]
-        # The jar has its cookies, which may have changed since.
-        _ = response.cookies
-        response._raw_cookie_headers = None
-        return response
-
-
-def repeats_hops(request: HttpRequest) -> bool:
-    """Say whether a request repeats a hop after redirects."""
-    around = request.arguments.get("middlewares") or ()
-    return any(isinstance(each, AnsweredHops) for each in around)
-
-
-def is_tracked(request: HttpRequest) -> bool:
-    """Say whether aiohttp tracks the upload, and has to send again by itself.
-
-    Its tracker serves one call of aiohttp.
-    """
-    return request.arguments.get("upload_tracker") is not None
-
-
-async def sending_tracked(
-    record: Record,
-    session: ClientSession,
-    send: Callable[[], Awaitable[aiohttp.ClientResponse]],
-) -> aiohttp.ClientResponse:
-    """Send a request that aiohttp may send again, like without a chain."""
-    session._retry_connection = _ONLY_TRACKED  # type: ignore[assignment]
-    token = _is_tracked.set(True)
-    try:
-        return await send()
-    except Exception as cause:
-        # As long as it can be seen whether the first send went out.
-        if Trace(cause).went_out():
-            record.was_sent = True
-            judge(cause).reached_server = True
-        raise
-    finally:
-        _is_tracked.reset(token)
-
-
-class _OnlyTracked:
-    """Stands for aiohttp's setting: on for calls with a tracker, off for all others."""
-
-    def __bool__(self) -> bool:
-        return _is_tracked.get()
-
-
-_ONLY_TRACKED: Final = _OnlyTracked()

@@ -24,8 +24,9 @@ from .._context.recording import record_result
 from .._errors import bad_argument, call_it, shown
 from .._request.request import HttpRequest
 from .._retry.strategy import RetryDecision, RetryStrategy, RetryStrategyWithContent
+from .._session.body_to_send import prepared_body
 from .._session.deadline import too_late
-from .._session.transport import Transport, prepared_body, record_unsent
+from .._session.transport import Transport, record_unsent
 from ._refusals import refuse
 
 if TYPE_CHECKING:

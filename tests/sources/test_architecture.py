@@ -72,11 +72,13 @@ TOUCH_AIOHTTP = {
     "_resuming.part",
     "_resuming.client",
     "_session.aiohttp_transport",
+    "_session.body_to_send",
     "_session.builder",
     "_session.install",
     "_session.deadline",
+    "_session.middlewares",
     "_session.request_classes",
-    "_session.transport",
+    "_session.resend",
 }
 """The modules that may know private names of aiohttp."""
 
