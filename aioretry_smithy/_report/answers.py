@@ -7,7 +7,7 @@ Times are seconds, shares are from 0 to 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -26,7 +26,7 @@ class Input:
     by: str
     """The key of groups: host, method, path, endpoint or name."""
 
-    sources: tuple[str, ...] = ()
+    sources: list[str] = field(default_factory=list)
     """The names of the files; ``-`` is standard input."""
 
     lines: int = 0
@@ -66,7 +66,7 @@ class Input:
     ended_at: str | None = None
     """The end (headers or failure) of the last started call."""
 
-    warnings: tuple[str, ...] = ()
+    warnings: list[str] = field(default_factory=list)
     """The limits of these numbers, in words."""
 
 
@@ -148,7 +148,7 @@ class Time:
     seconds: float
     """The total time, in seconds."""
 
-    parts: tuple[TimePart, ...]
+    parts: list[TimePart]
     """The parts of the time, in the order of their share in the slowest calls."""
 
     slowest_calls: float
@@ -183,7 +183,7 @@ class GroupRow:
     stop_reasons: Mapping[str, float]
     """Why calls stopped without success, the most frequent reason first."""
 
-    slowest: tuple[TimePart, ...]
+    slowest: list[TimePart]
     """The parts of the time of the slowest 5 % of these calls, the largest first."""
 
 
@@ -253,7 +253,7 @@ class CallsByTime:
     said: str
     """The step in words."""
 
-    moments: tuple[Moment, ...]
+    moments: list[Moment]
 
     def series(self, name: str) -> list[float | None]:
         """Return a number of each step, in order; None of a step without calls."""
@@ -270,8 +270,8 @@ class CallsByTime:
 class Examples:
     """Example calls to look at, as saved lines."""
 
-    slowest: tuple[Line, ...]
-    most_attempts: tuple[Line, ...]
+    slowest: list[Line]
+    most_attempts: list[Line]
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,28 +301,17 @@ class Answers:
     v: int
     input: Input
     summary: Summary
-    groups: tuple[GroupRow, ...]
+    groups: list[GroupRow]
     time: Time
-    endings: tuple[Ending, ...]
-    failures: tuple[FailureRow, ...]
+    endings: list[Ending]
+    failures: list[FailureRow]
     timeline: CallsByTime
     examples: Examples
-    hints: tuple[Hint, ...]
+    hints: list[Hint]
 
     def to_dict(self) -> dict[str, object]:
-        """Return the answers as plain JSON values."""
-        return {name.name: plain(getattr(self, name.name)) for name in fields(self)}
-
-
-def plain(value: object) -> object:
-    """Return a value with dictionaries and lists in place of other containers."""
-    if is_dataclass(value):
-        return {name.name: plain(getattr(value, name.name)) for name in fields(value)}
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [plain(item) for item in value]
-    return value
+        """Return the answers as JSON values."""
+        return asdict(self)
 
 
 NOTHING: Final = "-"

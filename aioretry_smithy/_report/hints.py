@@ -243,9 +243,9 @@ class Findings(NamedTuple):
     """Retries at the worst time that no server has asked for."""
 
 
-def hints(findings: Findings) -> tuple[Hint, ...]:
+def hints(findings: Findings) -> list[Hint]:
     """Return the hints that numbers back; none for calls that are well."""
-    return tuple(hint for find in _ALL for hint in find(findings))
+    return [hint for find in _ALL for hint in find(findings)]
 
 
 def _pool_too_small(findings: Findings) -> Iterator[Hint]:

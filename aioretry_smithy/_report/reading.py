@@ -39,10 +39,10 @@ class _Top:
         if len(self._heap) > self._most:
             heappop(self._heap)
 
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> list[Line]:
         """Return the kept lines, highest rank first."""
         ranked = sorted(self._heap, key=lambda each: each[:2], reverse=True)
-        return tuple(cleaned(values) for *_, values in ranked)
+        return [cleaned(values) for *_, values in ranked]
 
 
 class Counting:
@@ -142,10 +142,10 @@ class Counting:
             v=1,
             input=read,
             summary=self._summary.answer(times),
-            groups=tuple(self._shown_groups()),
+            groups=[*self._shown_groups()],
             time=times.answer(),
-            endings=tuple(self._shown_endings()),
-            failures=tuple(self._shown_failures()),
+            endings=[*self._shown_endings()],
+            failures=[*self._shown_failures()],
             timeline=self._steps.answer(),
             examples=Examples(self._slowest.lines(), self._most_attempts.lines()),
             hints=hints(findings),
@@ -303,11 +303,11 @@ class Reading:
             sources: The files that were read.
         """
         read = self._read
-        read.sources = tuple(encodable(source.name) for source in sources)
+        read.sources = [encodable(source.name) for source in sources]
         read.skipped = {str(key): number for key, number in self._skipped.items()}
         if self._times is not _NEVER:
             read.started_at, read.ended_at = map(tally.utc, self._times)
-        read.warnings = tuple(self._warnings(sources))
+        read.warnings = [*self._warnings(sources)]
         return self._counting.answers(read)
 
     def _warnings(self, sources: Sequence[LineSource]) -> Iterator[str]:

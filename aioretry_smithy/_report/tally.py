@@ -59,7 +59,7 @@ class Times:
         least = min(value_of(bucket), self.durations.largest or 0.0)
         return calls, least, bucket
 
-    def parts(self) -> tuple[answers.TimePart, ...]:
+    def parts(self) -> list[answers.TimePart]:
         """Return the parts, what takes the slowest calls the longest first."""
         _, _, bucket = self.slowest()
         every, slow = Totals[str](), Totals[str]()
@@ -78,8 +78,7 @@ class Times:
             )
             for name, seconds in every.items()
         ]
-        parts.sort(key=_rank)
-        return tuple(parts)
+        return sorted(parts, key=_rank)
 
     def answer(self) -> answers.Time:
         """Return the times for the report."""
@@ -357,11 +356,11 @@ class Steps:
     def answer(self) -> answers.CallsByTime:
         """Return the calls by time, for the report."""
         step = _fitting(self._step, self._span(), _MOST_SHOWN)
-        moments = (
+        moments = [
             counts.answer(position * step)
             for position, counts in sorted(self._grown(step).items())
-        )
-        return answers.CallsByTime(step, f"by the {_name(step)}", tuple(moments))
+        ]
+        return answers.CallsByTime(step, f"by the {_name(step)}", moments)
 
     def unasked(self) -> Unasked:
         """Return the minute with the largest share of retries that no server wanted."""

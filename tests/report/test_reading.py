@@ -225,7 +225,7 @@ def test_failures_without_a_moment():
     reading.add(call(status=503, request_started_at="noon"))
     answers = reading.answers()
 
-    assert (1, ()) == (answers.summary.calls, answers.timeline.moments)
+    assert (1, []) == (answers.summary.calls, answers.timeline.moments)
 
 
 def test_too_many_groups():
