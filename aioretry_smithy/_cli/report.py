@@ -29,20 +29,6 @@ if TYPE_CHECKING:
     from .._report.answers import Answers, Line
 
 
-class UnwritableError(Exception):
-    """A file cannot be written; says which one and why."""
-
-
-def check_writable(option: str, path: Path) -> None:
-    """Look whether a file can be written, before anything is read.
-
-    Raises:
-        UnwritableError: It cannot.
-    """
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise UnwritableError(f"--{option}: {str(path)!r} cannot be written")
-
-
 def check_apart(arguments: argparse.Namespace) -> None:
     """Refuse to read a file twice, and to write over what is read or written.
 
@@ -97,17 +83,15 @@ def report(arguments: argparse.Namespace) -> ExitCode:
     except UnreadableError as error:
         complain(str(error))
         return ExitCode.CANNOT_READ
-    except UnwritableError as error:
-        complain(str(error))
-        return ExitCode.CANNOT_WRITE
 
 
 def _report(arguments: argparse.Namespace, archive: HarArchive) -> ExitCode:
     html, har = arguments.html, arguments.har
     # What is in a file stays there until there is a report.
     for option, path in (("html", html), ("har", har)):
-        if path is not None:
-            check_writable(option, path)
+        if path is not None and not _is_writable(path):
+            complain(f"--{option}: {str(path)!r} cannot be written")
+            return ExitCode.CANNOT_WRITE
     answers = _answers(arguments, [] if har is None else [_adding(archive)])
     if not answers.input.calls:
         complain(_nothing(answers))
@@ -127,6 +111,10 @@ def _report(arguments: argparse.Namespace, archive: HarArchive) -> ExitCode:
     else:
         new_output(sys.stdout).document(blocks(answers))
     return code
+
+
+def _is_writable(path: Path) -> bool:
+    return os.access(path if path.exists() else path.parent, os.W_OK)
 
 
 def _write(archive: HarArchive, path: Path) -> None:
