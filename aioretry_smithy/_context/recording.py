@@ -11,6 +11,7 @@ from types import CoroutineType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
+from aiohttp import StreamReader
 from aiohttp.helpers import BaseTimerContext, TimeoutHandle
 
 from .._call.call import Call, Exchange
@@ -49,7 +50,7 @@ def watch_body(ctx: ClientRequestContext, response: aiohttp.ClientResponse) -> N
     """Record the failure of a body in its log, and name the limit that it ran into."""
     content = response.content
     # Neither the one reader of all empty bodies, nor a user's class.
-    if type(content) is aiohttp.StreamReader:
+    if type(content) is StreamReader:
         call = ctx.call
         content._timer = timer = _BodyTimer(
             content._timer, call, ctx.record.outcome, TimeLimits.of(ctx)
@@ -57,7 +58,7 @@ def watch_body(ctx: ClientRequestContext, response: aiohttp.ClientResponse) -> N
         attach(call, timer)
 
 
-def unwatch_body(content: aiohttp.StreamReader) -> None:
+def unwatch_body(content: StreamReader) -> None:
     """Let a body that has ended refer to its call no longer.
 
     aiohttp keeps the last body of a connection in the pool.
@@ -67,7 +68,7 @@ def unwatch_body(content: aiohttp.StreamReader) -> None:
 
 
 def use_call_deadline_for_body(
-    call: Call, response: aiohttp.ClientResponse, content: aiohttp.StreamReader
+    call: Call, response: aiohttp.ClientResponse, content: StreamReader
 ) -> None:
     """Let the call's deadline, not the attempt's, limit the reading of a body.
 
@@ -164,7 +165,7 @@ class _BodyTimer(BaseTimerContext):
     def _note_length(self, depth: int = 1) -> None:
         """Note the number of bytes that had come to the stream."""
         stream = sys._getframe(1 + depth).f_locals.get("self")
-        if isinstance(stream, aiohttp.StreamReader):
+        if isinstance(stream, StreamReader):
             note_length(self._outcome, stream.total_bytes)
 
 
@@ -270,7 +271,7 @@ def record_http(
     except AttributeError:
         connection, content = connection_of(response), content_of(response)
     if connection is None or response.status == _SWITCHING_PROTOCOLS:
-        is_usual = type(content) is aiohttp.StreamReader
+        is_usual = type(content) is StreamReader
         arrived = content.total_bytes if is_usual else arrived_of(response)
         record.outcome = Answered(call.loop.time(), response, headers, arrived)
         if call.waiters:
@@ -284,7 +285,7 @@ def record_http(
 def _record_end(
     call: Call,
     outcome: Outcome,
-    content: aiohttp.StreamReader,
+    content: StreamReader,
     connection: aiohttp.connector.Connection,
 ) -> None:
     """Record the end of a body, once it has come over its connection."""
@@ -337,7 +338,7 @@ def record_cut(call: Call, outcome: Outcome, length: int, cause: BaseException) 
     fail_body(call, outcome, cause)
 
 
-def _body_failure(content: aiohttp.StreamReader) -> BaseException | None:
+def _body_failure(content: StreamReader) -> BaseException | None:
     if content.is_eof():
         return None
     try:

@@ -58,7 +58,7 @@ class AiohttpTransport(Transport):
     session: Callable[[], ClientSession | None]
     """Finds the session, which must not be kept alive from here."""
 
-    replaced: Callable[..., Awaitable[aiohttp.ClientResponse]] | None = None
+    replaced: Callable[..., Awaitable[aiohttp.ClientResponse]] | None
     """The function that replaced the session's ``_request``, if one did."""
 
     resends: bool = False
@@ -69,6 +69,7 @@ class AiohttpTransport(Transport):
 
     def __init__(self) -> None:
         self.session = lambda: None  # none yet
+        self.replaced = None
         self.timeouts = AttemptTimeouts()
 
     async def recover(
@@ -155,7 +156,7 @@ class AiohttpTransport(Transport):
             arguments = _arguments(call, request)
         timeout = self.timeouts.of(call, record, request, session, ctx.timeout)
         if timeout is not None:
-            arguments = {**arguments, "timeout": timeout}
+            arguments = {**arguments, **timeout}
         if request.route is not None:
             arguments = with_route(request, request.route, session, arguments)
         if call.resources is not None and call.resources.bound_headers:

@@ -80,7 +80,8 @@ class AttemptTimeouts:
     Most attempts of a session have the same.
     """
 
-    _last: tuple[object, float, ClientTimeout | None] = None, 0.0, None
+    def __init__(self) -> None:
+        self._last: tuple[object, float, Arguments | None] = None, 0.0, None
 
     def of(
         self,
@@ -89,8 +90,8 @@ class AttemptTimeouts:
         request: HttpRequest,
         session: ClientSession,
         whole: float | None,
-    ) -> ClientTimeout | None:
-        """Return the timeout to pass to aiohttp, or None if its own is right.
+    ) -> Arguments | None:
+        """Return the argument that gives aiohttp a timeout; None if its own is right.
 
         Args:
             call: The call.
@@ -173,11 +174,11 @@ def silence_limit(request: HttpRequest, session: ClientSession) -> float:
     return limit_of(timeout.sock_read) or math.inf
 
 
-def _timeout_of(timeout: ClientTimeout, limit: float) -> ClientTimeout | None:
+def _timeout_of(timeout: ClientTimeout, limit: float) -> Arguments | None:
     own = limit_of(timeout.total) or math.inf
     if limit == own or 0 <= own - limit <= CLOSE_ENOUGH:
         return None
-    return with_total(timeout, None if limit == math.inf else limit)
+    return {"timeout": with_total(timeout, None if limit == math.inf else limit)}
 
 
 def with_total(timeout: ClientTimeout, seconds: float | None) -> ClientTimeout:
