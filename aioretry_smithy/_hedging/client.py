@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from .. import _checks as check
 from .._bodies.request_body import can_be_sent_at_once
-from .._call.recorder import judge_attempt, record_failure
+from .._call.judging import judge_attempt
+from .._call.recorder import record_failure
 from .._call.time_limits import time_left
 from .._clock import loop_time
 from .._context.client import DecoratingClient, Decorator, HttpClient, check_inside

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import aiohttp
 
 from .._bodies.response_content import discard
-from .._call.call import Call, PartsToCome
 from .._call.closing import pause
 from .._call.outcome import Answered, Result, RetryStopReason
 from .._call.recorder import note_length, record_end_of_body
@@ -26,11 +25,20 @@ from .._policies.backoff import Backoff
 from .._retry.config import RetryConfig
 from .._retry.given_up import is_refusal
 from .._retry.wait import Stop, Wait, plan_wait
-from .part import DownloadConnection, Mismatch, Part, Piece, Version, check_stream
+from .part import (
+    DownloadConnection,
+    Mismatch,
+    Part,
+    PartsToCome,
+    Piece,
+    Version,
+    check_stream,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator
 
+    from .._call.call import Call
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
 

@@ -14,14 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from .._bodies.response_content import CLOSES_REFUSED
 from .._call.closing import refuse_as_closed
 from .._call.deadline_cut import until_deadline
+from .._call.judging import judge_attempt
 from .._call.outcome import PENDING
-from .._call.recorder import (
-    attach,
-    attached_to,
-    end_call,
-    judge_attempt,
-    record_failure,
-)
+from .._call.recorder import attach, attached_to, end_call, record_failure
 from .._call.time_limits import time_left
 from .._context.client import chain_of, find_client, mask_of, sends_again
 from .._context.context import CallContext

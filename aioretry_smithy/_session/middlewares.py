@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientSession
     from yarl import URL
 
-    from .._call.call import BoundHeader, CallResources
+    from .._call.resources import BoundHeader, CallResources
     from .._request.arguments import Arguments
 
 

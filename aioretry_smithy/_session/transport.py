@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from .._bodies.request_body import spent_body_behind
 from .._bodies.response_content import read_whole
 from .._call.deadline_cut import is_cut
-from .._call.recorder import judge_request, record_failure
+from .._call.judging import judge_request
+from .._call.recorder import record_failure
 from .._call.time_limits import passed_limit
 from .._context.client import ForOneKind
 from .._context.recording import record_http, watch_body

@@ -58,7 +58,7 @@ TOUCH_AIOHTTP = {
     "_bodies.response_content",
     "_bodies.request_body",
     "_call.outcome",
-    "_call.recorder",
+    "_call.judging",
     "_call.time_limits",
     "_context.recording",
     "_endpoints.health",

@@ -178,9 +178,8 @@ MODULES = {
     )
 }
 BESIDE = {
-    *("CallResources", "ConnectionTimes", "Route", "UNSET", "Upload"),
-    *("add_notes", "current_options", "judge_request", "note", "sending_with"),
-    "watch_body",
+    *("ConnectionTimes", "Route", "Upload"),
+    *("add_notes", "note", "watch_body"),
 }
 """What stands in these modules beside the state, and holds nothing of it."""
 
