@@ -234,7 +234,7 @@ class EndpointGroup(Shared):
 
     @property
     def states(self) -> Mapping[Endpoint, EndpointState]:
-        """Show the load, the latency and the health of each endpoint; read-only."""
+        """The load, the latency and the health of each endpoint; read-only."""
         return MappingProxyType({each.endpoint: each for each in self._states()})
 
     def select_now(self, ctx: ClientRequestContext) -> Endpoint | None:
