@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from .._request.endpoint import Endpoint, Service
-    from .outcome import Cut, Holdings, Request, Result, RetryStopReason
+    from .outcome import Attributes, Cut, Holdings, Request, Result, RetryStopReason
     from .record import DelaySource, DroppedRequests
     from .resources import IdempotencyKey
 
@@ -81,7 +81,7 @@ class RareCallFacts:
     aiohttp_keeps_time: bool = True
     """Whether the session's own timeout, which aiohttp keeps, is the deadline."""
 
-    own_attributes: dict[Any, Any] | None = None
+    own_attributes: Attributes | None = None
     """Values of the decorators' own, once there are any."""
 
     awaiting_body: list[Callable[..., None]] | None = None
@@ -294,7 +294,7 @@ class Call(RareCallFacts, Record, Context):
         return self
 
     @property
-    def attributes(self) -> dict[Any, Any]:
+    def attributes(self) -> Attributes:
         """Values of the decorators' own, shared by a call and all its attempts."""
         if self.own_attributes is None:
             self.own_attributes = {}

@@ -30,6 +30,9 @@ Request: TypeAlias = Any
 Result: TypeAlias = Any
 """A response of aiohttp, or whatever a function has returned."""
 
+Attributes: TypeAlias = dict[Any, Any]
+"""Values of the decorators' own, by keys of their own."""
+
 Cut: TypeAlias = Any
 """The timer that cancels a function at its deadline; ``_session`` has the class."""
 
