@@ -20,6 +20,12 @@ def heard():
     return importlib.import_module("heard").Heard()
 
 
+@pytest.fixture(params=["Prometheus", "OpenTelemetry"])
+def shown(request):
+    """Each back end by itself."""
+    return getattr(importlib.import_module("back_ends"), request.param)()
+
+
 @pytest.fixture
 def registry():
     """A registry of Prometheus without metrics."""

@@ -11,7 +11,7 @@ from heard import attributes_of
 from opentelemetry.trace import SpanKind, StatusCode
 from races import hedging, race
 
-from aioretry_smithy import RetryBudget, SessionBuilder, rpc
+from aioretry_smithy import rpc
 from aioretry_smithy.opentelemetry import TracingRpcClient
 
 URL = "https://api.example.com/orders"
@@ -164,26 +164,6 @@ async def test_secrets_are_hidden(heard):
     assert "****" in told[0]
 
 
-@pytest.mark.parametrize(
-    ("decorate", "expected"),
-    [
-        (
-            lambda heard: rpc(heard.decorator())(lookups()),
-            r"TracingClient.*for functions.*TracingRpcClient",
-        ),
-        (
-            lambda heard: SessionBuilder().decorator(tracing_of(heard)).build(),
-            r"TracingRpcClient.*for sessions.*TracingClient",
-        ),
-    ],
-    ids=["function", "session"],
-)
-async def test_each_kind_of_chain_has_its_class(heard, decorate, expected):
-    """The refusal says which class to take."""
-    with pytest.raises(ValueError, match=expected):
-        decorate(heard)
-
-
 HEDGE = "aioretry_smithy.hedge"
 
 
@@ -211,23 +191,6 @@ async def test_spans_of_a_race_overlap(heard):
     assert 1 == hedge.attributes["http.request.resend_count"]
     assert 2 == heard.call.attributes["aioretry_smithy.attempts"]
     assert {heard.call.context.span_id} == {s.parent.span_id for s in heard.attempts}
-
-
-async def test_hedges_are_counted_by_call(heard):
-    """A hedge is no retry."""
-    tracing = heard.decorator()
-    budget = RetryBudget(capacity=1.0)
-    decorator = hedging(0.5, max_hedges=2, limiter=budget)
-    answers = [after(2.0, 503), after(9.0, 503)]
-    await race([after(9.0, 200), 200], tracing, hedging(0.5), tracing)
-    await race(answers, tracing, decorator, tracing, cancel_after=1.25)
-
-    assert [2, 1, 1] == [
-        heard.total(f"aioretry_smithy.hedges{kind}")
-        for kind in ("", ".won", ".refused")
-    ]
-    assert 4 == heard.total("aioretry_smithy.attempts")
-    assert 0 == heard.total("aioretry_smithy.retries")
 
 
 async def test_a_wait_ends_where_the_next_race_begins(heard):

@@ -5,13 +5,8 @@ from group_servers import Servers, dns, of, retrying
 from heard import Heard
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
-from aioretry_smithy import (
-    Endpoint,
-    EndpointGroup,
-    HealthCheckedEndpointGroup,
-    client_decorator,
-)
-from aioretry_smithy.opentelemetry import EndpointGroupMetrics, OpenTelemetryMetrics
+from aioretry_smithy import Endpoint, EndpointGroup, client_decorator
+from aioretry_smithy.opentelemetry import EndpointGroupMetrics
 
 NAME = "aioretry_smithy.endpoint_group.name"
 STATE = "aioretry_smithy.endpoint.state"
@@ -137,34 +132,6 @@ def shown(heard):
     }
 
 
-async def test_groups_are_measured(heard, monkeypatch):
-    """How many are well, out or unhealthy, and how often each was out."""
-    servers = Servers(a=503)
-    metrics = EndpointGroupMetrics(heard.meter_provider)
-    inner = of("a", "b", "c", name="orders", listener=metrics)
-    assert {} == shown(heard)
-
-    async def check(self, method, url, **options):
-        raise OSError(url)
-
-    async with servers.session(inner) as client:
-        await servers.get(client)
-        assert {
-            ("orders", None, "ready"): 2,
-            ("orders", None, "ejected"): 1,
-        } == shown(heard)
-        assert 3 == len(heard.points(ENDPOINTS))
-        monkeypatch.setattr("aiohttp.ClientSession._request", check)
-        async with HealthCheckedEndpointGroup(inner, "/") as group:
-            await group.when_ready()
-            assert {("orders", None, "unhealthy"): 3} == shown(heard)
-
-    assert [
-        ({NAME: "orders", REASON: "consecutive_failures"}, 1),
-        ({NAME: "orders", REASON: "unhealthy"}, 3),
-    ] == heard.points(EJECTIONS)
-
-
 async def test_endpoints_are_told_from_one_another_on_request(heard):
     """By their texts, as many as there are names for."""
     servers = Servers(a=503)
@@ -183,11 +150,3 @@ async def test_endpoints_are_told_from_one_another_on_request(heard):
     assert [
         ({NAME: "orders", ENDPOINT: "a", REASON: "consecutive_failures"}, 1)
     ] == heard.points(EJECTIONS)
-
-
-@pytest.mark.parametrize("kind", [EndpointGroupMetrics, OpenTelemetryMetrics])
-@pytest.mark.parametrize("value", [None, "no", []])
-def test_detail_that_is_no_bool(kind, value):
-    """It is refused by its name."""
-    with pytest.raises(ValueError, match=r"^by_endpoint: .*True or False"):
-        kind(by_endpoint=value)

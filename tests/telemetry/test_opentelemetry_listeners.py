@@ -7,7 +7,7 @@ import weakref
 from functools import partial
 
 import pytest
-from chains import in_threads, log_of, retrying, session
+from chains import in_threads, session
 from heard import Heard
 from opentelemetry import metrics
 
@@ -16,6 +16,8 @@ from aioretry_smithy import (
     CircuitState,
     ConcurrencyLimit,
     ConcurrencyLimitingClient,
+    Endpoint,
+    EndpointGroup,
     RetryBudget,
 )
 from aioretry_smithy._telemetry.instruments import tracer_from
@@ -23,8 +25,11 @@ from aioretry_smithy._telemetry.series import WeakRegistry
 from aioretry_smithy.opentelemetry import (
     CircuitBreakerMetrics,
     ConcurrencyLimitMetrics,
+    OpenTelemetryMetrics,
     RetryBudgetMetrics,
 )
+
+PREFIX = "aioretry_smithy."
 
 
 @pytest.fixture
@@ -42,52 +47,6 @@ def states(heard):
         return shown
 
     return collect
-
-
-def test_circuit_breaker_shows_its_state(heard, states):
-    """A state is 1 and the others are 0, from the first event on."""
-    listener = CircuitBreakerMetrics(heard.meter_provider)
-    orders = CircuitBreaker("orders", listeners=[listener])
-    stock = CircuitBreaker("stock", listeners=[listener])
-    assert {} == states()
-
-    orders.on_success()
-    assert {"orders": ["closed"]} == states()
-    assert 4 == len(heard.points("aioretry_smithy.circuit_breaker.state"))
-
-    stock.enter_state(CircuitState.FORCED_OPEN)
-    assert None is stock.try_request()
-    orders.on_success()
-    assert {"orders": ["closed"], "stock": ["forced_open"]} == states()
-    name = "aioretry_smithy.circuit_breaker.name"
-    assert [({name: "stock"}, 1)] == heard.points(
-        "aioretry_smithy.circuit_breaker.rejections"
-    )
-
-    # It stays, collection after collection, though nothing happens.
-    assert {"orders": ["closed"], "stock": ["forced_open"]} == states()
-    stock.enter_state(CircuitState.CLOSED)
-    state = "aioretry_smithy.circuit_breaker.state"
-    assert {"orders": ["closed"], "stock": ["closed"]} == states()
-    assert [
-        ({name: "stock", state: "forced_open"}, 1),
-        ({name: "stock", state: "closed"}, 1),
-    ] == heard.points("aioretry_smithy.circuit_breaker.transitions")
-
-
-def test_last_circuit_breaker_of_a_name_is_shown(heard, states):
-    """Of two with one name the one that had the last event, and one state alone."""
-    listener = CircuitBreakerMetrics(heard.meter_provider)
-    before = CircuitBreaker("orders", listeners=[listener])
-    before.enter_state(CircuitState.OPEN)
-    rebuilt = CircuitBreaker("orders", listeners=[listener])
-    rebuilt.on_success()
-
-    assert {"orders": ["closed"]} == states()
-    assert 4 == len(heard.points("aioretry_smithy.circuit_breaker.state"))
-    del before
-    gc.collect()
-    assert {"orders": ["closed"]} == states()
 
 
 @pytest.fixture
@@ -171,19 +130,6 @@ def test_states_are_collected_while_circuit_breakers_come_and_go():
     at_once([come_and_go, ask])
 
 
-def test_two_listeners_of_one_provider(heard, states):
-    """Events of a circuit breaker reach the provider once, by either listener."""
-    breakers = [
-        CircuitBreaker(name, listeners=[CircuitBreakerMetrics(heard.meter_provider)])
-        for name in ("orders", "stock")
-    ]
-    for breaker in breakers:
-        breaker.on_success()
-
-    assert {"orders": ["closed"], "stock": ["closed"]} == states()
-    assert 8 == len(heard.points("aioretry_smithy.circuit_breaker.state"))
-
-
 def test_circuit_breaker_that_was_open_before_anybody_listened(heard, states):
     """A rejection is an event too, so the state that led to it shows."""
     providers = [metrics.NoOpMeterProvider(), heard.meter_provider]
@@ -198,22 +144,41 @@ def test_circuit_breaker_that_was_open_before_anybody_listened(heard, states):
     assert {"orders": ["open"]} == states()
 
 
-async def test_retry_budget_is_measured(heard):
-    """Tokens follow what is paid, and refusals are counted."""
-    limiter = RetryBudget.per_host(
-        capacity=2,
-        brake_after=None,
-        listeners=[
-            RetryBudgetMetrics(heard.meter_provider),
-            RetryBudgetMetrics(metrics.NoOpMeterProvider()),
-        ],
-    )
-    await log_of(session([503, 503, 503], retrying(limiter=limiter), heard.decorator()))
+def test_attributes_of_things_have_names_of_their_own(heard):
+    """Of each metric, with those of an endpoint where they are asked for."""
+    told = OpenTelemetryMetrics(heard.meter_provider, by_endpoint=True)
+    breaker = CircuitBreaker(listeners=[told.circuit_breakers])
+    breaker.enter_state(CircuitState.OPEN)
+    breaker.try_request()
+    limit, budget = ConcurrencyLimit.fixed(1), RetryBudget()
+    told.concurrency_limits.on_refused(limit, None)
+    told.retry_budgets.on_retry_refused(budget, None)
+    endpoint = Endpoint("http://a")
+    group = EndpointGroup.of(endpoint)
+    told.endpoint_groups.on_ejected(group, endpoint, "unhealthy", 1.0)
+    breaker_name, state = "circuit_breaker.name", "circuit_breaker.state"
+    group_name = "endpoint_group.name"
 
-    name = {"aioretry_smithy.retry_budget.name": "localhost:80"}
-    assert [(name, 0.0)] == heard.points("aioretry_smithy.retry_budget.tokens")
-    assert [(name, 1)] == heard.points("aioretry_smithy.retry_budget.refusals")
-    assert "limiter" == heard.call.attributes["aioretry_smithy.stop_reason"]
+    assert {
+        "circuit_breaker.rejections": {breaker_name},
+        "circuit_breaker.state": {breaker_name, state},
+        "circuit_breaker.transitions": {breaker_name, state},
+        **{
+            f"concurrency_limit.{each}": {"concurrency_limit.name"}
+            for each in ("in_flight", "limit", "pending", "refusals")
+        },
+        "ejections": {group_name, "endpoint", "ejection.reason"},
+        "endpoints": {group_name, "endpoint", "endpoint.state"},
+        "retry_budget.refusals": {"retry_budget.name"},
+        "retry_budget.tokens": {"retry_budget.name"},
+    } == {
+        name.removeprefix(PREFIX): {
+            attribute.removeprefix(PREFIX)
+            for attributes, _ in heard.points(name)
+            for attribute in attributes
+        }
+        for name in heard.metrics()
+    }
 
 
 @pytest.fixture
@@ -247,18 +212,6 @@ async def test_function_that_knows_a_limit_is_not_asked_by_the_sdk(heard, of_lim
 
     assert [{"orders": 5}] == of_limits("limit")
     assert before == len(asked)
-
-
-def test_concurrency_limit_that_is_gone_shows_nothing(heard, of_limits):
-    """An entry that a bounded map has thrown out is not shown for ever."""
-    listener = ConcurrencyLimitMetrics(heard.meter_provider)
-    limit = ConcurrencyLimit.fixed(1, name="orders")
-    listener.on_limit_changed(limit)
-    assert [{"orders": 0}] == of_limits("in_flight")
-
-    del limit
-    gc.collect()
-    assert [{}] == of_limits("in_flight")
 
 
 def test_metrics_of_limits_do_nothing_without_an_sdk():

@@ -127,22 +127,12 @@ async def hedged_download(tracing):
         return await response.read()
 
 
-async def test_hedges_of_parts_are_counted(heard):
+async def test_hedges_of_parts_are_counted(shown):
     """When the stream has ended, with those of its call."""
-    body = await hedged_download(heard.decorator())
+    body = await hedged_download(shown.metrics().client())
 
     assert FILE == body
-    kinds = "", ".won", ".refused"
-    assert [1, 1, 0] == [heard.total(f"aioretry_smithy.hedges{kind}") for kind in kinds]
-
-
-async def test_prometheus_counts_hedges_of_parts(registry, values):
-    """Likewise."""
-    prometheus = pytest.importorskip("aioretry_smithy.prometheus")
-    await hedged_download(prometheus.MetricsClient.new_decorator(registry))
-
-    kinds = "hedges_total", "hedges_won_total", "hedges_refused_total"
-    assert [1, 1, 0] == [sum(values(kind).values()) for kind in kinds]
+    assert [1, 1, 0] == shown.totals("hedges", "hedges_won", "hedges_refused")
 
 
 async def test_metrics_that_fail_at_the_end_of_a_stream_break_nothing(

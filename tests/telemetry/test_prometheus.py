@@ -25,7 +25,6 @@ from monitored import HOST, RETRYING, at, measure, session_of
 from prometheus_client import Counter, generate_latest
 from races import hedging, race
 
-from aioretry_smithy import RetryBudget
 from aioretry_smithy.prometheus import CircuitBreakerMetrics, MetricsClient
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
@@ -316,21 +315,6 @@ def series(registry, *names):
         for sample in metric.samples
         if sample.value and sample.name.removeprefix("aioretry_smithy_") in names
     }
-
-
-async def test_hedges_are_counted_by_call(registry):
-    """How many were sent, how many won and how many a limiter refused."""
-    metrics = MetricsClient.new_decorator(registry)
-    budget = RetryBudget(capacity=2.0)
-    hedges = hedging(0.5, max_hedges=2, limiter=budget)
-    answers = [after(9.0, 503), 503, after(0.25, 503), 503, 200]
-    await race(answers, metrics, hedges, RETRYING, metrics)
-
-    names = "hedges_total", "hedges_won_total", "hedges_refused_total"
-    assert {
-        ("hedges_total", "GET"): 2,
-        ("hedges_refused_total", "GET"): 1,
-    } == series(registry, *names)
 
 
 async def test_a_hedge_that_wins_is_counted(registry):

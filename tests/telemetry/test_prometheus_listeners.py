@@ -11,24 +11,15 @@ from command_line import needs_posix
 from aioretry_smithy import CircuitBreaker, CircuitBreakerClient, CircuitState
 
 pytest.importorskip("prometheus_client")
-import asyncio
 import gc
 import weakref
 
 import pytest
-from chains import after, in_threads
-from monitored import RETRYING, at, measure, session_of
+from chains import in_threads
+from monitored import RETRYING, at, session_of
 from prometheus_client import CollectorRegistry, Counter, multiprocess
 
-from aioretry_smithy import (
-    Backoff,
-    ConcurrencyLimit,
-    ConcurrencyLimitError,
-    ConcurrencyLimitingClient,
-    RetryBudget,
-    RetryingClient,
-    RetryStrategy,
-)
+from aioretry_smithy import RetryBudget
 from aioretry_smithy.prometheus import (
     CircuitBreakerMetrics,
     ConcurrencyLimitMetrics,
@@ -49,42 +40,6 @@ def states(values):
         }
 
     return read
-
-
-def test_circuit_breaker_shows_one_state(registry, states, values):
-    """Exactly one of the states is 1, and each change of state is counted."""
-    breaker = CircuitBreaker("b", listeners=[CircuitBreakerMetrics(registry)])
-    for state in (CircuitState.OPEN, CircuitState.HALF_OPEN, CircuitState.OPEN):
-        breaker.enter_state(state)
-
-        assert {state.value} == states()
-    assert {
-        ("b", "closed"): 0,
-        ("b", "open"): 2,
-        ("b", "half_open"): 1,
-        ("b", "forced_open"): 0,
-    } == values("circuit_breaker_transitions_total")
-
-
-def test_circuit_breaker_shows_with_its_first_event(registry, states, values):
-    """A circuit breaker that was never open is there, closed, with counters at 0."""
-    breaker = CircuitBreaker("b", listeners=[CircuitBreakerMetrics(registry)])
-
-    assert {} == values("circuit_breaker_state")
-    breaker.on_success(breaker.try_request())
-    breaker.on_success(breaker.try_request())
-    assert {"closed"} == states()
-    assert {("b",): 0} == values("circuit_breaker_rejections_total")
-
-
-def test_new_circuit_breaker_of_an_old_name_is_shown(registry, states):
-    """A session that is built anew does not show the state of the one before."""
-    metrics = CircuitBreakerMetrics(registry)
-    CircuitBreaker("b", listeners=[metrics]).enter_state(CircuitState.OPEN)
-    rebuilt = CircuitBreaker("b", listeners=[metrics])
-    rebuilt.on_success(rebuilt.try_request())
-
-    assert {"closed"} == states()
 
 
 @pytest.mark.slow
@@ -108,19 +63,6 @@ async def test_host_whose_circuit_breaker_was_thrown_out_is_shown_again(
             await client.get(f"http://{number}.example/")
 
     assert {"closed"} == states("0.example:80")
-
-
-def test_circuit_breakers_share_the_metrics_of_a_registry(registry, states, values):
-    """Two listeners are one, and each circuit breaker has its own series."""
-    for name in ("b", "c"):
-        breaker = CircuitBreaker(name, listeners=[CircuitBreakerMetrics(registry)])
-        breaker.enter_state(CircuitState.FORCED_OPEN)
-        breaker.try_request()
-    breaker.enter_state(CircuitState.CLOSED)
-
-    assert {("b",): 1, ("c",): 1} == values("circuit_breaker_rejections_total")
-    assert {"forced_open"} == states("b")
-    assert {"closed"} == states("c")
 
 
 @pytest.mark.slow
@@ -205,107 +147,6 @@ def test_processes_are_summed_up(tmp_path, registry, values, states):
     assert 6 == sum(values("attempts_total").values())
     assert {"closed"} == states()
     assert {("r",): pytest.approx(7.1)} == values("retry_budget_tokens")
-
-
-@pytest.fixture
-def of_limits(registry):
-    """A function that returns values of the series of limits by their names."""
-
-    def read(*series):
-        samples = [
-            sample
-            for metric in registry.collect()
-            for sample in metric.samples
-            if not sample.name.endswith("_created")
-        ]
-        return [
-            {
-                sample.labels["concurrency_limit"]: sample.value
-                for sample in samples
-                if sample.name == f"aioretry_smithy_concurrency_limit_{name}"
-            }
-            for name in series
-        ]
-
-    return read
-
-
-async def test_concurrency_limits_of_a_session_are_measured(registry, of_limits):
-    """Whenever Prometheus asks, from the first request on."""
-    metrics = ConcurrencyLimitMetrics(registry)
-    decorator = ConcurrencyLimitingClient.new_per_host_decorator(
-        lambda key: ConcurrencyLimit.fixed(1, name=key, listeners=[metrics]),
-        max_pending=1,
-    )
-    all_series = "limit", "in_flight", "pending", "refusals_total"
-    assert [{}] * 4 == of_limits(*all_series)
-
-    async with session([after(1.0, 200), 200, 200], decorator) as client:
-        calls = [asyncio.create_task(client.get("http://a/"))]
-        await asyncio.sleep(0.25)
-        first = of_limits(*all_series)
-        calls += [asyncio.create_task(client.get("http://a/")) for _ in range(2)]
-        await asyncio.sleep(0.25)
-        then = of_limits(*all_series)
-        await asyncio.wait(calls)
-
-    assert [{"a:80": 1}, {"a:80": 1}, {"a:80": 0}, {"a:80": 0}] == first
-    assert [{"a:80": 1}] * 4 == then
-    assert isinstance(calls[2].exception(), ConcurrencyLimitError)
-
-
-def test_concurrency_limit_that_is_gone_shows_nothing(registry, of_limits):
-    """Its refusals stay, as counters do."""
-    metrics = ConcurrencyLimitMetrics(registry)
-    limit = ConcurrencyLimit.fixed(1, name="orders")
-    metrics.on_refused(limit, None)
-    del limit
-    gc.collect()
-
-    assert [{}, {"orders": 1}] == of_limits("in_flight", "refusals_total")
-
-
-def test_last_concurrency_limit_of_a_name_is_shown(registry, of_limits):
-    """Of two with one name the one that had the last event."""
-    metrics = ConcurrencyLimitMetrics(registry)
-    limits = [
-        ConcurrencyLimit.fixed(places, name="orders", listeners=[metrics])
-        for places in (3, 5)
-    ]
-    for each in limits:
-        each._try_enter(0.0)
-
-    assert [{"orders": 5}] == of_limits("limit")
-
-
-def limited(budget):
-    """Retry at the cost of a budget."""
-    strategy = RetryStrategy.on_server_error_status(Backoff.fixed(0.5))
-    return (RetryingClient.new_decorator(strategy, limiter=budget),)
-
-
-async def test_retry_budget_shows_its_tokens(registry, values):
-    """The gauge follows the budget, and refusals are counted."""
-    listeners = [RetryBudgetMetrics(registry)]
-    budget = RetryBudget("orders", capacity=1, deposit=0.5, listeners=listeners)
-    async with session_of(registry, 503, 503, 200, around=limited(budget)) as client:
-        await client.get("/")
-
-        assert {("orders",): 0.0} == values("retry_budget_tokens")
-        await client.get("/")
-    assert {("orders",): 0.5} == values("retry_budget_tokens")
-    assert {("orders",): 1} == values("retry_budget_refusals_total")
-    assert {at("limiter"): 1, at("none"): 1} == values("call_duration_seconds_count")
-
-
-async def test_budget_refused_before_anything_else_is_there(registry, values):
-    """A brake may refuse the very first retry, when all tokens are left."""
-    listeners = [RetryBudgetMetrics(registry)]
-    budget = RetryBudget("orders", brake_after=1, listeners=listeners)
-    await measure(registry, 503, around=limited(budget))
-
-    assert {("orders",): 10.0} == values("retry_budget_tokens")
-    assert {("orders",): 1} == values("retry_budget_refusals_total")
 
 
 def test_names_of_budgets_are_bounded(registry, values):

@@ -7,12 +7,11 @@ import pytest
 from functions import lookups, observed
 from monitored import scrape
 
-from aioretry_smithy import SessionBuilder, rpc
+from aioretry_smithy import rpc
 from aioretry_smithy._telemetry.series import SERIES
 from aioretry_smithy.prometheus import EndpointGroupMetrics
 
 pytest.importorskip("prometheus_client")
-import gc
 
 import pytest
 from calls import connecting
@@ -22,11 +21,7 @@ from group_servers import retrying as again
 from prometheus_client import generate_latest
 
 from aioretry_smithy import DynamicEndpointGroup, Endpoint
-from aioretry_smithy.prometheus import (
-    MetricsClient,
-    MetricsRpcClient,
-    PrometheusMetrics,
-)
+from aioretry_smithy.prometheus import MetricsClient, MetricsRpcClient
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "prometheus-series.csv"
 
@@ -110,30 +105,6 @@ async def test_names_are_bounded_and_masked(registry, rpc_values):
     assert 1 == found["http://****@host/0", "returned"]
 
 
-@pytest.mark.parametrize(
-    ("decorate", "expected"),
-    [
-        (
-            lambda registry: rpc(MetricsClient.new_decorator(registry))(lookups()),
-            r"MetricsClient.*for functions.*MetricsRpcClient",
-        ),
-        (
-            lambda registry: (
-                SessionBuilder()
-                .decorator(MetricsRpcClient.new_decorator(registry))
-                .build()
-            ),
-            r"MetricsRpcClient.*for sessions.*MetricsClient",
-        ),
-    ],
-    ids=["function", "session"],
-)
-async def test_each_kind_of_chain_has_its_class(registry, decorate, expected):
-    """The refusal says which class to take."""
-    with pytest.raises(ValueError, match=expected):
-        decorate(registry)
-
-
 def test_series_are_apart_from_those_of_http(registry):
     """Both may be in one registry, and no sum counts a request twice."""
     MetricsClient.new_decorator(registry)
@@ -189,86 +160,12 @@ REASONS = {
 }
 
 
-async def test_groups_are_measured(registry, values):
-    """From their first use on: how many are well, how often each was out."""
-    servers = Servers(a=503)
-    metrics = EndpointGroupMetrics(registry)
-    group = of("a", "b", "c", name="orders", listener=metrics)
-    assert {} == values("endpoints") | values("ejections_total")
-    async with servers.session(group) as client:
-        await servers.get(client)
-
-    assert {
-        ("orders", "ready"): 2,
-        ("orders", "ejected"): 1,
-        ("orders", "unhealthy"): 0,
-    } == values("endpoints")
-    ejections = values("ejections_total")
-    assert {("orders", reason) for reason in REASONS} == {*ejections}
-    assert 1 == ejections.pop(("orders", "consecutive_failures"))
-    assert not any(ejections.values())
-
-
-async def test_endpoints_are_told_from_one_another_on_request(registry, values):
-    """By a label more."""
-    servers = Servers(a=503)
-    metrics = EndpointGroupMetrics(registry, by_endpoint=True)
-    group = of("a", "b", name="orders", listener=metrics)
-    async with servers.session(group) as client:
-        await servers.get(client)
-
-    assert {
-        ("orders", "a", "ready"): 0,
-        ("orders", "a", "ejected"): 1,
-        ("orders", "a", "unhealthy"): 0,
-        ("orders", "b", "ready"): 1,
-        ("orders", "b", "ejected"): 0,
-        ("orders", "b", "unhealthy"): 0,
-    } == values("endpoints")
-    assert {("orders", "a", "consecutive_failures"): 1} == values("ejections_total")
-
-
-async def test_endpoints_that_look_alike_are_one_series(registry, values):
-    """Prometheus refuses a series that is there twice."""
-    metrics = EndpointGroupMetrics(registry, by_endpoint=True)
-    endpoints = [Endpoint(f"http://a/v{n}", address="10.0.0.1") for n in (1, 2)]
-    group = DynamicEndpointGroup(endpoints, name="orders", listener=metrics)
-    await group.when_ready()
-
-    assert {
-        ("orders", "10.0.0.1:80", "ready"): 2,
-        ("orders", "10.0.0.1:80", "ejected"): 0,
-        ("orders", "10.0.0.1:80", "unhealthy"): 0,
-    } == values("endpoints")
-
-
 def test_one_registry_has_one_kind(registry):
     """prometheus-client takes each name once."""
     EndpointGroupMetrics(registry)
     EndpointGroupMetrics(registry)
     with pytest.raises(ValueError, match="Duplicated"):
         EndpointGroupMetrics(registry, by_endpoint=True)
-
-
-@pytest.mark.parametrize("kind", [EndpointGroupMetrics, PrometheusMetrics])
-@pytest.mark.parametrize("value", [None, "no", []])
-def test_detail_that_is_no_bool(registry, kind, value):
-    """It is refused by its name."""
-    with pytest.raises(ValueError, match=r"^by_endpoint: .*True or False"):
-        kind(registry, by_endpoint=value)
-
-
-async def test_group_that_is_gone_shows_nothing(registry, values):
-    """Its ejections stay, as counters do."""
-    metrics = EndpointGroupMetrics(registry)
-    group = DynamicEndpointGroup(["http://a"], name="orders", listener=metrics)
-    await group.when_ready()
-    assert 3 == len(values("endpoints"))
-    del group
-    gc.collect()
-
-    assert {} == values("endpoints")
-    assert len(REASONS) == len(values("ejections_total"))
 
 
 @pytest.mark.slow
