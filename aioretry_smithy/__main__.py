@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from ._cli.arguments import parse
 from ._cli.demo import demo
@@ -13,9 +13,6 @@ from ._cli.output import ExitCode, cannot_write, complain, flush
 from ._cli.report import report
 from ._cli.request import request
 from ._cli.simulate import simulate
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _IN_A_LOOP = {"demo": demo, "request": request}
 _WITHOUT_LOOP = {"report": report, "simulate": simulate}  # that has some of its own

@@ -5,11 +5,8 @@ from __future__ import annotations
 import random
 import time
 from asyncio import AbstractEventLoop, get_running_loop
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
+from collections.abc import Callable
+from typing import Final
 
 NEAR: Final = 1e-6
 """Seconds that times may differ by because they are sums of floats."""

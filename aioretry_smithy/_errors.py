@@ -24,6 +24,7 @@ import re
 import sys
 import warnings
 from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import date, time, timedelta
 from enum import Enum
@@ -31,24 +32,11 @@ from functools import partial
 from itertools import count
 from numbers import Number
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Final,
-    Self,
-    TypeAlias,
-    TypeGuard,
-    TypeVar,
-)
+from typing import Any, ClassVar, Final, Self, TypeAlias, TypeGuard, TypeVar
 
 import aiohttp
 
 from ._text.printable import encodable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-
 
 _PACKAGE: Final = __name__.partition(".")[0]
 _TEXTS: Final = {bytearray, bytes, str}

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import FrozenInstanceError, fields
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
+from typing import Any, Generic, NoReturn, Self, TypeVar
 
 from ._errors import bad_argument
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 _T = TypeVar("_T")
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Callable
 from enum import IntEnum
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from .._text.printable import printable
 from .plain_output import PlainOutput
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PROGRAM = "aioretry-smithy"
 

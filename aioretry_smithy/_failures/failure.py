@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import aiohttp
 
 from .._errors import RefusedRequestError, UnprocessedRequestError, bad_argument
 from .hints import NAMES, RaisedAnswer, RetryInfo, attribute_of, may_tell, retry_after
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 
 def peel(cause: BaseException) -> BaseException:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 import sys
 import weakref
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import lru_cache
 from types import CoroutineType, FrameType, MemberDescriptorType, TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import aiohttp
 
 from .._errors import raised_from
 from .hints import attribute_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
 
 LOG_KEY: Final = "_aioretry_smithy_log"
 """The attribute of an exception or a response with the log of its call."""

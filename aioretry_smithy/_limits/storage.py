@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import Context
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from .._clock import loop_time
 from .._errors import bad_argument
 from .._policies.queues import WaitQueue
 from .rate_limit import Admission
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
-
 
 _logger = logging.getLogger("aioretry_smithy")
 

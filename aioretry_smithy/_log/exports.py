@@ -9,20 +9,17 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count
 from shutil import copyfileobj
 from tempfile import SpooledTemporaryFile
-from typing import TYPE_CHECKING, Final, TextIO, TypeAlias
+from typing import Final, TextIO, TypeAlias
 from urllib.parse import parse_qsl, quote, unquote
 
 from .._text.printable import one_word
 from .saved_log import TOKEN, SavedLog, moment_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
 
 Json: TypeAlias = "dict[str, object]"
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from .._clock import chance, to_be_pickled
 from .._errors import bad_argument, check_unit, is_finite
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 _MAX_LENGTH = 256
 _BASES = ("exponential", "fibonacci", "fixed", "random")

@@ -7,13 +7,10 @@ Times are seconds, shares are from 0 to 1.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
+from typing import Final, TypeAlias
 
 Line: TypeAlias = "dict[str, object]"
 """A call read from a line, masked, and cleaned of foreign members."""

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from . import fields
 from .answers import Hint, Line, count, seconds, share
 from .seen_call import QUEUE, SeenAttempt, SeenCall
 from .tally import Times, Unasked, stop_reason
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 
 _NEAR: Final = 0.8
 """The share of an attempt's time after which an answer was nearly too late."""

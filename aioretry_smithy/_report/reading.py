@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from .._log.saved_log import cleaned, dictionaries
 from .._text.printable import encodable
@@ -15,10 +16,6 @@ from .hints import Evidence, Findings, hints
 from .seen_call import SeenCall, TooDeepError, spending
 from .selection import By, Selection, units
 from .sources import LineSource, Skipped, decode
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
 
 _MOST_SHOWN: Final = 60
 _OTHERS: Final = "others"

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 from . import answers
 from .fields import Histogram, Sums, Totals, is_cancelled, ratio, text, value_of, whole
 from .seen_call import SeenCall, source_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
 
 _SLOW: Final = 0.95
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from opentelemetry import metrics, trace
 
@@ -12,10 +13,6 @@ from .._errors import bad_argument
 from .._text.printable import encodable
 from .client import DURATION_BUCKETS, Names, Traffic
 from .series import SERIES, Series, ThingKind, ThingT, WeakRegistry, one_per_registry
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 
 _NAMES: Final = {
     "attempt_duration_seconds": "http.client.request.duration",

@@ -7,10 +7,11 @@ import json
 import math
 import random
 from collections import deque
+from collections.abc import Callable
 from contextvars import Context
 from dataclasses import asdict, dataclass, fields
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
@@ -29,10 +30,6 @@ from .._limits.storage import (
 )
 from .._text.printable import encodable
 from .._values import Shared
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 _QUIET = 30.0
 """Seconds without a message after which the connection is tried."""

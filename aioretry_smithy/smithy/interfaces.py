@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Protocol,
-    TypeGuard,
-    TypeVar,
-    cast,
-    runtime_checkable,
-)
+from typing import Any, Protocol, TypeGuard, TypeVar, cast, runtime_checkable
 
 from .. import _checks as check
 from .._clock import chance, to_be_pickled
@@ -24,10 +17,6 @@ from .._errors import UnprocessedRequestError, bad_argument, is_finite, shown
 # Who derives a dataclass from these may ask for the types of its fields.
 from .._failures.hints import Fault  # noqa: TC001
 from .._values import Shared, extensible
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
 
 METHODS = (
     "acquire_initial_retry_token",

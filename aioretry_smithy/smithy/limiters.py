@@ -6,8 +6,9 @@ import asyncio
 import math
 import threading
 from collections import deque
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from .. import _checks as check
 from .._clock import loop_time
@@ -15,10 +16,6 @@ from .._errors import bad_argument, is_finite
 from .._failures.hints import RetryInfo
 from .._values import Shared, extensible
 from .interfaces import RetryError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
 
 _SECONDS = "backoff_scale_value", "throttling_backoff_scale_value", "max_backoff"
 _COUNTS = "retry_cost", "timeout_cost", "throttling_cost", "no_retry_increment"

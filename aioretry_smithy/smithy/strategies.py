@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic, TypedDict, TypeVar, Unpack
+from typing import Any, Final, Generic, TypedDict, TypeVar, Unpack
 
 from .. import _checks as check
 from .._errors import bad_argument, shown
@@ -25,10 +26,6 @@ from .interfaces import (
     use_token,
 )
 from .limiters import ClientRateLimiter, RetryProfile, StandardRetryQuota
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 T = TypeVar("T")
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from .._context.options import UNSET
 from .._errors import bad_argument, is_finite
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
 
 Outage: TypeAlias = tuple[float, float, float]
 """An outage: start and length in seconds, and the share of capacity left."""
