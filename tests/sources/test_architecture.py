@@ -79,6 +79,7 @@ TOUCH_AIOHTTP = {
     "_session.middlewares",
     "_session.request_classes",
     "_session.resend",
+    "_session.session_chain",
 }
 """The modules that may know private names of aiohttp."""
 
