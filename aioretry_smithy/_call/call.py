@@ -16,7 +16,7 @@ from .._failures.kept_cause import CallBound, KeptCause
 from .._text.mask import DEFAULT_MASK, Mask
 from .outcome import NOTHING, PENDING, Outcome
 from .record import MOST_KEPT, NONE_DROPPED, CallsInside, Record
-from .resources import CallResources
+from .resources import CallResources, IdempotencyKey
 
 if TYPE_CHECKING:
     import asyncio
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from .._request.endpoint import Endpoint, Service
     from .outcome import Attributes, Cut, Holdings, Request, Result, RetryStopReason
     from .record import DelaySource, DroppedRequests
-    from .resources import IdempotencyKey
 
     OnBody: TypeAlias = Callable[["Call", Result, bytes | None], None]
     """A callback with the call, the examined answer, and the body if read."""

@@ -5,15 +5,11 @@ from __future__ import annotations
 import io
 import os
 import shutil
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
-from .._report.document import lines
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from .._report.document import Block
+from .._report.document import Block, lines
 
 
 class PlainOutput:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 import rich.box
 from rich.console import Console
@@ -13,13 +14,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from .._log.rich_tree import RichTree
-from .._report.document import Heading, Table, stacked, widths
+from .._report.document import Block, Heading, Table, stacked, widths
 from .plain_output import PlainOutput, edge
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from .._report.document import Block
 
 _NARROWEST = 12
 """Columns of a text in a table at least."""

@@ -13,7 +13,7 @@ from .._context.recording import close_result
 from .._errors import bad_argument
 from .._request.endpoint import ServiceBehind, endpoint_of, origin_key
 from .._request.request import HttpRequest, RoutedRequest
-from .ejection import Choice, release_trial
+from .ejection import Choice, Chosen, release_trial
 from .group import EndpointGroup
 from .roster import EndpointGroupError, why_out
 from .visit import Visit
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._context.context import ClientRequestContext
     from .._request.endpoint import Endpoint, Service
-    from .ejection import Chosen
 
 
 # aiohttp cannot use these.

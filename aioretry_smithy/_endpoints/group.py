@@ -20,11 +20,11 @@ from .._policies.queues import WaitQueue
 from .._request.endpoint import Endpoint, Service
 from .._values import Shared
 from .discovery import WarnOnce
-from .ejection import Choice
+from .ejection import Choice, Chosen
 from .roster import EndpointSelectionTimeoutError, Roster, empty, too_late
 from .selection import EndpointSelectionStrategy
-from .sources import DnsLookup, GivenSource, SrvLookup
-from .state import EndpointGroupListener, OutlierDetection
+from .sources import DnsLookup, Family, GivenSource, Resolver, Scheme, Source, SrvLookup
+from .state import EndpointGroupListener, EndpointState, OutlierDetection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import StrOrURL
 
     from .._request.request import HttpRequest
-    from .ejection import Chosen
-    from .sources import Family, Resolver, Scheme, Source
-    from .state import EndpointState
 
 
 _USUAL_SELECTION: Final = EndpointSelectionStrategy.peak_ewma()

@@ -13,8 +13,8 @@ from .._errors import LimitedRequestError
 from .._failures.failure import failure_of
 from .._policies.queues import unsent
 from .ejection import Trial, bring_back, may_try
-from .selection import shuffled_start
-from .state import NO_CONNECTION, SILENCE, EndpointState
+from .selection import EndpointSelectionStrategy, shuffled_start
+from .state import NO_CONNECTION, SILENCE, EndpointState, OutlierDetection
 
 if TYPE_CHECKING:
     import asyncio
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from .._request.request import HttpRequest
     from .discovery import Discovery, Listed
     from .group import EndpointGroup
-    from .selection import EndpointSelectionStrategy
-    from .state import OutlierDetection
 
 
 def kind_of(cause: Exception | None) -> str | None:

@@ -24,7 +24,7 @@ from .._policies.listeners import DryRun
 from .._policies.queues import note_queue, unless_held, unsent
 from .._request.keys import OneForAll, PerKey, service_key
 from .rate_gate import Permits, RateGate, TurnTime, gate_of
-from .rate_limit import RateLimitError, keep_charge
+from .rate_limit import RateLimit, RateLimitError, keep_charge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from .rate_limit import RateLimit
     from .rate_rules import Charge, RatePermit
 
     RateGates: TypeAlias = OneForAll[RateGate] | PerKey[RateGate]

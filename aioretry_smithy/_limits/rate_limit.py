@@ -21,7 +21,7 @@ from .._failures.failure import judge
 from .._policies.queues import TimedWaits
 from .._text.printable import name_of
 from .._values import Shared
-from .rate_rules import Bucket, Charge, Resets
+from .rate_rules import Bucket, Charge, RatePermit, Resets
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from .._context.context import ClientRequestContext
     from .._log.request_log import RequestLog
     from .._request.request import HttpRequest
-    from .rate_rules import RatePermit
 
     Cost: TypeAlias = Callable[[ClientRequestContext, HttpRequest], float]
     Actual: TypeAlias = Callable[[RequestLog, bytes | None], float | None]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .._call.outcome import headers_of
 from .._clock import NEAR, chance, loop_time, wall_clock
-from .._failures.hints import most_jitter, retry_after, timestamp
+from .._failures.hints import RaisedAnswer, most_jitter, retry_after, timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import aiohttp
     from multidict import MultiMapping
 
-    from .._failures.hints import RaisedAnswer
     from .rate_limit import RateLimit
 
     Reply: TypeAlias = aiohttp.ClientResponse | RaisedAnswer

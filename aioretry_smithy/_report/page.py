@@ -6,13 +6,12 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from .._log.timeline_svg import STYLE, draw
-from .document import Heading, Table, blocks, shown
+from .document import Block, Heading, Table, blocks, shown
 
 if TYPE_CHECKING:
     from .._log.request_log import RequestLog
     from .._log.saved_log import SavedLog
     from .answers import Answers
-    from .document import Block
 
 _MOST_LINES: Final = 100
 """Lines of a tree: its beginning says enough."""

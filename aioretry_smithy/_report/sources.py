@@ -14,11 +14,10 @@ import zlib
 from enum import StrEnum
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import BinaryIO
 
     from _typeshed import WriteableBuffer
 

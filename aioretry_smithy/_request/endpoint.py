@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
@@ -18,8 +18,6 @@ from .._text.mask import DEFAULT_MASK
 from .._values import extensible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
-
     import aiohttp
     from aiohttp.typedefs import StrOrURL
 

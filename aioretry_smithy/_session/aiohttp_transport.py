@@ -16,8 +16,8 @@ from multidict import CIMultiDict
 from .._bodies.replayable_payload import SpentBodyError
 from .._call.closing import refuse_as_closed
 from .._call.recorder import follow_stale, note_defaults, note_request
-from .._context.context import AttemptContext
-from .._context.options import current_options, sending_with
+from .._context.context import AttemptContext, ClientRequestContext
+from .._context.options import Options, current_options, sending_with
 from .._context.recording import count_earlier
 from .._endpoints.visit import move_resend
 from .._failures.failure import judge
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from .._call.call import Call
     from .._call.record import Record
-    from .._context.context import ClientRequestContext
-    from .._context.options import Options
 
 
 def wake_next(session: ClientSession | None) -> None:

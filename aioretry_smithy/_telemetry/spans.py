@@ -20,7 +20,7 @@ from .._log.error_text import describe_error
 from .._log.request_log import log_of
 from .._log.timeline import until_next
 from .._request.request import HttpRequest
-from .._text.mask import HIDDEN
+from .._text.mask import HIDDEN, Mask
 from .._text.printable import encodable
 from .client import (
     ANOTHER_METHOD,
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from .._call.outcome import Request
     from .._call.record import Record
     from .._context.context import ClientRequestContext
-    from .._text.mask import Mask
     from .instruments import FromProvider, TrafficInstruments
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from .._clock import loop_time
 from .._errors import checked_name, is_plain_function
 from .._limits.storage import RedisClient, StorageProbe, check_client, no_client
-from .._retry.budget import RetryBudget, count_failure, prices_of
+from .._retry.budget import RetryBudget, RetryBudgetListener, count_failure, prices_of
 from .._retry.limiter import RetryLimiter
 from .._text.printable import encodable
 from .._values import Shared
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .._context.context import ClientRequestContext
-    from .._retry.budget import RetryBudgetListener
 
 
 _REPORT_AFTER = 1.0
