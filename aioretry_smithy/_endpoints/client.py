@@ -8,7 +8,8 @@ from urllib.request import getproxies, proxy_bypass
 
 from .. import _checks as check
 from .._call.recorder import begin_after_wait, record_failure
-from .._context.client import DecoratingClient, Decorator, HttpClient, check_inside
+from .._context.chain import check_inside
+from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._context.recording import close_result
 from .._errors import bad_argument
 from .._request.endpoint import ServiceBehind, endpoint_of, origin_key

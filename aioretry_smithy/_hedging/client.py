@@ -11,7 +11,8 @@ from .._call.judging import judge_attempt
 from .._call.recorder import record_failure
 from .._call.time_limits import time_left
 from .._clock import loop_time
-from .._context.client import DecoratingClient, Decorator, HttpClient, check_inside
+from .._context.chain import check_inside
+from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._context.context import AttemptContext, ClientRequestContext
 from .._context.holdings import hand_over
 from .._errors import ResponseTimeoutError, bad_argument, call_it, is_finite

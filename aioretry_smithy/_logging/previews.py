@@ -10,7 +10,8 @@ from urllib.parse import urlencode
 from .. import _checks as check
 from .._bodies.request_body import bytes_in_memory, form_charset, form_pairs
 from .._bodies.response_content import keep_preview
-from .._context.client import DecoratingClient, Decorator, HttpClient, find_client
+from .._context.chain import find_client
+from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._errors import bad_argument
 from .._text.printable import BodyHead, is_text, shortened
 

@@ -12,7 +12,8 @@ from .. import _checks as check
 from .._call.judging import judge_attempt
 from .._call.outcome import content_of
 from .._call.recorder import record_failure
-from .._context.client import DecoratingClient, Decorator, HttpClient, retrying_client
+from .._context.chain import retrying_client
+from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._errors import bad_argument
 from .._policies.conditions import checked_answer
 from .._text.printable import name_of

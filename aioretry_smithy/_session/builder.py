@@ -19,7 +19,7 @@ import aiohttp
 from aiohttp import ClientSession, ClientTimeout
 
 from .. import _checks as check
-from .._context.client import (
+from .._context.chain import (
     assemble,
     chain_of,
     check_attempt_timeout,

@@ -14,15 +14,8 @@ from .._call.call import Call, CallDefaults
 from .._call.deadline_cut import cut_of
 from .._call.recorder import end_call, note_request, record_failure, record_return
 from .._call.time_limits import TimeLimits, time_left
-from .._context.client import (
-    DecoratingClient,
-    RpcClient,
-    RpcDecorator,
-    assemble,
-    check_attempt_timeout,
-    mask_of,
-    retrying_client,
-)
+from .._context.chain import assemble, check_attempt_timeout, mask_of, retrying_client
+from .._context.client import DecoratingClient, RpcClient, RpcDecorator
 from .._context.context import CallContext, ClientRequestContext
 from .._context.options import (
     UNSET,

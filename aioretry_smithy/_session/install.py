@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._context.client import HttpClient, chain_of, find_client, mask_of, sends_again
+from .._context.chain import chain_of, find_client, mask_of, sends_again
 from .._endpoints.client import LoadBalancingClient
 from .._errors import bad_argument
 from .request_classes import (
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientSession
     from aiohttp.typedefs import StrOrURL
 
+    from .._context.client import HttpClient
     from .._request.endpoint import Service
     from .aiohttp_transport import AiohttpTransport
 

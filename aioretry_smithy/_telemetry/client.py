@@ -9,14 +9,8 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
-from .._context.client import (
-    ClientT,
-    DecoratingClient,
-    chain_of,
-    find_client,
-    retrying_client,
-    sends_again,
-)
+from .._context.chain import chain_of, find_client, retrying_client, sends_again
+from .._context.client import ClientT, DecoratingClient
 from .._hedging.client import HedgingClient
 from .._hedging.hedged_request import is_good
 from .._request.keys import group_key

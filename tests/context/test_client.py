@@ -27,7 +27,8 @@ from aioretry_smithy import (
     new_response,
     unwrap,
 )
-from aioretry_smithy._context.client import OutcomeRecorder, chain_of, find_client
+from aioretry_smithy._context.chain import chain_of, find_client
+from aioretry_smithy._context.client import OutcomeRecorder
 from aioretry_smithy.testing import ScriptedTransport
 
 
