@@ -24,6 +24,7 @@ from .._call.recorder import note_length, record_failure
 from .._call.time_limits import IN_BODY, passed_limit
 from .._context.recording import fail_body
 from .._errors import bad_argument
+from .._request.request import HttpRequest
 from .._text.printable import BodyHead, is_text
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from .._call.call import Context
     from .._call.record import Record
-    from .._request.request import HttpRequest
 
 
 # aiohttp 3.14 asks for the writer of the request line too.
@@ -64,12 +64,15 @@ def new_response(
         A response whose body has arrived whole and that holds no connection.
 
     Raises:
-        ValueError: *status* is not an integer, or *body* is not bytes.
+        ValueError: An argument is not as described.
     """
+    if not isinstance(request, HttpRequest):
+        raise bad_argument("request", request, "an HttpRequest")
     if isinstance(status, bool) or not isinstance(status, int):
         raise bad_argument("status", status, "an integer")
     if not isinstance(body, bytes):
         raise bad_argument("body", body, "bytes")
+    given = _checked_headers(headers)
     loop = asyncio.get_running_loop()
     url = request.full_url()
     if url.user is not None or url.password is not None:
@@ -89,7 +92,6 @@ def new_response(
     if HAS_STREAM_WRITER:
         arguments["stream_writer"] = SimpleNamespace(output_size=len(body))
     response = aiohttp.ClientResponse(request.method, url, **arguments)
-    given = CIMultiDict(headers or ())
     response.status = status
     response.reason = responses.get(status, "")
     response.version = aiohttp.HttpVersion11
@@ -106,6 +108,17 @@ def new_response(
     content.feed_eof()
     response.content = content
     return response
+
+
+def _checked_headers(
+    headers: Mapping[str, str] | Iterable[tuple[str, str]] | None,
+) -> CIMultiDict[str]:
+    """Return the headers of a new response; refuse what can be none."""
+    with suppress(TypeError, ValueError):
+        given = CIMultiDict(headers or ())
+        if all(isinstance(value, str) for value in given.values()):
+            return given
+    raise bad_argument("headers", headers, "a mapping of str, or pairs of str")
 
 
 _PIECE = 2**16

@@ -102,6 +102,9 @@ async def test_new_response_to_what_is_no_url():
     assert b"" == await response.read()
 
 
+HEADERS = "a mapping of str, or pairs of str"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -109,13 +112,16 @@ async def test_new_response_to_what_is_no_url():
         ({"status": True}, "status: True (expected: an integer)"),
         ({"status": None}, "status: None (expected: an integer)"),
         ({"body": "text"}, "body: 'text' (expected: bytes)"),
+        ({"request": 200}, "request: 200 (expected: an HttpRequest)"),
+        ({"headers": [1]}, f"headers: [1] (expected: {HEADERS})"),
+        ({"headers": {"Age": 3}}, f"headers: {{'Age': 3}} (expected: {HEADERS})"),
         ({"body": None}, "body: None (expected: bytes)"),
     ],
 )
 async def test_new_response_refuses_bad_arguments(arguments, message):
     """A bad argument is named where the response is made."""
     with raises_exactly(message):
-        new_response(ASKED, **arguments)
+        new_response(**{"request": ASKED, **arguments})
 
 
 async def test_new_response_is_freed_at_once():
