@@ -130,7 +130,7 @@ class ThingMetrics(Collector, Generic[ThingT]):
 def _new(
     kind: type[_SeriesT], name: str, *, detailed: bool = False, **options: Any
 ) -> _SeriesT:
-    """Make a series of the table, which no registry has yet."""
+    """Make the metric of a series, which no registry has yet."""
     row = SERIES[name]
     labels, shown = row.labels_of(detailed=detailed), f"{PREFIX}{row.name}"
     return kind(shown, row.text, labels, registry=None, **options)

@@ -105,7 +105,7 @@ class ConnectionTimings:
 
     @property
     def waited(self) -> float:
-        """The sum of the seconds."""
+        """The sum of the seconds that the request waited."""
         return sum(filter(None, (self.queued, self.dns, self.connect)))
 
 

@@ -533,7 +533,7 @@ class _ServiceOfGroups(Service):
 
 
 def _are_ready(rosters: tuple[Roster, ...]) -> bool:
-    """Say whether a request would find an endpoint, or had to wait for one."""
+    """Say whether a request finds an endpoint now, without a wait for a list."""
     for roster in rosters:
         roster.catch_up()
         if roster.healthy():

@@ -412,7 +412,7 @@ class Probe(RatePermit):
             self._resets.wake()
 
     def lose(self) -> None:
-        """Let the next request find out."""
+        """End the probe without an answer: the next request is the next probe."""
         self._resets.lose_probe(self._round)
 
     give_back = lose

@@ -427,7 +427,7 @@ def shares_in_words(parts: Sequence[TimePart]) -> str:
 
 
 def per_call(value: float) -> str:
-    """Write a number for each call.
+    """Format a number per call, with three decimals.
 
     >>> per_call(1.0741)
     '1.074'

@@ -580,8 +580,9 @@ def request_options(
     object may be entered several times, also by several tasks or threads at once.
 
     Args:
-        retry: The settings that replace those of the retrying client. Without a
-            retrying client a session does not retry.
+        retry: The settings that replace those of the retrying client: None keeps them,
+            :meth:`RetryConfig.no_retry` retries nothing. Without a retrying client a
+            session does not retry.
         response_timeout: Seconds that a call may take, finite and > 0; None for no
             limit. It has precedence over the ``timeout=`` of a request.
         idempotent: Whether the server may see a request twice, with any method:

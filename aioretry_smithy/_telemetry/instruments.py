@@ -26,7 +26,7 @@ TrafficInstruments: TypeAlias = Traffic["Callable[..., None]"]
 
 
 def _adding(meter: metrics.Meter, name: str) -> Callable[..., None]:
-    """Make a series of the table, and return what adds a value to it."""
+    """Make the instrument of a series, and return the function that adds a value."""
     series = SERIES[name]
     if series.kind == "counter":
         counter = meter.create_counter(series.instrument, series.unit, series.text)

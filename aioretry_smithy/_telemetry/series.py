@@ -311,7 +311,7 @@ class WeakRegistry(Generic[ThingT]):
 
 
 class Backend(Protocol[ShownT_contra]):
-    """Shows and counts things of one kind."""
+    """The back end that shows and counts the things of one kind."""
 
     def show(self, thing: ShownT_contra, /, *, detailed: bool) -> None:
         """Update the gauges of a thing, replacing a thing of the same name."""
