@@ -120,7 +120,7 @@ def test_plain_retries_never_let_go(processes):
 def test_budget_ends_retries_where_nothing_succeeds(processes):
     """When everything fails, a process retries less often than the brake allows."""
     fleet = processes_without_an_answer("budget alone", processes)
-    retries = [each.attempts.total() - each.calls.total() for each in fleet]
+    retries = [each.by_replica.total() - each.calls.total() for each in fleet]
 
     assert not any(each.answered.total() for each in fleet)
     assert 0 < max(retries) <= 3 - 1
@@ -137,12 +137,12 @@ def test_standard_chain_goes_on_trying(processes, most):
     calls, attempts = (
         sum(counts.total() for counts in counted)
         for counted in zip(
-            *((each.calls, each.attempts) for each in fleet), strict=True
+            *((each.calls, each.by_replica) for each in fleet), strict=True
         )
     )
 
     assert attempts / calls <= most
-    assert all(any(each.attempts[n] for n in range(45, 60)) for each in fleet)
+    assert all(any(each.by_replica[0, n] for n in range(45, 60)) for each in fleet)
 
 
 @pytest.mark.release
