@@ -1,10 +1,7 @@
 """Check the source: layers, sizes, names, hands off others' privates."""
 
-from __future__ import annotations
-
 import ast
 import re
-from collections.abc import Container
 from functools import cache
 from pathlib import Path
 
@@ -136,7 +133,7 @@ PRIVATE_OF_OTHERS = {
 """Private attributes of another room's objects. Nothing is added here."""
 
 
-def module_name(path: Path) -> str:
+def module_name(path):
     """Return the module's name inside the package, a package's without ``__init__``."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts) or "__init__"
@@ -146,12 +143,12 @@ MODULES = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
 PACKAGES = [name for name, path in MODULES.items() if path.name == "__init__.py"]
 
 
-def modules() -> dict[str, list[ast.AST]]:
+def modules():
     """Return the nodes of each module, once a test asks: each worker imports this."""
     return {name: nodes_of(path) for name, path in MODULES.items()}
 
 
-def room(name: str) -> str:
+def room(name):
     """Return the room that a module stands in."""
     if name in GROUND_FLOOR:
         return "ground floor"
@@ -159,15 +156,15 @@ def room(name: str) -> str:
     return f"{head}.*" if dot and head == "smithy" else head
 
 
-def floor(name: str) -> int:
+def floor(name):
     return next(level for level, rooms in enumerate(FLOORS) if room(name) in rooms)
 
 
-def is_empty(name: str) -> bool:
+def is_empty(name):
     return not text_of(MODULES[name]).strip()
 
 
-def imported(name: str, *, without: Container[ast.AST] = ()) -> set[str]:
+def imported(name, *, without=()):
     """Return the modules of the package that a module imports, also for types."""
     package = [PACKAGE, *name.split(".")]
     if name not in PACKAGES or name == "__init__":
@@ -187,14 +184,14 @@ def imported(name: str, *, without: Container[ast.AST] = ()) -> set[str]:
     return found & {*MODULES}
 
 
-def inside(module: str) -> str:
+def inside(module):
     # Two of our modules have the name of the package that they are for.
     package, _, name = module.partition(".")
     return (name or "__init__") if package == PACKAGE else ""
 
 
 @cache
-def imports() -> dict[str, set[str]]:
+def imports():
     """Return what each module imports of the package."""
     return {name: imported(name) for name in MODULES}
 
@@ -213,7 +210,7 @@ def test_imports_point_downwards():
     assert [] == upwards
 
 
-def imported_for_types(name: str) -> set[ast.AST]:
+def imported_for_types(name):
     """Return the import statements of a module that only type checkers run."""
     blocks = (
         node
@@ -242,7 +239,7 @@ def test_no_modules_import_each_other():
 
 
 @cache
-def has_decorator(name: str) -> bool:
+def has_decorator(name):
     """Return whether a module defines a decorator of clients."""
     return any(
         isinstance(node, ast.ClassDef)
@@ -266,7 +263,7 @@ def test_decorators_do_not_know_each_other():
     assert [] == known
 
 
-def may_be_long(path: Path) -> bool:
+def may_be_long(path):
     """Say whether a module is worth being counted in tokens, which takes long."""
     docstrings = {*docstring_lines(nodes_of(path))}
     return len(text_of(path).splitlines()) - len(docstrings) > MAX_CODE_LINES
@@ -288,7 +285,7 @@ def test_a_class_has_a_name_of_its_own():
 
     Public names of two modules may be the same: both back ends measure breakers.
     """
-    homes: dict[str, set[str]] = {}
+    homes = {}
     for name, nodes in modules().items():
         for node in nodes:
             if isinstance(node, ast.ClassDef):
@@ -314,7 +311,7 @@ def test_private_packages_are_empty(name):
 
 
 @cache
-def own_names() -> set[str]:
+def own_names():
     """Return all names that the package itself gives to anything."""
     names = set()
     for node in (node for nodes in modules().values() for node in nodes):
@@ -330,7 +327,7 @@ def own_names() -> set[str]:
     return names
 
 
-def private_names(nodes: list[ast.AST]) -> set[str]:
+def private_names(nodes):
     """Return the private names that a module uses and the package does not give.
 
     A key is suspect in any case, since an attribute of ours needs none.
@@ -353,7 +350,7 @@ def private_names(nodes: list[ast.AST]) -> set[str]:
     }
 
 
-def names_given(nodes: list[ast.AST]) -> set[str]:
+def names_given(nodes):
     """Return the private attributes that a module gives to objects."""
     names = set()
     for node in nodes:
@@ -373,9 +370,9 @@ def names_given(nodes: list[ast.AST]) -> set[str]:
     return {name for name in names if re.fullmatch(r"_(?!_)\w+", str(name))}
 
 
-def private_of_others() -> set[tuple[str, str]]:
+def private_of_others():
     """Return the private attributes of another room's objects that modules use."""
-    given: dict[str, set[str]] = {}
+    given = {}
     for name, nodes in modules().items():
         given.setdefault(room(name), set()).update(names_given(nodes))
     used = set()
@@ -397,7 +394,7 @@ def test_few_private_names_are_used_across_rooms():
     assert PRIVATE_OF_OTHERS == private_of_others()
 
 
-def inner_imports(nodes: list[ast.AST]) -> set[str]:
+def inner_imports(nodes):
     """Return what a module imports from inside aiohttp, also for types alone."""
     names = set()
     for node in nodes:
@@ -425,9 +422,9 @@ def test_privates_of_aiohttp_stay_in_few_modules():
     assert {} == {name: names for name, names in known.items() if names}
 
 
-def asked_of_the_standard_library(nodes: list[ast.AST]) -> set[str]:
+def asked_of_the_standard_library(nodes):
     """Return what a module calls of ``time`` and ``random``."""
-    standard: dict[str, str] = {}
+    standard = {}
     for node in nodes:
         if isinstance(node, ast.Import):
             standard |= {alias.asname or alias.name: alias.name for alias in node.names}

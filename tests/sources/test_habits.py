@@ -1,7 +1,5 @@
 """Check lengths, folders, first lines, and what forges and tools look for."""
 
-from __future__ import annotations
-
 import ast
 import configparser
 import re
@@ -163,7 +161,7 @@ NO_TESTS = {
 }
 
 
-def folders(root: Path) -> set[str]:
+def folders(root):
     return {
         path.name.removeprefix("_")
         for path in root.iterdir()

@@ -1,7 +1,5 @@
 """Check the tests: what is private is for the tests of its room."""
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import re
@@ -39,11 +37,11 @@ FOREIGN = {
 GROUND = "ground"
 
 
-def is_private(name: str) -> bool:
+def is_private(name):
     return re.match("_[a-z]", name) is not None
 
 
-def room_of(path: Path) -> str:
+def room_of(path):
     """Return the part of the package, or of the tests, in which a file lies.
 
     What stands in no room is tested by what stands in no folder.
@@ -54,16 +52,16 @@ def room_of(path: Path) -> str:
 
 
 @cache
-def private_words() -> set[str]:
+def private_words():
     """Return the words without one of which a test knows nothing private."""
     modules = {part for path in PACKAGE.rglob("*.py") for part in path.parts}
     return {each.removesuffix(".py") for each in modules} | rooms_by_name().keys()
 
 
 @cache
-def rooms_by_name() -> dict[str, set[str]]:
+def rooms_by_name():
     """Return where in the package each private attribute or function is made."""
-    rooms: dict[str, set[str]] = {}
+    rooms = {}
     for path in PACKAGE.rglob("*.py"):
         for node in nodes_of(path):
             match node:
@@ -78,7 +76,7 @@ def rooms_by_name() -> dict[str, set[str]]:
     return rooms
 
 
-def imported(node: ast.AST) -> list[str]:
+def imported(node):
     """Return the modules of the package, private ones, which a statement imports."""
     match node:
         case ast.ImportFrom("aioretry_smithy", aliases):
@@ -94,9 +92,9 @@ def imported(node: ast.AST) -> list[str]:
     ]
 
 
-def known_in(source: str, room: str) -> list[tuple[str, str]]:
+def known_in(source, room):
     """Return what a test knows that is private in another room than its own."""
-    found: list[tuple[str, str]] = []
+    found = []
     if private_words().isdisjoint(re.findall(r"\b_[a-z]\w*", source)):
         return found
     for node in nodes_in(source):
@@ -201,9 +199,9 @@ MAY_KNOW = re.compile(
 """What the text of a module has that knows something: most need not be parsed."""
 
 
-def known(source: str) -> set[str]:
+def known(source):
     """Return what a module knows of the inside of contexts and logs."""
-    found: set[str] = set()
+    found = set()
     if not MAY_KNOW.search(source):
         return found
     for node in nodes_in(source):
@@ -228,7 +226,7 @@ def known(source: str) -> set[str]:
     return {name.removeprefix("aioretry_smithy.") for name in found}
 
 
-def mirrored(path: Path) -> set[str]:
+def mirrored(path):
     """Return the module that a test is about: it may know that one."""
     return {f"_{path.parent.name}.{path.stem.removeprefix('test_')}"}
 

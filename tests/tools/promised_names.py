@@ -6,18 +6,13 @@ shows. Run this after a change of the promise, with all extras, and read what ch
     python tests/tools/promised_names.py
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 import inspect
 import re
-from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import aioretry_smithy
 from aioretry_smithy import DecoratingClient
@@ -71,7 +66,7 @@ OPERATORS = "__aenter__", "__call__", "__enter__", "__len__", "__or__"
 WIDTH = 88
 
 
-def sections() -> Iterator[tuple[str, str]]:
+def sections():
     """Yield each public module that can be imported here, and what it promises."""
     for name in MODULES:
         try:
@@ -84,18 +79,18 @@ def sections() -> Iterator[tuple[str, str]]:
         yield name, "\n".join(_text_of(each, module) for each in names)
 
 
-def sections_of_file() -> dict[str, str]:
+def sections_of_file():
     """Return the sections of the file, by the names of their modules."""
     _, *parts = FILE.read_text(encoding="utf-8").split("\n\n\n")
     split = (part.split("\n", 2) for part in parts)
     return {name: names.strip("\n") for name, _, names in split}
 
 
-def _place(name: str) -> tuple[str, str]:
+def _place(name):
     return name.lower(), name
 
 
-def _text_of(name: str, module: ModuleType) -> str:
+def _text_of(name, module):
     value = getattr(module, name)
     if inspect.isclass(value):
         return "\n".join(_lines_of_class(name, value, module.__name__))
@@ -106,7 +101,7 @@ def _text_of(name: str, module: ModuleType) -> str:
     return f"{name} = {_alias(name)}"
 
 
-def _lines_of_class(name: str, cls: type, module: str) -> list[str]:
+def _lines_of_class(name, cls, module):
     """Return the head of a class and its members, in the order of their names."""
     bases = ", ".join(_bases_of(cls))
     ours = [base for base in cls.__mro__ if _is_ours(base)]
@@ -128,13 +123,13 @@ def _lines_of_class(name: str, cls: type, module: str) -> list[str]:
     return [head, *(f"    {line}" for line in lines)]
 
 
-def _is_added(member: str, cls: type) -> bool:
+def _is_added(member, cls):
     """Say whether a member is of the class, and not of a public base."""
     (first, *_) = (each for each in cls.__mro__ if member in vars(each))
     return first is cls or (_is_ours(first) and first not in _public_classes())
 
 
-def _lines_of_member(name: str, value: Any, cls: type) -> list[str]:
+def _lines_of_member(name, value, cls):
     """Return what there is to say about a member; nothing where it has no docstring."""
     match value:
         case ast.expr():
@@ -153,9 +148,9 @@ def _lines_of_member(name: str, value: Any, cls: type) -> list[str]:
 
 
 @cache
-def _members_shown() -> dict[str, set[str] | None]:
+def _members_shown():
     """Return the members that the reference shows of each class; None for all."""
-    shown: dict[str, set[str] | None] = {}
+    shown = {}
     for page in sorted((DOCS / "reference").glob("*.rst")):
         module = PACKAGE
         for found in SHOWN.finditer(page.read_text(encoding="utf-8")):
@@ -174,21 +169,21 @@ def _members_shown() -> dict[str, set[str] | None]:
     return shown
 
 
-def _is_ours(cls: type) -> bool:
+def _is_ours(cls):
     return cls.__module__.partition(".")[0] == PACKAGE
 
 
 @cache
-def _public_classes() -> set[type]:
+def _public_classes():
     modules = [importlib.import_module(name) for name in MODULES[: -len(EXTRAS)]]
     public = {getattr(module, name) for module in modules for name in module.__all__}
     return {*filter(inspect.isclass, public)}
 
 
-def _bases_of(cls: type) -> list[str]:
+def _bases_of(cls):
     """Return the bases that a caller knows: public ones, and those of others."""
     direct = {base for each in cls.__mro__ if _is_ours(each) for base in each.__bases__}
-    known: list[type] = []
+    known = []
     for base in cls.__mro__[1:-1]:
         if _is_ours(base):
             is_known = base in _public_classes()
@@ -200,7 +195,7 @@ def _bases_of(cls: type) -> list[str]:
     return [base.__name__ for base in known]
 
 
-def _constructor_of(cls: type, members: dict[str, Any]) -> Callable[..., Any] | None:
+def _constructor_of(cls, members):
     """Return what a caller calls to make one, unless that is a factory."""
     is_client = issubclass(cls, DecoratingClient) and cls is not DecoratingClient
     if is_client or issubclass(cls, Enum) or getattr(cls, "_is_protocol", False):
@@ -211,9 +206,9 @@ def _constructor_of(cls: type, members: dict[str, Any]) -> Callable[..., Any] | 
 
 
 @cache
-def _written() -> dict[str, list[ast.ClassDef | ast.Assign | ast.AnnAssign]]:
+def _written():
     """Return the classes and the aliases of the package by their names."""
-    found: dict[str, list[ast.ClassDef | ast.Assign | ast.AnnAssign]] = {}
+    found = {}
     for module in sorted(Path(aioretry_smithy.__file__).parent.rglob("*.py")):
         tree = ast.parse(module.read_text(encoding="utf-8"))
         blocks = [
@@ -231,14 +226,14 @@ def _written() -> dict[str, list[ast.ClassDef | ast.Assign | ast.AnnAssign]]:
     return found
 
 
-def _alias(name: str) -> str:
+def _alias(name):
     """Return what an alias of a type stands for, as the source says it."""
     (node, *_) = (n for n in _written()[name] if not isinstance(n, ast.ClassDef))
     return _type(ast.unparse(node.value))
 
 
 @cache
-def _fields_of(cls: type) -> dict[str, ast.expr]:
+def _fields_of(cls):
     """Return the types of the attributes that a class describes in its body."""
     (body, *_) = (
         node.body
@@ -262,13 +257,13 @@ def _fields_of(cls: type) -> dict[str, ast.expr]:
     return fields
 
 
-def _lines_of_function(name: str, function: Any, kind: str = "") -> list[str]:
+def _lines_of_function(name, function, kind=""):
     """Return a call on one line, or with a line for each argument."""
     signature = inspect.signature(function)
     arguments = [*signature.parameters.values()]
     if kind in {"method", "classmethod"} or name == "__init__":
         del arguments[0]
-    shown: list[str] = []
+    shown = []
     by_position = [each for each in arguments if each.kind is each.POSITIONAL_ONLY]
     for each in arguments:
         if each.kind is each.KEYWORD_ONLY and not any(e.startswith("*") for e in shown):
@@ -296,7 +291,7 @@ def _lines_of_function(name: str, function: Any, kind: str = "") -> list[str]:
     return [head, *(f"    {each}," for each in shown), tail]
 
 
-def _keys_of(name: str) -> list[str]:
+def _keys_of(name):
     """Return the keys of a dictionary of keyword arguments, each as an argument."""
     for node in _written().get(name, ()):
         if isinstance(node, ast.ClassDef):
@@ -311,7 +306,7 @@ def _keys_of(name: str) -> list[str]:
     return []
 
 
-def _argument(given: inspect.Parameter) -> str:
+def _argument(given):
     """Return an argument with its type and its default."""
     stars = {given.VAR_POSITIONAL: "*", given.VAR_KEYWORD: "**"}.get(given.kind, "")
     kind = _type(given.annotation)
@@ -321,7 +316,7 @@ def _argument(given: inspect.Parameter) -> str:
     return f"{text} = {_shown(given.default)}"
 
 
-def _type(annotation: Any) -> str:
+def _type(annotation):
     """Return a type as the source says it."""
     if annotation is inspect.Signature.empty:
         return ""
@@ -329,7 +324,7 @@ def _type(annotation: Any) -> str:
     return " ".join(str(text).replace('"', "'").split())
 
 
-def _shown(value: Any) -> str:
+def _shown(value):
     """Return a value, as it is on each machine."""
     if isinstance(value, Enum):
         return f"{type(value).__name__}.{value.name}"
@@ -344,7 +339,7 @@ def _shown(value: Any) -> str:
     return "..." if text.startswith("<") else text
 
 
-def main() -> None:
+def main():
     """Write the file."""
     found = dict(sections())
     if missing := {*MODULES} - {*found}:

@@ -1,7 +1,5 @@
 """What is run by hand finds what it imports."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import tomllib
@@ -13,7 +11,7 @@ pytest.importorskip("redis.asyncio")
 pytest.importorskip("rich")
 
 
-def imported(path: Path) -> set[str]:
+def imported(path):
     """Return what a module imports at its top."""
     found = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:

@@ -1,16 +1,12 @@
 """Check what a chain costs against the bounds."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from calling import BARE, BY_HAND
 from function_variants import FUNCTIONS, RPC_RETRY, STAMINA_FUNCTION
 from group_variants import CHOICE, GROUP, JOINED, NO_CHOICE
 from peers import AIOHTTP_RETRY, WRAPPED_AIOHTTP_RETRY
-from report import Results
 from rich.console import Console
 from rich.table import Table
 from rounds import Estimate, estimate
@@ -43,13 +39,13 @@ class Bound(NamedTuple):
     """What it might cost, where somebody looks further."""
 
     @property
-    def limit(self) -> float:
+    def limit(self):
         """The bound for the Python that runs."""
         on_faster = self.most_on_faster
         return self.most if on_faster is None or not IS_FASTER else on_faster
 
 
-SHOWN: dict[str, tuple[Bound, ...]] = {
+SHOWN = {
     "stub-1": (
         Bound(README, AIOHTTP_RETRY, 1.50, aim=1.40),
         Bound(STANDARD, AIOHTTP_RETRY, 1.70, aim=1.60),
@@ -70,7 +66,7 @@ _OWN_FUNCTION = (
     Bound(INSIDE, WRAPPED_AIOHTTP_RETRY, 2.4, 2.1),
 )
 
-BOUNDS: dict[str, tuple[Bound, ...]] = {
+BOUNDS = {
     **SHOWN,
     "stub-1": (*SHOWN["stub-1"], *_LIMITS, *_OWN_FUNCTION),
     "stub-1000": (Bound(FULL, AIOHTTP_RETRY, 1.20, 1.10),),
@@ -104,15 +100,15 @@ class Verdict(NamedTuple):
     found: Estimate
 
     @property
-    def is_kept(self) -> bool:
+    def is_kept(self):
         """Whether the rounds leave room for its costing no more."""
         return self.found.reaches(self.bound.limit)
 
 
-def verdicts(results: Results) -> Iterator[Verdict]:
+def verdicts(results):
     """Judge all bounds whose variants were measured in the same rounds."""
     for scenario, rows in results.items():
-        samples: Mapping[str, list[float]] = {row.variant: row.samples for row in rows}
+        samples = {row.variant: row.samples for row in rows}
         for bound in BOUNDS.get(scenario, ()):
             if {bound.variant, bound.base} <= samples.keys():
                 compare = SCENARIOS[scenario].compare
@@ -120,7 +116,7 @@ def verdicts(results: Results) -> Iterator[Verdict]:
                 yield Verdict(scenario, bound, estimate(found))
 
 
-def show_verdicts(results: Results) -> None:
+def show_verdicts(results):
     """Print a line for each bound."""
     table = Table(title="bounds", title_justify="left")
     for heading in ("scenario", "variant", "beside"):
@@ -141,6 +137,6 @@ def show_verdicts(results: Results) -> None:
         Console(width=160).print(table)
 
 
-def _figure(number: float) -> str:
+def _figure(number):
     # Ratios are small, bytes are many.
     return f"{number:,.0f}" if number >= 100 else f"{number:.2f}"

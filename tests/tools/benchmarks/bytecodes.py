@@ -8,22 +8,16 @@ bytecodes it runs depends on the version of Python alone. They are those of one 
 the stub, when others have warmed everything up.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import gc
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any
 
-from calling import Call, Variant
 from group_variants import PATHS
 from scenarios import FLAKY, POSTED, WARM_UP
 from stub import stubbed
@@ -39,23 +33,23 @@ TOOL = 4
 
 numbers = count()
 
-ANSWERS: dict[str, dict[str, Any]] = {
+ANSWERS = {
     "200": {},
     "POST, 200": {"options": POSTED},
     "503 503 200": {"statuses": FLAKY},
 }
 
 
-def is_ours(code: CodeType) -> bool:
+def is_ours(code):
     """Whether it was compiled from a file of the package, which calls may run."""
     file = code.co_filename
     return file.startswith(PACKAGE) and not file.startswith(TOOLS_FOR_TESTS)
 
 
 @contextmanager
-def bytecodes() -> Iterator[Counter[CodeType]]:
+def bytecodes():
     """Count the instructions of ours that are run in the block, by their code."""
-    counts: Counter[CodeType] = Counter()
+    counts = Counter()
     observed = _monitored if sys.version_info >= (3, 12) else _traced
     gc.collect()
     gc.disable()  # what it finalizes would be counted where it comes by chance
@@ -67,11 +61,11 @@ def bytecodes() -> Iterator[Counter[CodeType]]:
 
 
 @contextmanager
-def _monitored(counts: Counter[CodeType]) -> Iterator[None]:
+def _monitored(counts):
     monitoring = sys.monitoring
     instruction = monitoring.events.INSTRUCTION
 
-    def add(code: CodeType, offset: int) -> Any:
+    def add(code, offset):
         if not is_ours(code):
             return monitoring.DISABLE
         counts[code] += 1
@@ -89,8 +83,8 @@ def _monitored(counts: Counter[CodeType]) -> Iterator[None]:
 
 
 @contextmanager
-def _traced(counts: Counter[CodeType]) -> Iterator[None]:
-    def trace(frame: FrameType, event: str, argument: object) -> Any:
+def _traced(counts):
+    def trace(frame, event, argument):
         if event == "opcode":
             counts[frame.f_code] += 1
         elif event == "call":
@@ -107,12 +101,7 @@ def _traced(counts: Counter[CodeType]) -> Iterator[None]:
         sys.settrace(before)
 
 
-async def bytecodes_of_a_call(
-    open_chain: Callable[[], AbstractAsyncContextManager[Call]],
-    statuses: Sequence[int] = (200,),
-    options: Mapping[str, Any] | None = None,
-    url: str | None = None,
-) -> Counter[CodeType]:
+async def bytecodes_of_a_call(open_chain, statuses=(200,), options=None, url=None):
     """Count what one call runs, when everything is warmed up.
 
     Without a URL the host is a new one, since the host met last is found quickest. A
@@ -129,7 +118,7 @@ async def bytecodes_of_a_call(
     return counts
 
 
-def _counted(variant: Variant) -> list[Counter[CodeType]]:
+def _counted(variant):
     """Count in all situations that a variant knows what to do in."""
     url = PATHS[0] if variant.group else None
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
@@ -140,7 +129,7 @@ def _counted(variant: Variant) -> list[Counter[CodeType]]:
         ]
 
 
-def _takes_part(variant: Variant, arguments: Mapping[str, Any]) -> bool:
+def _takes_part(variant, arguments):
     if variant.is_function:
         return not arguments
     if variant.group and "options" in arguments:
@@ -148,11 +137,11 @@ def _takes_part(variant: Variant, arguments: Mapping[str, Any]) -> bool:
     return variant.retries or "statuses" not in arguments
 
 
-def _show(name: str, figures: Iterable[object]) -> None:
+def _show(name, figures):
     print(f"{name:64}", *(f"{figure:>12}" for figure in figures))
 
 
-def main() -> None:
+def main():
     variants = {each.name: each for each in installed()[0] if each.kind == "ours"}
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -166,7 +155,7 @@ def main() -> None:
         _show(each.name, (count.total() for count in _counted(each)))
 
 
-def _show_functions(counts: Sequence[Counter[CodeType]]) -> None:
+def _show_functions(counts):
     for code, _ in sum(counts, Counter()).most_common():
         module = code.co_filename.removeprefix(PACKAGE)
         _show(f"{module} {code.co_qualname}", (each[code] for each in counts))

@@ -1,11 +1,8 @@
 """Ways of calling and settings of retries that all variants share."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any
 
 import aiohttp
 
@@ -45,10 +42,10 @@ class Variant:
     """The scenarios that it takes part in, where these are not the usual ones."""
 
 
-def getting(session: aiohttp.ClientSession) -> Call:
+def getting(session):
     """Return the call that needs no care for failures, since the session takes it."""
 
-    async def call(url: str, **options: Any) -> int:
+    async def call(url, **options):
         request = session.post(url, **options) if options else session.get(url)
         async with request as response:
             return response.status
@@ -56,7 +53,7 @@ def getting(session: aiohttp.ClientSession) -> Call:
     return call
 
 
-def checked(response: aiohttp.ClientResponse) -> int:
+def checked(response):
     """Return the status, or raise where only exceptions are retried."""
     if response.status >= 500:
         raise ServerError(response.status)

@@ -8,14 +8,11 @@ among them. A module without any code is not counted. ``Any`` is counted as a wo
 wherever it stands, ``cast`` and ``type: ignore`` where they act.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,7 +39,7 @@ class Size(NamedTuple):
     ignores: int = 0
 
 
-def size_of(source: str) -> Size:
+def size_of(source):
     """Count in the text of a module."""
     tokens = [*tokenize.generate_tokens(io.StringIO(source).readline)]
     tree = ast.parse(source)
@@ -66,13 +63,13 @@ def size_of(source: str) -> Size:
     )
 
 
-def size_of_folder(folder: Path) -> Size:
+def size_of_folder(folder):
     """Add up all modules in it."""
     sizes = [size_of(path.read_text("utf-8")) for path in folder.rglob("*.py")]
     return Size(*map(sum, zip(*sizes, strict=True)))
 
 
-def docstring_lines(nodes: Iterable[ast.AST]) -> Iterator[int]:
+def docstring_lines(nodes):
     """Find the strings that are statements: those below an attribute are docs, too."""
     for node in nodes:
         match node:
@@ -80,20 +77,20 @@ def docstring_lines(nodes: Iterable[ast.AST]) -> Iterator[int]:
                 yield from range(node.lineno, node.end_lineno + 1)
 
 
-def _import_lines(tree: ast.AST) -> Iterator[int]:
+def _import_lines(tree):
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield from range(node.lineno, node.end_lineno + 1)
 
 
-def _is_cast(node: ast.AST) -> bool:
+def _is_cast(node):
     match node:
         case ast.Call(func=ast.Name(id="cast")):
             return True
     return False
 
 
-def main() -> None:
+def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

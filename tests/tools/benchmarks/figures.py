@@ -4,13 +4,10 @@ A process has its own place in memory and its own hashes, which make a chain som
 hundredths cheaper or dearer for as long as it lives.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from statistics import median
 from typing import NamedTuple
@@ -29,21 +26,19 @@ class Figure(NamedTuple):
     base: str
 
 
-def in_runs(
-    figures: Sequence[Figure], rounds: int, runs: int
-) -> list[tuple[float, ...]]:
+def in_runs(figures, rounds, runs):
     """Return what was found of each figure, run by run."""
     found = [_in_a_process(figures, rounds) for _ in range(runs)]
     return [*zip(*found, strict=True)]
 
 
-def _in_a_process(figures: Sequence[Figure], rounds: int) -> list[float]:
+def _in_a_process(figures, rounds):
     command = [sys.executable, __file__]
     said = json.dumps({"figures": figures, "rounds": rounds})
     return json.loads(subprocess.check_output(command, input=said, text=True))
 
 
-def in_this_process(figures: Sequence[Figure], rounds: int) -> Iterator[float]:
+def in_this_process(figures, rounds):
     """Measure all of a scenario in turns, one scenario after the other."""
     with serving() as server:
         samples = {
@@ -57,14 +52,12 @@ def in_this_process(figures: Sequence[Figure], rounds: int) -> Iterator[float]:
         yield median(SCENARIOS[scenario].compare(found[variant], found[base]))
 
 
-def _names_in(scenario: str, figures: Sequence[Figure]) -> set[str]:
+def _names_in(scenario, figures):
     here = [each for each in figures if each.scenario == scenario]
     return {name for each in here for name in (each.variant, each.base)}
 
 
-async def _measured(
-    name: str, names: Collection[str], rounds: int, server: str
-) -> dict[str, list[float]]:
+async def _measured(name, names, rounds, server):
     scenario = SCENARIOS[name]
     slices = {
         each.name: partial(scenario.measure, each, server)
@@ -74,7 +67,7 @@ async def _measured(
     return await interleaved(slices, min(rounds, scenario.rounds or rounds))
 
 
-def main() -> None:
+def main():
     asked = json.load(sys.stdin)
     figures = [Figure(*each) for each in asked["figures"]]
     print(json.dumps([*in_this_process(figures, asked["rounds"])]))

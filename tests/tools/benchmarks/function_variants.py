@@ -1,17 +1,13 @@
 """Ways to call a coroutine function: bare, wrapped, decorated by us and by others."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import Any
 
-from calling import ATTEMPTS, Call, Variant
+from calling import ATTEMPTS, Variant
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -31,22 +27,21 @@ STAMINA_FUNCTION = "stamina, a function"
 FUNCTIONS = (BARE_FUNCTION, WRAPPED, MARKED, RPC, RPC_RETRY, STAMINA_FUNCTION)
 """The functions that bounds speak of, and those to compare them with."""
 
-Function = Callable[..., Awaitable[int]]
 RULE = RetryRule(exceptions=[OSError], on_timeout=True)
 
-_marked: ContextVar[object] = ContextVar("marked", default=None)
+_marked = ContextVar("marked", default=None)
 
 
-async def answer(url: str) -> int:
+async def answer(url):
     """Return at once, as if all went well."""
     return 200
 
 
-def wrapped(function: Function) -> Function:
+def wrapped(function):
     """Do nothing but call: what any decorator costs that keeps its arguments."""
 
     @functools.wraps(function)
-    async def call(*args: Any, **kwargs: Any) -> int:
+    async def call(*args, **kwargs):
         return await function(*args, **kwargs)
 
     return call
@@ -58,11 +53,11 @@ class Mark:
     __slots__ = ("started",)
 
 
-def marked(function: Function) -> Function:
+def marked(function):
     """Do no more than a log of nested calls with durations cannot do without."""
 
     @functools.wraps(function)
-    async def call(*args: Any, **kwargs: Any) -> int:
+    async def call(*args, **kwargs):
         mark = Mark()
         mark.started = asyncio.get_running_loop().time()
         token = _marked.set(mark)
@@ -74,13 +69,13 @@ def marked(function: Function) -> Function:
     return call
 
 
-def with_stamina(function: Function) -> Function:
+def with_stamina(function):
     import stamina  # noqa: PLC0415
 
     return stamina.retry(on=OSError, attempts=ATTEMPTS)(function)
 
 
-def with_tenacity(function: Function) -> Function:
+def with_tenacity(function):
     import tenacity  # noqa: PLC0415
 
     stop = tenacity.stop_after_attempt(ATTEMPTS)
@@ -88,18 +83,16 @@ def with_tenacity(function: Function) -> Function:
     return tenacity.retry(stop=stop, retry=when)(function)
 
 
-def with_rpc_retry(function: Function) -> Function:
+def with_rpc_retry(function):
     return rpc(RetryingRpcClient.new_decorator(RULE, ATTEMPTS))(function)
 
 
 @asynccontextmanager
-async def decorated(
-    decorator: Callable[[Function], Function],
-) -> AsyncIterator[Call]:
+async def decorated(decorator):
     yield decorator(answer)
 
 
-def functions() -> list[Variant]:
+def functions():
     """Return the ways to call a function."""
     retrying = RetryingRpcClient.new_decorator(RULE, ATTEMPTS)
     limited = RetryingRpcClient.new_decorator(RULE, ATTEMPTS, 3.0)
@@ -118,14 +111,12 @@ def functions() -> list[Variant]:
     ]
 
 
-def _variant(
-    name: str, decorator: Callable[[Any], Any], kind: str, *needs: str
-) -> Variant:
+def _variant(name, decorator, kind, *needs):
     opened = partial(decorated, decorator)
     return Variant(name, opened, kind, needs=needs, is_function=True)
 
 
-async def in_turn(calls: int, variant: Variant, server: str) -> float:
+async def in_turn(calls, variant, server):
     """Return the microseconds of CPU per call of a function."""
     async with variant.open() as call:
         await call("")

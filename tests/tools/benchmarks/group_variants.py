@@ -1,16 +1,12 @@
 """Ways to call one of several endpoints, and what their choice is beside."""
 
-from __future__ import annotations
-
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
 
-from calling import Call, Variant, getting
+from calling import Variant, getting
 
-from aioretry_smithy import Decorator, EndpointGroup, SessionBuilder
+from aioretry_smithy import EndpointGroup, SessionBuilder
 
 ENDPOINTS = "http://a.example", "http://b.example", "http://c.example"
 PATHS = [f"/orders/{number}" for number in range(100)]
@@ -30,14 +26,12 @@ NO_CHOICE = "an empty coroutine"
 CHOICE = "ours: choice, begin and end"
 
 
-def new_group() -> EndpointGroup:
+def new_group():
     return EndpointGroup.of(*ENDPOINTS)
 
 
 @asynccontextmanager
-async def chain(
-    group: EndpointGroup | None, *decorators: Decorator
-) -> AsyncIterator[Call]:
+async def chain(group, *decorators):
     """Look up the URL of a path on both sides: what that costs is not compared."""
     urls = _JOINED if group is None else _AS_THEY_ARE
     builder = SessionBuilder(group)
@@ -46,22 +40,22 @@ async def chain(
     async with builder.build() as session:
         send = getting(session)
 
-        async def call(path: str, **options: Any) -> int:
+        async def call(path, **options):
             return await send(urls[path], **options)
 
         yield call
 
 
 @asynccontextmanager
-async def no_choice() -> AsyncIterator[Call]:
-    async def call(path: str) -> int:
+async def no_choice():
+    async def call(path):
         return 200
 
     yield call
 
 
 @asynccontextmanager
-async def choice() -> AsyncIterator[Call]:
+async def choice():
     """Choose, begin and end as the hooks do, without a call."""
     loop = asyncio.get_running_loop()
     roster = new_group()._roster_in(loop)
@@ -69,10 +63,10 @@ async def choice() -> AsyncIterator[Call]:
     for state in roster.states:
         state.estimate.note(0.01, loop.time())
     roster.settle()
-    unused: Any = None
+    unused = None
     now = loop.time()
 
-    async def call(path: str) -> int:
+    async def call(path):
         state = choose(unused, roster.well)
         state.in_flight += 1
         state.estimate.note(0.01, now)
@@ -82,7 +76,7 @@ async def choice() -> AsyncIterator[Call]:
     yield call
 
 
-def balanced(*full: Decorator) -> list[Variant]:
+def balanced(*full):
     """Return the variants of both kinds, with the decorators of a full chain."""
     paths = partial(Variant, kind="ours", group=BALANCED)
     numbers = partial(Variant, kind="ours", group=CHOSEN)

@@ -3,11 +3,8 @@
 A process for each measurement: what is loaded once costs nothing the second time.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from collections.abc import Sequence
 
 AIOHTTP = "import aiohttp"
 STATEMENTS = {
@@ -33,7 +30,7 @@ print(between - start, time.perf_counter() - between)
 """
 
 
-def seconds(statement: str) -> tuple[float, float]:
+def seconds(statement):
     """Return what aiohttp took in a new process, and then the statement."""
     process = subprocess.run(
         [sys.executable, "-c", _MEASURE, AIOHTTP, statement],
@@ -45,13 +42,13 @@ def seconds(statement: str) -> tuple[float, float]:
     return aiohttp, addition
 
 
-def ratio(samples: Sequence[tuple[float, float]]) -> float:
+def ratio(samples):
     """Return the least addition, in units of the least that aiohttp took."""
     whole, additions = zip(*samples, strict=True)
     return min(additions) / min(whole)
 
 
-def ratios(rounds: int) -> dict[str, float]:
+def ratios(rounds):
     """Measure each statement in so many processes, which take turns."""
     samples = [[seconds(each) for each in STATEMENTS.values()] for _ in range(rounds)]
     columns = zip(*samples, strict=True)

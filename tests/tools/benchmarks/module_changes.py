@@ -6,20 +6,15 @@
 Who follows the call in the code changes it as often.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 from itertools import groupby
-from types import FrameType
 from typing import NamedTuple
 
 from bytecodes import is_ours
-from calling import Variant
 from server import serving
 from variants import FULL, INSIDE, OUTSIDE, ours
 
@@ -36,12 +31,11 @@ class Called(NamedTuple):
     function: str
 
 
-Way = list[tuple[str, list[str]]]
-"""Modules, and the functions that were called before the next change of module."""
+def way_of(called):
+    """Tell each module where a call went, with the functions that it called there.
 
-
-def way_of(called: Sequence[Called]) -> Way:
-    """Tell where a call went; its first change is that from the caller's module."""
+    The first change is that from the caller's module.
+    """
     return [
         (module, [each.function for each in together])
         for module, together in groupby(called, lambda each: each.module)
@@ -49,11 +43,11 @@ def way_of(called: Sequence[Called]) -> Way:
 
 
 @contextmanager
-def recorded() -> Iterator[list[Called]]:
+def recorded():
     """Record which functions of ours are called in the block."""
-    called: list[Called] = []
+    called = []
 
-    def record(frame: FrameType, event: str, argument: object) -> None:
+    def record(frame, event, argument):
         if event == "call" and is_ours(frame.f_code):
             module = frame.f_globals["__name__"]
             called.append(Called(module, frame.f_code.co_qualname))
@@ -65,7 +59,7 @@ def recorded() -> Iterator[list[Called]]:
         sys.setprofile(None)
 
 
-async def called_by(variant: Variant, url: str) -> list[Called]:
+async def called_by(variant, url):
     """Record a call, after some of the same kind."""
     async with variant.open() as call:
         for _ in range(3):
@@ -76,7 +70,7 @@ async def called_by(variant: Variant, url: str) -> list[Called]:
     return called
 
 
-def main() -> None:
+def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -88,7 +82,7 @@ def main() -> None:
         show(server, {variant.name: variant for variant in ours()})
 
 
-def _show_counts(server: str, variants: dict[str, Variant]) -> None:
+def _show_counts(server, variants):
     headings = ("changes", "modules", "functions", "calls")
     print(f"{'':44}", *(f"{heading:>9}" for heading in headings))
     for answers, path in PATHS.items():
@@ -99,7 +93,7 @@ def _show_counts(server: str, variants: dict[str, Variant]) -> None:
             print(f"{answers:12}{name:32}", *(f"{count:9}" for count in counted))
 
 
-def _show_way(server: str, variants: dict[str, Variant]) -> None:
+def _show_way(server, variants):
     called = asyncio.run(called_by(variants[FULL], f"{server}/{FAILING_ONCE}"))
     for number, (module, functions) in enumerate(way_of(called), 1):
         print(f"{number:4} {module.partition('.')[2]:32}", ", ".join(functions))

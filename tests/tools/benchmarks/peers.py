@@ -1,26 +1,12 @@
 """Libraries to take in place of this one, used as their documents show."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
-from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
 
 import aiohttp
-from calling import (
-    ATTEMPTS,
-    BY_HAND,
-    DELAY,
-    HOST,
-    RETRIED,
-    Call,
-    Variant,
-    checked,
-    getting,
-)
+from calling import ATTEMPTS, BY_HAND, DELAY, HOST, RETRIED, Variant, checked, getting
 
 AIOHTTP_RETRY = "aiohttp-retry"
 WRAPPED_AIOHTTP_RETRY = "aiohttp-retry in a coroutine"
@@ -31,10 +17,10 @@ logger = logging.getLogger("benchmarks.off")
 
 
 @asynccontextmanager
-async def by_hand() -> AsyncIterator[Call]:
+async def by_hand():
     async with aiohttp.ClientSession() as session:
 
-        async def call(url: str) -> int:
+        async def call(url):
             for attempt in range(1, ATTEMPTS + 1):
                 try:
                     async with session.get(url) as response:
@@ -50,7 +36,7 @@ async def by_hand() -> AsyncIterator[Call]:
 
 
 @asynccontextmanager
-async def with_aiohttp_retry() -> AsyncIterator[Call]:
+async def with_aiohttp_retry():
     from aiohttp_retry import ExponentialRetry, RetryClient  # noqa: PLC0415
 
     options = ExponentialRetry(attempts=ATTEMPTS, start_timeout=DELAY)
@@ -59,11 +45,11 @@ async def with_aiohttp_retry() -> AsyncIterator[Call]:
 
 
 @asynccontextmanager
-async def wrapped_aiohttp_retry() -> AsyncIterator[Call]:
+async def wrapped_aiohttp_retry():
     """Call it from a coroutine, which is where users of it put what they add."""
     async with with_aiohttp_retry() as send:
 
-        async def call(url: str, **options: Any) -> int:
+        async def call(url, **options):
             return await send(url, **options)
 
         yield call
@@ -93,7 +79,7 @@ async def log_middleware(request, handler):
 class BreakerMiddleware:
     """Counts failures in a row."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self._failures = 0
 
     async def __call__(self, request, handler):
@@ -109,18 +95,18 @@ class BreakerMiddleware:
 
 
 @asynccontextmanager
-async def with_middlewares(*middlewares) -> AsyncIterator[Call]:
+async def with_middlewares(*middlewares):
     async with aiohttp.ClientSession(middlewares=middlewares) as session:
         yield getting(session)
 
 
 @asynccontextmanager
-async def with_tenacity_loop() -> AsyncIterator[Call]:
+async def with_tenacity_loop():
     import tenacity  # noqa: PLC0415
 
     async with aiohttp.ClientSession() as session:
 
-        async def call(url: str) -> int:
+        async def call(url):
             async for attempt in tenacity.AsyncRetrying(
                 stop=tenacity.stop_after_attempt(ATTEMPTS),
                 wait=tenacity.wait_fixed(DELAY),
@@ -155,11 +141,11 @@ def backoff_retry():
 
 
 @asynccontextmanager
-async def with_decorator(new_decorator) -> AsyncIterator[Call]:
+async def with_decorator(new_decorator):
     async with aiohttp.ClientSession() as session:
 
         @new_decorator()
-        async def call(url: str) -> int:
+        async def call(url):
             async with session.get(url) as response:
                 return checked(response)
 
@@ -167,14 +153,14 @@ async def with_decorator(new_decorator) -> AsyncIterator[Call]:
 
 
 @asynccontextmanager
-async def with_stamina() -> AsyncIterator[Call]:
+async def with_stamina():
     import stamina  # noqa: PLC0415
 
     # Otherwise it writes a line for each retry, which is not what is compared.
     stamina.instrumentation.set_on_retry_hooks([])
     async with aiohttp.ClientSession() as session:
 
-        async def call(url: str) -> int:
+        async def call(url):
             async for attempt in stamina.retry_context(
                 on=RETRIED,
                 attempts=ATTEMPTS,
@@ -192,13 +178,13 @@ async def with_stamina() -> AsyncIterator[Call]:
 
 
 @asynccontextmanager
-async def with_purgatory() -> AsyncIterator[Call]:
+async def with_purgatory():
     import purgatory  # noqa: PLC0415
 
     circuits = purgatory.AsyncCircuitBreakerFactory(default_threshold=NEVER)
     async with aiohttp.ClientSession() as session:
 
-        async def call(url: str) -> int:
+        async def call(url):
             async with await circuits.get_breaker(HOST), session.get(url) as response:
                 return checked(response)
 
@@ -206,11 +192,11 @@ async def with_purgatory() -> AsyncIterator[Call]:
 
 
 @asynccontextmanager
-async def assembled() -> AsyncIterator[Call]:
+async def assembled():
     async with with_purgatory() as send:
         send_again = tenacity_retry()(send)
 
-        async def call(url: str) -> int:
+        async def call(url):
             status = await send_again(url)
             logger.debug("GET %s: %s", url, status)
             return status
@@ -218,7 +204,7 @@ async def assembled() -> AsyncIterator[Call]:
         yield call
 
 
-def peers() -> list[Variant]:
+def peers():
     """Return the others, from the thinnest to those that do most."""
     three = (log_middleware, retry_middleware, BreakerMiddleware())
     return [
@@ -238,5 +224,5 @@ def peers() -> list[Variant]:
     ]
 
 
-def _peer(name, opener, *needs: str) -> Variant:
+def _peer(name, opener, *needs):
     return Variant(name, opener, "peer", needs=needs)

@@ -1,18 +1,14 @@
 """The results of the benchmarks, as a table and as JSON."""
 
-from __future__ import annotations
-
 import platform
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 from rounds import Estimate, differences, estimate
-from scenarios import Scenario
 
 
 class Row(NamedTuple):
@@ -24,12 +20,7 @@ class Row(NamedTuple):
     compared: Estimate
 
 
-Results = Mapping[str, list[Row]]
-
-
-def rows_of(
-    scenario: Scenario, samples: Mapping[str, list[float]], kinds: Mapping[str, str]
-) -> list[Row]:
+def rows_of(scenario, samples, kinds):
     """Compare the samples of a scenario with its base."""
     base = samples[scenario.base]
     return [
@@ -38,7 +29,7 @@ def rows_of(
     ]
 
 
-def show(scenario: Scenario, rows: list[Row]) -> None:
+def show(scenario, rows):
     """Print the table of a scenario."""
     rounds = len(rows[0].samples)
     table = Table(title=f"{scenario.title} ({rounds} rounds)", title_justify="left")
@@ -54,13 +45,13 @@ def show(scenario: Scenario, rows: list[Row]) -> None:
     Console(width=100).print(table)
 
 
-def compared_with(scenario: Scenario) -> str:
+def compared_with(scenario):
     """Return what the figures beside the measured ones mean."""
     sign = "above" if scenario.compare is differences else "/"
     return f"{sign} {scenario.base}"
 
 
-def content_of(scenarios: Mapping[str, Scenario], results: Results) -> dict[str, Any]:
+def content_of(scenarios, results):
     """Return all that was measured, with what it was measured on, as for JSON."""
     return {
         "date": f"{datetime.now(UTC):%Y-%m-%d}",

@@ -7,8 +7,6 @@ It prints how many bytes the server sent for each byte of the file, the memory t
 to the process with it, and how many parts there are in the log.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib
@@ -35,22 +33,20 @@ class BreakingServer:
         breaks: After how many bytes of an answer.
     """
 
-    def __init__(self, size: int, breaks: int) -> None:
+    def __init__(self, size, breaks):
         self.size = size
         self.breaks = breaks
         self.sent = self.requests = 0
 
-    async def __aenter__(self) -> str:
+    async def __aenter__(self):
         self._server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
         host, port = self._server.sockets[0].getsockname()
         return f"http://{host}:{port}/file"
 
-    async def __aexit__(self, *error: object) -> None:
+    async def __aexit__(self, *error):
         self._server.close()
 
-    async def _answer(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _answer(self, reader, writer):
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
             self.requests += 1
@@ -84,7 +80,7 @@ class Result:
     seconds: float
 
 
-async def download(size: int, breaks: int, *, traced: bool = True) -> Result:
+async def download(size, breaks, *, traced=True):
     """Download a file of so many bytes, which breaks after so many."""
     server = BreakingServer(size, breaks)
     builder = SessionBuilder.standard(connector=aiohttp.TCPConnector(limit=1))
@@ -111,7 +107,7 @@ async def download(size: int, breaks: int, *, traced: bool = True) -> Result:
     )
 
 
-def main() -> None:
+def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=1000, help="of the file, in MB")
     parser.add_argument("--breaks", type=int, default=50, help="after so many MB")

@@ -14,31 +14,26 @@ ratio is the median of the ratios of each round, with the interval that 95 of 10
 repetitions would fall into. Compare ratios, not microseconds: those are the machine's.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import restarts
 from bounds import BOUNDS, NAMED, show_verdicts
-from calling import BY_HAND, Variant
-from report import Results, Row, content_of, rows_of, show
+from calling import BY_HAND
+from report import content_of, rows_of, show
 from rounds import interleaved
-from scenarios import SCENARIOS, Scenario
+from scenarios import SCENARIOS
 from server import serving
 from tables import TABLES, show_table
 from variants import installed
 
 
-async def measure(
-    scenario: Scenario, variants: Sequence[Variant], rounds: int, server: str
-) -> list[Row]:
+async def measure(scenario, variants, rounds, server):
     """Measure all variants that can take part in a scenario."""
     able = [each for each in variants if _takes_part(each, scenario)]
     slices = {each.name: partial(scenario.measure, each, server) for each in able}
@@ -46,7 +41,7 @@ async def measure(
     return rows_of(scenario, samples, {each.name: each.kind for each in able})
 
 
-def _takes_part(variant: Variant, scenario: Scenario) -> bool:
+def _takes_part(variant, scenario):
     if scenario.group or variant.group:
         return scenario.group == variant.group
     if scenario.is_function or variant.is_function:
@@ -57,7 +52,7 @@ def _takes_part(variant: Variant, scenario: Scenario) -> bool:
     return not scenario.posts or variant.name in {*NAMED} - {BY_HAND}
 
 
-def main() -> None:
+def main():
     if {*sys.argv[1:2]} & {*TABLES}:
         show_table()
         return
@@ -82,7 +77,7 @@ def main() -> None:
         arguments.json.write_text(f"{text}\n", encoding="utf-8")
 
 
-def _measured(arguments: argparse.Namespace) -> Results:
+def _measured(arguments):
     """Measure and show what was asked for."""
     variants, missing = installed()
     rounds = arguments.rounds or (5 if arguments.quick else 15)

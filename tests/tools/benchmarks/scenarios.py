@@ -1,19 +1,17 @@
 """The situations in which all variants are measured."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import time
 import tracemalloc
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from itertools import count
 
-from calling import BARE, BY_HAND, Call, Variant
+from calling import BARE, BY_HAND, Variant
 from function_variants import BARE_FUNCTION, in_turn
 from group_variants import BALANCED, CHOSEN, JOINED, NO_CHOICE, PATHS
 from rounds import differences, ratios, ratios_of_least
@@ -55,43 +53,32 @@ class Scenario:
     """So many rounds are enough."""
 
 
-async def one_after_another(call: Call, urls: Sequence[str]) -> None:
+async def one_after_another(call, urls):
     for url in urls:
         if await call(url) != HTTPStatus.OK:
             raise AssertionError(url)
 
 
-async def all_at_once(call: Call, urls: Sequence[str]) -> None:
+async def all_at_once(call, urls):
     await asyncio.gather(*map(call, urls))
 
 
-async def at_once(workers: int, call: Call, urls: Sequence[str]) -> None:
+async def at_once(workers, call, urls):
     shares = (urls[first::workers] for first in range(workers))
     await asyncio.gather(*(one_after_another(call, share) for share in shares))
 
 
-Way = Callable[[Call, Sequence[str]], Awaitable[None]]
-
-
-async def posted_one_after_another(call: Call, urls: Sequence[str]) -> None:
+async def posted_one_after_another(call, urls):
     await one_after_another(partial(call, **POSTED), urls)
 
 
-async def in_stub(
-    way: Way,
-    urls: Sequence[str],
-    warm_up: int,
-    variant: Variant,
-    server: str,
-    *,
-    statuses: Sequence[int] = (200,),
-) -> float:
+async def in_stub(way, urls, warm_up, variant, server, *, statuses=(200,)):
     """Return the microseconds of CPU per call where nothing is sent."""
     with stubbed(statuses=statuses):
         return await _cpu(way, variant, urls, urls[:warm_up])
 
 
-async def on_loopback(way: Way, calls: int, variant: Variant, server: str) -> float:
+async def on_loopback(way, calls, variant, server):
     """Return the microseconds of CPU per call that the client takes."""
     url = f"{server}/ok"
     return await _cpu(way, variant, [url] * calls, [url] * WARM_UP)
@@ -100,16 +87,14 @@ async def on_loopback(way: Way, calls: int, variant: Variant, server: str) -> fl
 numbers = count()
 
 
-async def on_flaky_path(way: Way, calls: int, variant: Variant, server: str) -> float:
+async def on_flaky_path(way, calls, variant, server):
     """Return the same where a call needs three attempts: 503, 503, 200."""
     # The server counts by path.
     urls = [f"{server}/{next(numbers)}" for _ in range(calls + WARM_UP)]
     return await _cpu(way, variant, urls[:calls], urls[calls:])
 
 
-async def _cpu(
-    way: Way, variant: Variant, urls: Sequence[str], first: Sequence[str]
-) -> float:
+async def _cpu(way, variant, urls, first):
     async with variant.open() as call:
         # Connections are there, and breakers, before the clock starts.
         await way(call, first)
@@ -121,7 +106,7 @@ async def _cpu(
 
 
 @contextmanager
-def _garbage_of_its_own() -> Iterator[None]:
+def _garbage_of_its_own():
     """Let each variant pay for collecting what it makes, and for nothing older."""
     gc.unfreeze()
     gc.collect()
@@ -132,7 +117,7 @@ def _garbage_of_its_own() -> Iterator[None]:
         gc.unfreeze()
 
 
-async def in_flight(variant: Variant, server: str) -> float:
+async def in_flight(variant, server):
     """Return the bytes that a call holds while it waits for its answer."""
     gate = Gate(IN_FLIGHT)
     with stubbed(gate):

@@ -5,13 +5,10 @@
 when the client is killed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import contextmanager
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -23,16 +20,16 @@ FAILURES_ELSEWHERE = 2
 class Answers(asyncio.Protocol):
     """Answers what a client sends, which always is one whole request."""
 
-    def __init__(self, seen: Counter[bytes]) -> None:
+    def __init__(self, seen):
         self._seen = seen
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def connection_made(self, transport):
         self._transport = transport
 
-    def data_received(self, data: bytes) -> None:
+    def data_received(self, data):
         self._transport.write(self._answer_to(data.split(b" ", 2)[1]))
 
-    def _answer_to(self, path: bytes) -> bytes:
+    def _answer_to(self, path):
         self._seen[path] += 1
         if self._seen[path] <= FAILURES.get(path, FAILURES_ELSEWHERE):
             return BUSY
@@ -40,8 +37,8 @@ class Answers(asyncio.Protocol):
         return OK
 
 
-async def serve() -> None:
-    seen: Counter[bytes] = Counter()
+async def serve():
+    seen = Counter()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: Answers(seen), "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
@@ -50,7 +47,7 @@ async def serve() -> None:
 
 
 @contextmanager
-def serving() -> Iterator[str]:
+def serving():
     """Run the server in another process; its URL, without a slash at the end."""
     command = [sys.executable, __file__]
     pipe = subprocess.PIPE

@@ -1,9 +1,6 @@
 """aiohttp without a network: what a call costs before anything is sent."""
 
-from __future__ import annotations
-
 import asyncio
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import cycle
 from types import SimpleNamespace
@@ -24,25 +21,23 @@ class Gate:
         size: How many.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size):
         self.full = asyncio.Event()
         self._open = asyncio.Event()
         self._missing = size
 
-    async def wait(self) -> None:
+    async def wait(self):
         self._missing -= 1
         if self._missing == 0:
             self.full.set()
         await self._open.wait()
 
-    def open(self) -> None:
+    def open(self):
         self._open.set()
 
 
 @contextmanager
-def stubbed(
-    gate: Gate | None = None, statuses: Sequence[int] = (200,)
-) -> Iterator[None]:
+def stubbed(gate=None, statuses=(200,)):
     """Put a coroutine that answers at once in the place of ``ClientSession._request``.
 
     There is one response for all calls. To make one takes longer than most chains, and

@@ -5,11 +5,8 @@ tox run -e bench -- costs         # the table of the README and of its page
 tox run -e bench -- imports       # what an import takes in addition to aiohttp's
 """
 
-from __future__ import annotations
-
 import argparse
 import platform
-from collections.abc import Callable, Iterable, Mapping
 from importlib import metadata
 from statistics import median
 
@@ -39,7 +36,7 @@ SITUATIONS = {
 """Its columns: the scenario, and what stands beside the chain."""
 
 
-def bounds(rounds: int, runs: int) -> Table:
+def bounds(rounds, runs):
     """Measure what the chains cost that pages show, and say which bounds are kept."""
     figures = [
         Figure(scenario, bound.variant, bound.base)
@@ -62,7 +59,7 @@ def bounds(rounds: int, runs: int) -> Table:
     return table
 
 
-def costs(rounds: int, runs: int) -> Table:
+def costs(rounds, runs):
     """Measure what stands in the table of the README and in that of the page."""
     figures = [
         Figure(scenario, variant, base)
@@ -76,7 +73,7 @@ def costs(rounds: int, runs: int) -> Table:
     return table
 
 
-def imports(rounds: int, runs: int) -> Table:
+def imports(rounds, runs):
     """Measure what is loaded first, in units of ``import aiohttp``."""
     table = _table("imports", ("in addition to aiohttp",), ("median", "each run"))
     found = [ratios(rounds) for _ in range(runs)]
@@ -86,14 +83,14 @@ def imports(rounds: int, runs: int) -> Table:
     return table
 
 
-TABLES: Mapping[str, Callable[[int, int], Table]] = {
+TABLES = {
     "bounds": bounds,
     "costs": costs,
     "imports": imports,
 }
 
 
-def show_table() -> None:
+def show_table():
     """Print the table that is asked for, and what it was measured on."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -108,7 +105,7 @@ def show_table() -> None:
     print(f"{runs} runs of {rounds} rounds, Python {python}, aiohttp {aiohttp}")
 
 
-def _table(title: str, words: Iterable[str], numbers: Iterable[str]) -> Table:
+def _table(title, words, numbers):
     table = Table(title=title, title_justify="left")
     for heading in words:
         table.add_column(heading, no_wrap=True)
@@ -117,6 +114,6 @@ def _table(title: str, words: Iterable[str], numbers: Iterable[str]) -> Table:
     return table
 
 
-def _short(number: float) -> str:
+def _short(number):
     # Ratios are small, bytes are many.
     return f"{number:,.0f}" if number >= 100 else f"{number:.2f}"

@@ -1,7 +1,5 @@
 """The table of restarts: what it says of a client, and that the page has it."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from restart_clients import NONE, OURS, clients  # noqa: E402
 PAGE = Path(__file__).parents[3] / "docs" / "howto" / "restarts.csv"
 
 
-def shown() -> dict[str, list[str]]:
+def shown():
     with PAGE.open(encoding="utf-8", newline="") as file:
         head, *rows = csv.reader(file)
     assert head == [*restarts.HEAD]

@@ -1,16 +1,12 @@
 """Everything that is compared: bare aiohttp, the peers, and chains of ours."""
 
-from __future__ import annotations
-
 import importlib.util
 import logging
-from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
 
 import aiohttp
-from calling import ATTEMPTS, BARE, Call, Variant, getting
+from calling import ATTEMPTS, BARE, Variant, getting
 from function_variants import functions, with_rpc_retry
 from group_variants import balanced
 from peers import peers
@@ -21,7 +17,6 @@ from aioretry_smithy import (
     CircuitBreakerClient,
     ConcurrencyLimitingClient,
     DecoratingClient,
-    Decorator,
     LoggingClient,
     RateLimit,
     RateLimitingClient,
@@ -58,15 +53,13 @@ TIMED = "ours: full, connection timings"
 
 
 @asynccontextmanager
-async def bare() -> AsyncIterator[Call]:
+async def bare():
     async with aiohttp.ClientSession() as session:
         yield getting(session)
 
 
 @asynccontextmanager
-async def chain(
-    *decorators: Decorator, is_timed: bool = False, is_traced: bool = False
-) -> AsyncIterator[Call]:
+async def chain(*decorators, is_timed=False, is_traced=False):
     builder = SessionBuilder(trace_configs=[aiohttp.TraceConfig()] * is_traced)
     if is_timed:
         builder.connection_timings()
@@ -77,7 +70,7 @@ async def chain(
 
 
 @asynccontextmanager
-async def standard(*outside: Decorator) -> AsyncIterator[Call]:
+async def standard(*outside):
     # Its limits are so wide that the flaky path is not stopped by them.
     builder = SessionBuilder.standard(
         strategy=strategy(),
@@ -91,7 +84,7 @@ async def standard(*outside: Decorator) -> AsyncIterator[Call]:
 
 
 @asynccontextmanager
-async def readme() -> AsyncIterator[Call]:
+async def readme():
     """Get through the README's chain of one's own, which here never waits.
 
     Nor does its circuit open, so that calls that fail twice can be measured.
@@ -107,13 +100,11 @@ async def readme() -> AsyncIterator[Call]:
 
 
 @asynccontextmanager
-async def within_a_function(
-    decorator: Callable[[Call], Call], *decorators: Decorator
-) -> AsyncIterator[Call]:
+async def within_a_function(decorator, *decorators):
     async with chain(*decorators) as send:
 
         @decorator
-        async def call(url: str, **options: Any) -> int:
+        async def call(url, **options):
             return await send(url, **options)
 
         yield call
@@ -131,20 +122,20 @@ async def plain_function(delegate, ctx, request):
     return await delegate.execute(ctx, request)
 
 
-def strategy() -> RetryStrategy:
+def strategy():
     return RetryStrategy.failsafe(Backoff.without_delay())
 
 
-def retrying() -> Decorator:
+def retrying():
     return RetryingClient.new_decorator(strategy(), max_total_attempts=ATTEMPTS)
 
 
-def breaker() -> Decorator:
+def breaker():
     closed = partial(CircuitBreaker, failure_rate_threshold=1.0)
     return CircuitBreakerClient.new_per_host_decorator(closed)
 
 
-def smithy() -> Decorator:
+def smithy():
     without_delay = StandardRetryStrategy(
         backoff_strategy=from_backoff(Backoff.without_delay()),
         max_attempts=ATTEMPTS,
@@ -153,19 +144,19 @@ def smithy() -> Decorator:
     return RetryingClient.new_decorator(without_delay)
 
 
-def places() -> Decorator:
+def places():
     return ConcurrencyLimitingClient.new_per_host_decorator(lambda host: 10**6)
 
 
-def rate() -> Decorator:
+def rate():
     return RateLimitingClient.new_per_host_decorator(lambda host: RateLimit(1e9))
 
 
-def logging_off() -> Decorator:
+def logging_off():
     return LoggingClient.new_decorator(logging.getLogger("benchmarks.off"))
 
 
-def logging_at_info() -> Decorator:
+def logging_at_info():
     logger = logging.getLogger("benchmarks.info")
     logger.setLevel(logging.INFO)
     logger.propagate = False
@@ -177,11 +168,11 @@ def logging_at_info() -> Decorator:
     )
 
 
-def full() -> tuple[Decorator, ...]:
+def full():
     return breaker(), retrying(), logging_off()
 
 
-def ours() -> list[Variant]:
+def ours():
     """Return the chains of ours, from the shortest."""
     return [
         _chain("empty chain", retries=False),
@@ -217,11 +208,11 @@ def ours() -> list[Variant]:
     ]
 
 
-def _chain(name: str, *decorators: Decorator, retries: bool = True) -> Variant:
+def _chain(name, *decorators, retries=True):
     return Variant(f"ours: {name}", partial(chain, *decorators), "ours", retries)
 
 
-def installed() -> tuple[list[Variant], list[Variant]]:
+def installed():
     """Return the variants that can be measured here, and those that lack a package."""
     here, missing = [], []
     nothing = Variant(BARE, bare, "bare", retries=False)

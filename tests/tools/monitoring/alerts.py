@@ -1,7 +1,5 @@
 """The alert rules, and the file that Prometheus loads."""
 
-from __future__ import annotations
-
 import json
 import textwrap
 from typing import NamedTuple
@@ -24,11 +22,11 @@ class Rule(NamedTuple):
     """What it means, and what to do."""
 
 
-def _sum_by(labels: str, name: str, *filters: str, suffix: str = "") -> str:
+def _sum_by(labels, name, *filters, suffix=""):
     return sum_by(labels, name, *filters, suffix=suffix, window="5m")
 
 
-def _rate(name: str) -> str:
+def _rate(name):
     return rate(name, window="5m")
 
 
@@ -115,12 +113,12 @@ groups:
 """
 
 
-def alerts() -> str:
+def alerts():
     """Return the file, as YAML."""
     return _HEAD + "".join(map(_written, RULES))
 
 
-def _written(rule: Rule) -> str:
+def _written(rule):
     # A string of JSON is one of YAML, too.
     return (
         f"      - alert: {rule.name}\n"

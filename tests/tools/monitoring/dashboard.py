@@ -1,16 +1,12 @@
 """Make the dashboard that Grafana imports of the panels."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from panels import ROWS
 from promql import select
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from panels import Panel
+    pass
 
 HEIGHT = 8
 WIDTH = 24
@@ -19,7 +15,7 @@ WIDTH = 24
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 
-def dashboard() -> dict[str, Any]:
+def dashboard():
     """Return the whole of it, ready for JSON."""
     return {
         "uid": "aioretry-smithy",
@@ -40,7 +36,7 @@ def dashboard() -> dict[str, Any]:
     }
 
 
-def _variables() -> Iterator[dict[str, Any]]:
+def _variables():
     yield {
         "name": "datasource",
         "label": "Prometheus",
@@ -70,7 +66,7 @@ def _variables() -> Iterator[dict[str, Any]]:
         }
 
 
-def _placed() -> Iterator[dict[str, Any]]:
+def _placed():
     number, top = 1, 0
     for row in ROWS:
         place = {"x": 0, "y": top, "w": WIDTH, "h": 1}
@@ -91,7 +87,7 @@ def _placed() -> Iterator[dict[str, Any]]:
                 left, top = 0, top + HEIGHT
 
 
-def _drawn(panel: Panel) -> dict[str, Any]:
+def _drawn(panel):
     stacking = {"mode": "normal" if panel.is_stacked else "none", "group": "A"}
     return {
         "type": panel.kind,

@@ -5,8 +5,6 @@ Run it where a series or a panel has changed:
     python tests/tools/monitoring/make_monitoring.py
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from dashboard import dashboard
 FOLDER = Path(__file__).parents[3] / "docs" / "howto"
 
 
-def files() -> dict[Path, str]:
+def files():
     """Return what belongs in each file."""
     return {
         FOLDER / "dashboard.json": json.dumps(dashboard(), indent=2) + "\n",

@@ -1,7 +1,5 @@
 """The panels of the dashboard: what each one is called, asks for and shows."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from promql import quantile, select, sum_by
@@ -34,16 +32,16 @@ class Row(NamedTuple):
     panels: list[Panel]
 
 
-def _share(part: str, whole: str) -> str:
+def _share(part, whole):
     return f"{part}\n  /\n{whole}"
 
 
-def _calls(labels: str, *filters: str) -> str:
+def _calls(labels, *filters):
     name, suffix = "call_duration_seconds", "_count"
     return sum_by(labels, name, JOB, HOST, *filters, suffix=suffix)
 
 
-def _attempts(labels: str, name: str = "attempts") -> str:
+def _attempts(labels, name="attempts"):
     return sum_by(labels, name, JOB, HOST)
 
 

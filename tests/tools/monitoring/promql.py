@@ -1,7 +1,5 @@
 """Write queries of our series, by the names and labels that the table has."""
 
-from __future__ import annotations
-
 from aioretry_smithy._telemetry.series import PREFIX, SERIES
 
 ADDED_BY_PROMETHEUS = {"job", "instance"}
@@ -11,7 +9,7 @@ WINDOW = "$__rate_interval"
 """What a dashboard rates over: Grafana puts some scrapes in its place."""
 
 
-def select(name: str, *filters: str, suffix: str = "") -> str:
+def select(name, *filters, suffix=""):
     """Write the series of a name, as the table has it, that pass the *filters*.
 
     Raises:
@@ -24,12 +22,12 @@ def select(name: str, *filters: str, suffix: str = "") -> str:
     return f"{PREFIX}{series.shown}{suffix}{passing}"
 
 
-def rate(name: str, *filters: str, suffix: str = "", window: str = WINDOW) -> str:
+def rate(name, *filters, suffix="", window=WINDOW):
     """Write how much a counter grows in a second."""
     return f"rate({select(name, *filters, suffix=suffix)}[{window}])"
 
 
-def sum_by(labels: str, name: str, *filters: str, **options: str) -> str:
+def sum_by(labels, name, *filters, **options):
     """Write the sum of rates by *labels*, which commas divide; of all without any."""
     for label in labels.split(", ") if labels else ():
         _check(name, label)
@@ -37,14 +35,14 @@ def sum_by(labels: str, name: str, *filters: str, **options: str) -> str:
     return f"{by}({rate(name, *filters, **options)})"
 
 
-def quantile(q: float, labels: str, name: str, *filters: str) -> str:
+def quantile(q, labels, name, *filters):
     """Write a quantile of a histogram by *labels*."""
     labels = f"le, {labels}" if labels else "le"
     buckets = sum_by(labels, name, *filters, suffix="_bucket")
     return f"histogram_quantile({q}, {buckets})"
 
 
-def _check(name: str, label: str) -> None:
+def _check(name, label):
     series = SERIES[name]
     known = {*series.labels, *ADDED_BY_PROMETHEUS}
     if series.kind == "histogram":

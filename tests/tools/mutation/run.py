@@ -8,8 +8,6 @@ survivor that ``equivalent.toml`` does not explain.
     tox run -e mutation -- _policies/backoff.py       # one of them
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import os
@@ -37,7 +35,7 @@ class Change(NamedTuple):
     after: str
 
 
-def main() -> int:
+def main():
     parser = argparse.ArgumentParser(description="Run mutation tests.")
     parser.add_argument("modules", nargs="*", help="such as _policies/backoff.py")
     parser.add_argument("--work", type=Path, default=Path("/tmp/mutation-work"))
@@ -49,7 +47,7 @@ def main() -> int:
     return report(options.work, options.modules)
 
 
-def copy_checkout(work: Path) -> None:
+def copy_checkout(work):
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     unwanted = shutil.ignore_patterns("__pycache__")
@@ -60,7 +58,7 @@ def copy_checkout(work: Path) -> None:
         module.write_text(open_properties(module.read_text()))
 
 
-def open_properties(source: str) -> str:
+def open_properties(source):
     """Write each property as a function and a call, since mutmut skips decorators."""
     lines = source.splitlines()
     properties = [
@@ -80,11 +78,11 @@ def open_properties(source: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def report(work: Path, modules: list[str]) -> int:
+def report(work, modules):
     """Print the scores and what is left; return the exit code."""
     explained = {change for change in equivalent() if chosen(change.module, modules)}
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    survivors: dict[str, Change] = {}
+    counts = defaultdict(Counter)
+    survivors = {}
     for name, status in statuses(work):
         module = path_of(name)
         if not chosen(module, modules):
@@ -106,7 +104,7 @@ def report(work: Path, modules: list[str]) -> int:
     return int(bool(stale) or not scores or min(scores) < LOWEST_SCORE)
 
 
-def print_score(module: str, count: Counter[str]) -> float:
+def print_score(module, count):
     total = count["killed"] + count["survived"]
     score = 100 * count["killed"] / total if total else 100.0
     figures = f"{count['killed']:8}{total:6}{score:8.1f}%{count['equivalent']:12}"
@@ -114,7 +112,7 @@ def print_score(module: str, count: Counter[str]) -> float:
     return score
 
 
-def equivalent() -> list[Change]:
+def equivalent():
     """Return the mutants that change nothing which anybody could see."""
     return [
         Change(entry["module"], entry["before"], after)
@@ -123,12 +121,12 @@ def equivalent() -> list[Change]:
     ]
 
 
-def statuses(work: Path) -> list[tuple[str, str]]:
+def statuses(work):
     found = mutmut(work, "results", "--all", "true", capture=True)
     return re.findall(rf"^\s*({PACKAGE}\S+): (.+)$", found, re.MULTILINE)
 
 
-def change_of(work: Path, name: str) -> Change:
+def change_of(work, name):
     diff = mutmut(work, "show", name, capture=True).partition("@@")[2].splitlines()[1:]
     before, after = (
         " ".join(line[1:].strip() for line in diff if line[:1] == sign) for sign in "-+"
@@ -136,7 +134,7 @@ def change_of(work: Path, name: str) -> Change:
     return Change(path_of(name), before, after)
 
 
-def mutmut(work: Path, *arguments: str, capture: bool = False) -> str:
+def mutmut(work, *arguments, capture=False):
     command = [sys.executable, "-m", "mutmut", *arguments]
     done = subprocess.run(
         command, cwd=work, check=True, text=True, capture_output=capture
@@ -144,16 +142,16 @@ def mutmut(work: Path, *arguments: str, capture: bool = False) -> str:
     return done.stdout or ""
 
 
-def dotted(module: str) -> str:
+def dotted(module):
     return module.removesuffix(".py").replace("/", ".")
 
 
-def path_of(name: str) -> str:
+def path_of(name):
     module = name.removeprefix(f"{PACKAGE}.").rpartition(".x")[0]
     return module.replace(".", "/") + ".py"
 
 
-def chosen(module: str, modules: list[str]) -> bool:
+def chosen(module, modules):
     return not modules or module in modules
 
 

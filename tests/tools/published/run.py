@@ -6,8 +6,6 @@ package that is installed, not this checkout::
     python tests/tools/published/run.py FOLDER [ARGUMENTS OF PYTEST ...]
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -26,7 +24,7 @@ RELATIVE = r"^\.\. (?:image|figure):: (?!https:).*|<(?!https:)\S+>`_|``docs/\S+`
 """Pictures, links and paths that lead nowhere on the page of the package index."""
 
 
-def run(*arguments: str, cwd: Path = CHECKOUT, **options: object) -> None:
+def run(*arguments, cwd=CHECKOUT, **options):
     """Run a module of this Python, or end with its exit code."""
     command = [sys.executable, "-m", *arguments]
     process = subprocess.run(command, check=False, cwd=cwd, **options)
@@ -34,13 +32,13 @@ def run(*arguments: str, cwd: Path = CHECKOUT, **options: object) -> None:
         sys.exit(process.returncode)
 
 
-def build(source: Path, into: Path, **options: object) -> list[Path]:
+def build(source, into, **options):
     """Build both archives and return where they are."""
     run("build", "--installer=uv", f"--outdir={into}", cwd=source, **options)
     return sorted(into.glob("*.tar.gz")) + sorted(into.glob("*.whl"))
 
 
-def files() -> list[str]:
+def files():
     """List what a clone of this checkout has, as it is now."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=CHECKOUT, check=True, stdout=subprocess.PIPE)
@@ -48,7 +46,7 @@ def files() -> list[str]:
     return [name for name in names if (CHECKOUT / name).is_file()]
 
 
-def copy(to: Path) -> Path:
+def copy(to):
     """Copy the checkout as if it were cloned elsewhere, earlier, by somebody else."""
     for name in files():
         copied = to / name
@@ -60,7 +58,7 @@ def copy(to: Path) -> Path:
     return to
 
 
-def check_that_builds_are_equal(archives: list[Path], work: Path) -> None:
+def check_that_builds_are_equal(archives, work):
     """Build once more, from other files at another time, and compare."""
     if not (CHECKOUT / ".git").exists():
         print("skipped: the second build, which takes its files from a clone")
@@ -77,7 +75,7 @@ def check_that_builds_are_equal(archives: list[Path], work: Path) -> None:
     print("equal in two builds:", *(archive.name for archive in archives))
 
 
-def install_on(python: str, wheel: Path, work: Path) -> str:
+def install_on(python, wheel, work):
     """Install the wheel alone, run the README's first example, and say how it went."""
     search = [sys.executable, "-m", "uv", "python", "find", "--no-python-downloads"]
     found = subprocess.run(
@@ -111,7 +109,7 @@ def install_on(python: str, wheel: Path, work: Path) -> str:
     return f"installed on Python {python}: the README's first example runs"
 
 
-def check_installs(wheel: Path, work: Path) -> None:
+def check_installs(wheel, work):
     """Install the wheel in an empty environment of each Python."""
     with ThreadPoolExecutor() as pool:
         told = list(pool.map(lambda each: install_on(each, wheel, work), PYTHONS))
@@ -122,14 +120,14 @@ def check_installs(wheel: Path, work: Path) -> None:
         sys.exit("no Python was found to install on")
 
 
-def unpack(source: Path, work: Path) -> Path:
+def unpack(source, work):
     """Unpack the source archive and return its folder."""
     with tarfile.open(source) as archive:
         archive.extractall(work, filter="data")
     return work / source.name.removesuffix(".tar.gz")
 
 
-def main(folder: str, *arguments: str) -> None:
+def main(folder, *arguments):
     """Build into a folder, check the page of the index, install and test the rest."""
     work = Path(folder).absolute()
     shutil.rmtree(work, ignore_errors=True)

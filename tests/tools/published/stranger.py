@@ -5,8 +5,6 @@ Only the package and what it depends on have to be installed::
     python -I tests/tools/published/stranger.py README.rst
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re
@@ -24,18 +22,18 @@ class FailsOnce(BaseHTTPRequestHandler):
 
     seen = 0
 
-    def do_GET(self) -> None:
+    def do_GET(self):
         """Answer."""
         FailsOnce.seen += 1
         self.send_response(503 if FailsOnce.seen == 1 else 200)
         self.send_header("Content-Length", "0")
         self.end_headers()
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, *_):
         """Keep quiet."""
 
 
-def main(readme: str) -> None:
+def main(readme):
     """Run the example, and fail unless it prints a call that was answered."""
     text = Path(readme).read_text(encoding="utf-8")
     example = textwrap.dedent(re.search(FIRST_EXAMPLE, text, re.MULTILINE)[1])

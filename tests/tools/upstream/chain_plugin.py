@@ -1,13 +1,11 @@
 """A pytest plugin: every session gets a chain, every outcome goes into a file."""
 
-from __future__ import annotations
-
 import json
 import os
 import weakref
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import aiohttp
 
@@ -21,9 +19,7 @@ from aioretry_smithy import (
 )
 
 if TYPE_CHECKING:
-    import pytest
-
-    from aioretry_smithy import Decorator
+    pass
 
 CHAIN = "AIORETRY_SMITHY_UPSTREAM_CHAIN"
 """The environment variable that names the chain: none, no-op or full."""
@@ -31,29 +27,29 @@ CHAIN = "AIORETRY_SMITHY_UPSTREAM_CHAIN"
 OUTCOMES = "AIORETRY_SMITHY_UPSTREAM_OUTCOMES"
 """The environment variable that names the file for the outcomes."""
 
-_outcomes: defaultdict[str, list[str]] = defaultdict(list)
+_outcomes = defaultdict(list)
 
 
-def pytest_configure() -> None:
+def pytest_configure():
     """Decorate the sessions to come."""
     chain = os.environ[CHAIN]
     if chain != "none":
         decorate_all_sessions(chain)
 
 
-def decorate_all_sessions(chain: str) -> None:
+def decorate_all_sessions(chain):
     """Decorate every session when it sends its first request.
 
     Prepared in ``__new__``, because ``__init__`` would get one more frame around it,
     which the warnings that aiohttp raises there would point at.
     """
 
-    def new(cls: type[aiohttp.ClientSession], *_: Any, **__: Any) -> Any:
+    def new(cls, *_, **__):
         session = object.__new__(cls)
         reference = weakref.ref(session)
 
-        def first_request(*arguments: Any, **options: Any) -> Any:
-            session: Any = reference()
+        def first_request(*arguments, **options):
+            session = reference()
             del session._request
             resends = session._retry_connection
             decorate(session, *decorators(chain))
@@ -67,7 +63,7 @@ def decorate_all_sessions(chain: str) -> None:
     aiohttp.ClientSession.__new__ = new
 
 
-def decorators(chain: str) -> list[Decorator]:
+def decorators(chain):
     """Return new decorators: what one test did must not reach another."""
     if chain == "no-op":
         return [DecoratingClient]
@@ -79,13 +75,13 @@ def decorators(chain: str) -> list[Decorator]:
     ]
 
 
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+def pytest_runtest_logreport(report):
     """Keep what is not simply passed."""
     outcome = "xfailed" if hasattr(report, "wasxfail") else report.outcome
     _outcomes[report.nodeid] += [] if outcome == "passed" else [report.when, outcome]
 
 
-def pytest_unconfigure(config: pytest.Config) -> None:
+def pytest_unconfigure(config):
     """Write the outcomes, unless this is one of several workers."""
     if not hasattr(config, "workerinput"):
         outcomes = {test: " ".join(kept) for test, kept in _outcomes.items()}

@@ -6,8 +6,6 @@ the aiohttp that is installed; none of them is kept here::
     python tests/tools/upstream/run.py [tests/test_client_session.py ...]
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import os
@@ -74,10 +72,8 @@ OPTIONS = (
     *("-p", "no:cacheprovider"),
 )
 
-Outcomes = dict[str, str]
 
-
-def main(arguments: list[str]) -> int:
+def main(arguments):
     """Run, compare and report; return the exit code."""
     with tempfile.TemporaryDirectory() as folder:
         root = fetch(VERSION, Path(folder))
@@ -90,7 +86,7 @@ def main(arguments: list[str]) -> int:
     return report(VERSION, runs, unsteady)
 
 
-def fetch(version: str, folder: Path) -> Path:
+def fetch(version, folder):
     """Download the source archive and unpack it, but for the package itself."""
     pip = (sys.executable, "-m", "pip", "download", "--quiet", "--no-deps")
     wanted = ("--no-binary", "aiohttp", f"aiohttp=={version}")
@@ -107,13 +103,13 @@ def fetch(version: str, folder: Path) -> Path:
     return folder / name
 
 
-def selected(root: Path) -> list[str]:
+def selected(root):
     """Return the files of the selection that this version of aiohttp has."""
     files = [path for name in SELECTION for path in root.glob(f"tests/{name}")]
     return [str(path.relative_to(root)) for path in sorted(set(files))]
 
 
-def run(root: Path, chain: str, tests: list[str], *options: str) -> Outcomes:
+def run(root, chain, tests, *options):
     """Run tests through a chain and return how each of them ended."""
     outcomes = root / "outcomes.json"
     outcomes.unlink(missing_ok=True)
@@ -132,7 +128,7 @@ def run(root: Path, chain: str, tests: list[str], *options: str) -> Outcomes:
     return json.loads(outcomes.read_text("utf-8"))
 
 
-def settle(root: Path, chain: str, bare: Outcomes, chained: Outcomes) -> list[str]:
+def settle(root, chain, bare, chained):
     """Run what differs once more, one by one; return what then does not."""
     tests = [test for test in differing(bare, chained) if test not in KNOWN]
     if not tests:
@@ -146,15 +142,13 @@ def settle(root: Path, chain: str, bare: Outcomes, chained: Outcomes) -> list[st
     return steady
 
 
-def differing(bare: Outcomes, chained: Outcomes) -> list[str]:
+def differing(bare, chained):
     """Return the tests that did not end alike."""
     tests = {**bare, **chained}
     return [test for test in tests if bare.get(test) != chained.get(test)]
 
 
-def report(
-    version: str, runs: dict[str, Outcomes], unsteady: dict[str, list[str]]
-) -> int:
+def report(version, runs, unsteady):
     """Print the differences and return the exit code: 1 if one is not known."""
     bare = runs["none"]
     bad = 0
