@@ -12,7 +12,8 @@ from .._call.judging import judge_request
 from .._call.recorder import record_failure
 from .._call.time_limits import passed_limit
 from .._context.client import ForOneKind
-from .._context.recording import record_http, watch_body
+from .._context.recording import record_http
+from .._context.response_body import watch_body
 from .._failures.failure import IN_POOL, copy_marks, judge, was_in_pool
 from .._request.endpoint import from_root, joined, url_of
 from .._request.request import HttpRequest, RoutedRequest

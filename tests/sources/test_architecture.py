@@ -57,7 +57,7 @@ TOUCH_AIOHTTP = {
     "_call.outcome",
     "_call.judging",
     "_call.time_limits",
-    "_context.recording",
+    "_context.response_body",
     "_endpoints.health",
     "_endpoints.client",
     "_failures.hints",
