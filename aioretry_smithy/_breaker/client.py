@@ -51,48 +51,10 @@ CircuitBreakerFactory: TypeAlias = Callable[[str], CircuitBreaker]
 CircuitBreakers: TypeAlias = OneForAll[CircuitBreaker] | PerKey[CircuitBreaker]
 
 
-def circuit_breakers_per(
-    per: str,
-    key: Callable[[HttpRequest], str | None],
-    factory: CircuitBreakerFactory | None,
-) -> CircuitBreakers:
-    """Return the circuit breakers that a factory makes, by default plain ones."""
-    make = CircuitBreaker if factory is None else factory
-    return PerKey(per, key, make, make, CircuitBreaker)
-
-
 Fallback: TypeAlias = Callable[
     ["ClientRequestContext", "HttpRequest"],
     "aiohttp.ClientResponse | Awaitable[aiohttp.ClientResponse]",
 ]
-
-
-def count(
-    breaker: CircuitBreaker,
-    permit: CircuitPermit,
-    verdict: bool | None,
-    ctx: Context,
-    cause: Exception | None = None,
-) -> None:
-    """Report an outcome to a circuit breaker, by methods that a subclass may override.
-
-    Args:
-        breaker: The circuit breaker.
-        permit: What it gave for the request.
-        verdict: Whether that succeeded; None gives the permit back.
-        ctx: The context of the request.
-        cause: What it failed with, or None when there is a response.
-    """
-    if verdict:
-        breaker.on_success(permit)
-    elif verdict is None:
-        breaker.on_ignored(permit)
-    else:
-        breaker._reported = ctx, cause
-        try:
-            breaker.on_failure(permit)
-        finally:
-            breaker._reported = None
 
 
 class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
@@ -370,6 +332,34 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         return f"{type(self).__name__}({settings}{wait})"
 
 
+def count(
+    breaker: CircuitBreaker,
+    permit: CircuitPermit,
+    verdict: bool | None,
+    ctx: Context,
+    cause: Exception | None = None,
+) -> None:
+    """Report an outcome to a circuit breaker, by methods that a subclass may override.
+
+    Args:
+        breaker: The circuit breaker.
+        permit: What it gave for the request.
+        verdict: Whether that succeeded; None gives the permit back.
+        ctx: The context of the request.
+        cause: What it failed with, or None when there is a response.
+    """
+    if verdict:
+        breaker.on_success(permit)
+    elif verdict is None:
+        breaker.on_ignored(permit)
+    else:
+        breaker._reported = ctx, cause
+        try:
+            breaker.on_failure(permit)
+        finally:
+            breaker._reported = None
+
+
 async def _returned(ctx: ClientRequestContext, result: Result, limit: int) -> Content:
     """Return the result of a function in place of content."""
     return result
@@ -380,6 +370,16 @@ def _owner(circuit_breakers: CircuitBreakers) -> str:
     if isinstance(circuit_breakers, OneForAll):
         return f"circuit breaker {circuit_breakers.key!r}"
     return f"circuit breaker ({circuit_breakers!r})"
+
+
+def circuit_breakers_per(
+    per: str,
+    key: Callable[[HttpRequest], str | None],
+    factory: CircuitBreakerFactory | None,
+) -> CircuitBreakers:
+    """Return the circuit breakers that a factory makes, by default plain ones."""
+    make = CircuitBreaker if factory is None else factory
+    return PerKey(per, key, make, make, CircuitBreaker)
 
 
 class CircuitBreakerClient(CommonCircuitBreakerClient[HttpClient]):

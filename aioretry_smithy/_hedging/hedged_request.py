@@ -23,7 +23,7 @@ from .._failures.hints import NO_HEADERS
 from .._failures.kept_cause import drop_frames
 from .._retry.call_adapter import HTTP
 from .._retry.config import RETRY_COUNT_HEADER
-from .._retry.given_up import is_refusal
+from .._retry.ending import is_refusal
 from .._retry.limiter import RetryLimiter, acquired, notify, until_it_waits
 
 if TYPE_CHECKING:

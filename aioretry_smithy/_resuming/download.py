@@ -23,7 +23,7 @@ from .._failures.hints import retry_after
 from .._failures.kept_cause import drop_frames
 from .._policies.backoff import Backoff
 from .._retry.config import RetryConfig
-from .._retry.given_up import is_refusal
+from .._retry.ending import is_refusal
 from .._retry.wait import Stop, Wait, plan_wait
 from .part import (
     DownloadConnection,

@@ -18,7 +18,7 @@ from .._failures.failure import failure_of
 from .._failures.kept_cause import drop_frames
 from .._policies.listeners import tell
 from .call_adapter import CallAdapter, ReplacedOutcome, is_spent_body
-from .given_up import deadline_passed, record_break, record_stop
+from .ending import deadline_passed, record_break, record_stop
 from .limiter import RetryLimiter, acquired, notify, report, until_it_waits
 from .wait import (
     AT_ONCE,

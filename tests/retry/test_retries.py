@@ -38,7 +38,7 @@ from aioretry_smithy import (
     new_response,
 )
 from aioretry_smithy._retry.call_adapter import HTTP
-from aioretry_smithy._retry.given_up import keep_as_context
+from aioretry_smithy._retry.ending import keep_as_context
 from aioretry_smithy.testing import ScriptedTransport
 
 
