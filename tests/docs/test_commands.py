@@ -34,7 +34,7 @@ FIRST_SCREEN = 24
 
 def commands_of(page, name):
     """Return the commands of a program on a page, each with parts of what it prints."""
-    found: list[tuple[list[str], list[str]]] = []
+    found = []
     for language, text in BLOCK.findall(page.read_text(encoding="utf-8")):
         if language == "sh":
             found.append((shlex.split(text), []))

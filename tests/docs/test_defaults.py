@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Awaitable, Callable
 from http import HTTPMethod, HTTPStatus
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import pytest
@@ -34,7 +32,7 @@ CONFIGS = {
 }
 
 
-def builder_of(column: str, *answers: Any) -> SessionBuilder:
+def builder_of(column, *answers):
     """Begin the chain of a column with a script in place of the network."""
     transport = ScriptedTransport(answers)
     if column == "``standard()``":
@@ -47,7 +45,7 @@ def builder_of(column: str, *answers: Any) -> SessionBuilder:
     return SessionBuilder().decorator(transport).decorator(retrying)
 
 
-async def log_of(column: str, *answers: Any, method: str = "GET") -> RequestLog:
+async def log_of(column, *answers, method="GET"):
     """Make one call through the chain of a column and return its log."""
     async with builder_of(column, *answers).build() as session:
         try:
@@ -57,27 +55,27 @@ async def log_of(column: str, *answers: Any, method: str = "GET") -> RequestLog:
             return RequestLog.of(error)
 
 
-async def is_retried(column: str, outcome: Any, method: str = "GET") -> bool:
+async def is_retried(column, outcome, method="GET"):
     log = await log_of(column, outcome, 200, method=method)
     return log.total_attempts == 2
 
 
-async def attempts(column: str) -> str:
+async def attempts(column):
     log = await log_of(column, *[503] * 20)
     return f"{log.total_attempts}"
 
 
-async def attempt_timeout(column: str) -> str:
+async def attempt_timeout(column):
     seconds = CONFIGS[column].attempt_timeout
     return "none" if seconds is None else f"{seconds:g} s"
 
 
-async def deadline(column: str) -> str:
+async def deadline(column):
     async with builder_of(column).build() as session:
         return f"{session.timeout.total:g} s"
 
 
-def backoffs_of(column: str) -> list[tuple[float, ...]]:
+def backoffs_of(column):
     """Return shortest and longest first wait, and the longest of all."""
     strategy = CONFIGS[column].strategy
     if isinstance(strategy, smithy.StandardRetryStrategy):
@@ -91,28 +89,28 @@ def backoffs_of(column: str) -> list[tuple[float, ...]]:
     return [(first * (1 + low), first * (1 + high), limit * (1 + high))] * 2
 
 
-async def first_wait(column: str) -> str:
+async def first_wait(column):
     low, high, _ = backoffs_of(column)[0]
     return f"{low:g} to {high:g} s"
 
 
-async def first_wait_after_429(column: str) -> str:
+async def first_wait_after_429(column):
     low, high, _ = backoffs_of(column)[1]
     return f"{low:g} to {high:g} s"
 
 
-async def longest_wait(column: str) -> str:
+async def longest_wait(column):
     return f"{backoffs_of(column)[0][2]:g} s"
 
 
-async def hint(column: str) -> str:
+async def hint(column):
     config = CONFIGS[column]
     if isinstance(config.strategy, smithy.StandardRetryStrategy):
         return f"{config.strategy.profile.max_added_delay:g} s more than the wait"
     return f"{config.max_retry_after:g} s, else it stops"
 
 
-async def limit_of_all(column: str) -> str:
+async def limit_of_all(column):
     config = CONFIGS[column]
     if isinstance(config.strategy, smithy.StandardRetryStrategy):
         quota = config.strategy.quota_for()
@@ -131,7 +129,7 @@ async def limit_of_all(column: str) -> str:
     )
 
 
-async def statuses(column: str) -> str:
+async def statuses(column):
     # Of the others each strategy thinks alike.
     told_apart = {400, 401, 403, 404, 405, 408, 409, 410, 422, 425, 429, 451}
     errors = [each for each in HTTPStatus if each >= 500 or each in told_apart]
@@ -143,20 +141,20 @@ async def statuses(column: str) -> str:
     return ", ".join(f"{status.value}" for status in retried)
 
 
-async def methods(column: str, outcome: Any) -> str:
+async def methods(column, outcome):
     refused = [each for each in METHODS if not await is_retried(column, outcome, each)]
     return f"all but {' and '.join(sorted(refused))}" if refused else "all"
 
 
-async def methods_after_timeout(column: str) -> str:
+async def methods_after_timeout(column):
     return await methods(column, TimeoutError())
 
 
-async def methods_after_503(column: str) -> str:
+async def methods_after_503(column):
     return await methods(column, 503)
 
 
-async def circuit_breaker(column: str) -> str:
+async def circuit_breaker(column):
     described = builder_of(column).describe()
     if "CircuitBreakerClient" not in described:
         return "none"
@@ -175,23 +173,23 @@ async def circuit_breaker(column: str) -> str:
     )
 
 
-async def log_lines(column: str) -> str:
+async def log_lines(column):
     return "yes" if "LoggingClient" in builder_of(column).describe() else "no"
 
 
-async def environment(column: str) -> str:
+async def environment(column):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AIORETRY_SMITHY_DEFAULT_MAX_TOTAL_ATTEMPTS", "2")
         return "read" if await attempts(column) == "2" else "ignored"
 
 
-async def no_retries(column: str) -> str:
+async def no_retries(column):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AIORETRY_SMITHY_NO_RETRIES", "1")
         return "read" if await attempts(column) == "1" else "ignored"
 
 
-ROWS: dict[str, Callable[[str], Awaitable[str]]] = {
+ROWS = {
     "attempts of a call, the first included": attempts,
     "timeout of each attempt": attempt_timeout,
     "deadline of a call": deadline,
@@ -210,7 +208,7 @@ ROWS: dict[str, Callable[[str], Awaitable[str]]] = {
 }
 
 
-def table() -> dict[str, dict[str, str]]:
+def table():
     """Return the cells of the page by row and column."""
     with PAGE.open(encoding="utf-8", newline="") as file:
         return {row.pop(""): row for row in csv.DictReader(file)}

@@ -53,33 +53,33 @@ def is_storm(script):
 BEFORE_A_RELEASE = pytest.mark.long, pytest.mark.release
 
 
-def name_of(path: Path) -> str:
+def name_of(path):
     return path.relative_to(ROOT).as_posix()
 
 
-def shown_beside(script: Path) -> str:
+def shown_beside(script):
     return script.with_suffix(".txt").read_text(encoding="utf-8")
 
 
-def without_chance(text: str) -> str:
+def without_chance(text):
     for pattern, name in DIFFERS_EACH_TIME.items():
         text = re.sub(pattern, name, text)
     return text
 
 
-def without_measurements(text: str) -> str:
+def without_measurements(text):
     text = MEASURED.sub("#", without_chance(text))
     # Less than half a millisecond is not shown at all.
     return text.replace("not sent after # s", "not sent")
 
 
-def measurements_in(text: str) -> list[float]:
+def measurements_in(text):
     # What took less than half a millisecond is not shown there.
     text = re.sub(r"not sent after [\d.]+ s", "not sent", text)
     return [float(number) for number in MEASURED.findall(text)]
 
 
-def blocks_of(page: str, language: str) -> list[str]:
+def blocks_of(page, language):
     """Return the code blocks of a page in a language, without their indent."""
     blocks = re.findall(
         rf"^\.\. code-block:: {language}\n\n((?:    .*\n|\n)+)", page, re.MULTILINE
@@ -87,7 +87,7 @@ def blocks_of(page: str, language: str) -> list[str]:
     return [f"{textwrap.dedent(block).strip()}\n" for block in blocks]
 
 
-def blocks_of_readme(language: str) -> list[str]:
+def blocks_of_readme(language):
     return blocks_of(README, language)
 
 
@@ -96,7 +96,7 @@ SERVICE, *STEPS = blocks_of(TUTORIAL, "python")
 SHOWN = blocks_of(TUTORIAL, "text")
 
 
-def assert_printed(shown: str, output: str) -> None:
+def assert_printed(shown, output):
     """Compare two texts: their words exactly, their seconds nearly."""
     assert without_measurements(shown) == without_measurements(output)
     pairs = zip(measurements_in(shown), measurements_in(output), strict=True)
@@ -112,7 +112,7 @@ def output_of(capsys, monkeypatch):
     """A function that runs a script as if it were alone in its process."""
     root, ours = logging.getLogger(), logging.getLogger("aioretry_smithy")
 
-    def run(script: Path, *arguments: str) -> str:
+    def run(script, *arguments):
         handlers, levels = root.handlers, (root.level, ours.level)
         root.handlers = []  # so that the script may call logging.basicConfig()
         random.seed(7)  # the same jitter each time

@@ -29,8 +29,7 @@ from aioretry_smithy import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from types import FrameType
+    pass
 
 
 ROOT = Path(__file__).parents[2]
@@ -111,13 +110,13 @@ ONLY_THEIRS = {"is_done", "retry"}
 """Functions whose place is taken by a setting, or by one that says the contrary."""
 
 
-def functions_of(name: str) -> list[str]:
+def functions_of(name):
     tree = ast.parse((EXAMPLES / f"{name}.py").read_text("utf-8"))
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
     return [node.name for node in tree.body if isinstance(node, kinds)]
 
 
-def shown_of(page: str, name: str) -> list[str]:
+def shown_of(page, name):
     """Return the functions of a module that a page shows, one by one or whole."""
     text = (DOCS / f"{page}.rst").read_text("utf-8")
     if re.search(rf"/{name}\.py\n(?!   :)", text):
@@ -202,21 +201,21 @@ DIFFERENCES = {"differences": "armeria.rst", "smithy-differences": "smithy.rst"}
 """The tables that say what differs and why, and the pages where they are."""
 
 
-def rows_of(document: str) -> list[dict[str, str]]:
+def rows_of(document):
     path = SENTENCES / f"{document}.csv"
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
-def shown_by(row: dict[str, str]) -> list[str]:
+def shown_by(row):
     return re.findall(r"``(\S+?)``", row["shown by"])
 
 
 @functools.cache
-def names_in(path: Path) -> set[str]:
+def names_in(path):
     """Return the tests of a file, those in classes with the class before them."""
 
-    def names(nodes: list[ast.stmt], prefix: str = "") -> set[str]:
+    def names(nodes, prefix=""):
         found = set()
         for node in nodes:
             if isinstance(node, ast.ClassDef):
@@ -228,7 +227,7 @@ def names_in(path: Path) -> set[str]:
     return names(ast.parse(path.read_text(encoding="utf-8")).body)
 
 
-def exists(name: str) -> bool:
+def exists(name):
     """Say whether a test is there, or an example that is run and compared."""
     path, _, test = name.partition("::")
     if not (ROOT / path).is_file():
@@ -307,28 +306,28 @@ FUNCTIONS = Path(__file__).parent / "functions_of_a_call.csv"
 MOST_WORDS = 900
 
 
-def functions() -> list[dict[str, str]]:
+def functions():
     with FUNCTIONS.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
-def section(title: str) -> str:
+def section(title):
     """Return a section of the page, without the sections after it."""
     after = re.split(rf"^{title}\n-+\n", PAGE, flags=re.MULTILINE)[1]
     return after.partition("\n\n\n")[0]
 
 
-def steps() -> list[str]:
+def steps():
     """Return the steps of a call, as the page has them, from the first one."""
     counted = re.split(r"^\d+\. ", section("The way of a call"), flags=re.MULTILINE)
     return [step.partition("\n\n")[0] for step in counted[1:]]
 
 
-async def functions_run(call: Callable[[], Awaitable[object]]) -> list[tuple[str, str]]:
+async def functions_run(call):
     """Return the functions of the package that run in a call, by their first run."""
-    run: dict[tuple[str, str], None] = {}
+    run = {}
 
-    def note(frame: FrameType, event: str, argument: object) -> None:
+    def note(frame, event, argument):
         path = Path(frame.f_code.co_filename)
         if event == "call" and path.is_relative_to(PACKAGE):
             file = path.relative_to(PACKAGE).as_posix()
@@ -358,7 +357,7 @@ async def test_functions_run_in_their_order():
     """A call that gets 503, 503 and 200 goes the way that the list says."""
     statuses = [503, 503, 200]
 
-    async def answer(request: web.Request) -> web.Response:
+    async def answer(request):
         return web.Response(status=statuses.pop(0), text="orders")
 
     app = web.Application()
