@@ -119,10 +119,7 @@ def open_circuit():
             return 5.0
 
     breaker = CircuitBreaker(
-        "shop",
-        circuit_open_window=Window(),
-        listeners=[Locked()],
-        clock=lambda: 0.0,
+        "shop", circuit_open_window=Window(), listeners=[Locked()], clock=lambda: 0.0
     )
     breaker.enter_state(CircuitState.OPEN)
     return breaker, CircuitBreakerClient.new_decorator(breaker)

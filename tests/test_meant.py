@@ -183,10 +183,7 @@ def test_what_has_nothing_to_do_with_it_gets_no_hint(given):
             "RetryBudget.per_host()",
         ),
         (lambda: request_options(retry=RetryConfig), "RetryConfig(...)"),
-        (
-            lambda: request_options(retry=RetryConfig.no_retry),
-            "RetryConfig.no_retry()",
-        ),
+        (lambda: request_options(retry=RetryConfig.no_retry), "RetryConfig.no_retry()"),
         (
             lambda: SessionBuilder.standard(retrying=RetryConfig.standard),
             "RetryConfig.standard()",

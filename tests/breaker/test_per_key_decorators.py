@@ -42,22 +42,13 @@ class TestKeys:
     @pytest.mark.parametrize(
         ("new_decorator", "keys"),
         [
-            (
-                CircuitBreakerClient.new_per_host_decorator,
-                ["a:80", "b:443"],
-            ),
-            (
-                CircuitBreakerClient.new_per_method_decorator,
-                ["GET", "PUT"],
-            ),
+            (CircuitBreakerClient.new_per_host_decorator, ["a:80", "b:443"]),
+            (CircuitBreakerClient.new_per_method_decorator, ["GET", "PUT"]),
             (
                 CircuitBreakerClient.new_per_host_and_method_decorator,
                 ["a:80#GET", "a:80#PUT", "b:443#GET"],
             ),
-            (
-                CircuitBreakerClient.new_per_path_decorator,
-                ["a:80/orders", "b:443/"],
-            ),
+            (CircuitBreakerClient.new_per_path_decorator, ["a:80/orders", "b:443/"]),
         ],
     )
     async def test_there_is_one_per_key(self, new_decorator, keys):

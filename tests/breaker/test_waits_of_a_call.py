@@ -173,8 +173,7 @@ async def test_a_lone_caller_of_the_standard_chain_hears_in_time():
 
 
 @pytest.mark.parametrize(
-    ("asked", "sent", "source"),
-    [(2, 3.0, "circuit_breaker"), (4, 4.0, "retry_after")],
+    ("asked", "sent", "source"), [(2, 3.0, "circuit_breaker"), (4, 4.0, "retry_after")]
 )
 async def test_what_a_server_asks_for_comes_first(asked, sent, source):
     """Then the rest of the window is waited for, if there is one."""

@@ -267,10 +267,7 @@ async def test_session_that_was_closed_before_the_wait():
 
 async def test_smithy_waits_no_longer():
     """For no token, and in vain for none."""
-    for strategy in (
-        StandardRetryStrategy(),
-        StandardRetryStrategy(long_polling=True),
-    ):
+    for strategy in (StandardRetryStrategy(), StandardRetryStrategy(long_polling=True)):
         answer = 503, {"Retry-After": "30"}, b""
         client = retrying_session([answer] * 9, strategy)
         begun = now()

@@ -182,10 +182,7 @@ async def test_patch_of_a_transport_counts_at_once():
     transport = ScriptedTransport([200, 201])
     async with session(transport, retrying()) as client:
         statuses = [(await client.get(URL)).status]
-        with (
-            patch.object(transport, "execute", patched),
-            pytest.raises(LookupError),
-        ):
+        with patch.object(transport, "execute", patched), pytest.raises(LookupError):
             await client.get(URL)
         statuses.append((await client.get(URL)).status)
 

@@ -343,9 +343,7 @@ class TestClient:
         fleet = Fleet()
         outer, inner = group_of("a"), group_of("b")
         client = chain(
-            fleet.transport,
-            LoadBalancingClient.new_decorator(inner),
-            base_url=outer,
+            fleet.transport, LoadBalancingClient.new_decorator(inner), base_url=outer
         ).build()
         async with client:
             _, log = await call(client)

@@ -363,9 +363,7 @@ class TestBreakerInside:
         detection = OutlierDetection(consecutive_failures=1)
         group = group_of("ab", outlier_detection=detection)
         client = fleet.session(
-            group,
-            CircuitBreakerClient.new_per_host_decorator(of_host),
-            retrying(0.0),
+            group, CircuitBreakerClient.new_per_host_decorator(of_host), retrying(0.0)
         )
         async with client:
             await put_out(client)

@@ -258,10 +258,9 @@ class TestPercentile:
         """A new one begins without any."""
         answers = [after(1.0, 200), after(1.0, 200), after(3.0, 200)]
 
-        assert {
-            "localhost:80": 1.0,
-            "other.example:80": None,
-        } == await self.learnt(answers, [URL, URL, OTHER])
+        assert {"localhost:80": 1.0, "other.example:80": None} == await self.learnt(
+            answers, [URL, URL, OTHER]
+        )
 
     async def test_failures_and_bad_answers_do_not_count(self):
         """A server that fails fast would make hedges of all requests."""

@@ -116,8 +116,7 @@ def test_it_is_never_shorter_and_less_than_a_twentieth_longer(quantile, times):
 
 
 @given(
-    QUANTILES,
-    st.lists(st.tuples(st.floats(0.0, 50.0), TIMES), min_size=1, max_size=50),
+    QUANTILES, st.lists(st.tuples(st.floats(0.0, 50.0), TIMES), min_size=1, max_size=50)
 )
 def test_the_last_one_to_two_windows_count(quantile, steps):
     """A window lasts a minute; the first begins with the object."""

@@ -107,10 +107,7 @@ async def test_buffered_body_is_read_from_the_stream_that_takes_its_place(serve)
     url = await serve([sized(BODY)])
     fault = FaultInjectingClient.new_decorator(InjectedFault.cut_body(after=1000))
     retries = retrying(RetryStrategy.failsafe(), buffer_response=True)
-    async with (
-        connected(url, retries, fault) as session,
-        session.get("/") as response,
-    ):
+    async with connected(url, retries, fault) as session, session.get("/") as response:
         with pytest.raises(aiohttp.ClientPayloadError, match="cut off after 1000"):
             await response.read()
 

@@ -41,10 +41,7 @@ STRATEGIES = {
     "content": Content(),
     "smithy": StandardRetryStrategy(max_attempts=3),
 }
-ENDS = {
-    "answer": [cut(end=End.RESET)],
-    "exception": [cut(end=End.RESET)] * 3,
-}
+ENDS = {"answer": [cut(end=End.RESET)], "exception": [cut(end=End.RESET)] * 3}
 CUT_BODY = Fault(send=(response(200, b"x" * 1000)[:500],), end=End.CLOSE)
 
 

@@ -60,10 +60,7 @@ async def test_body_that_broke_is_a_failure(serve, lines):
         ),
         "success_sampling_rate": 0.0,
     }
-    async with (
-        build(url, logged(**settings)) as session,
-        session.get("/") as response,
-    ):
+    async with build(url, logged(**settings)) as session, session.get("/") as response:
         with pytest.raises(aiohttp.ClientPayloadError):
             await response.read()
         ((status, cause, length),) = lines.told(

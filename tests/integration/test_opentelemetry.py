@@ -116,10 +116,7 @@ async def test_server_sees_the_span_of_each_attempt(site, heard):
 
 async def test_redirect_is_part_of_its_attempt(site, heard):
     """Redirects are followed inside one attempt, so they share its one span."""
-    async with (
-        chain(site, heard.decorator()).build() as session,
-        session.get("/moved"),
-    ):
+    async with chain(site, heard.decorator()).build() as session, session.get("/moved"):
         pass
 
     (attempt,) = heard.attempts
@@ -143,10 +140,7 @@ async def test_wait_begins_after_a_slow_body(site, heard):
     tracing = heard.decorator()
     async with (
         connected(
-            site.server.make_url("/"),
-            tracing,
-            retrying(Patient()),
-            tracing,
+            site.server.make_url("/"), tracing, retrying(Patient()), tracing
         ) as session,
         session.get("/late"),
     ):

@@ -73,26 +73,14 @@ def _nothing_is_freed_by_chance():
     "decorators",
     [
         pytest.param([asks_twice], id="twice"),
-        pytest.param(
-            [asks_twice, RETRYING],
-            id="twice in each attempt",
-        ),
+        pytest.param([asks_twice, RETRYING], id="twice in each attempt"),
         pytest.param([RETRYING, asks_twice], id="two passes"),
         pytest.param([asks_twice_at_once], id="twice at once"),
-        pytest.param(
-            [asks_twice_at_once, RETRYING],
-            id="twice at once, retried",
-        ),
-        pytest.param(
-            [RETRYING, asks_twice_at_once],
-            id="two passes at once",
-        ),
+        pytest.param([asks_twice_at_once, RETRYING], id="twice at once, retried"),
+        pytest.param([RETRYING, asks_twice_at_once], id="two passes at once"),
         pytest.param([makes_two_attempts_at_once], id="attempts of its own"),
         pytest.param([answers_itself, raises], id="replaced"),
-        pytest.param(
-            [answers_itself, raises, RETRYING],
-            id="replaced, retried",
-        ),
+        pytest.param([answers_itself, raises, RETRYING], id="replaced, retried"),
     ],
 )
 async def test_call_that_fails_leaves_no_connection_in_use(serve, decorators):

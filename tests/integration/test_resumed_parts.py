@@ -181,10 +181,7 @@ async def test_a_bad_answer_holds_nothing_while_the_next_part_is_asked_for(chain
     async with DownloadServer(BROKEN, stalling, stalling, WHOLE) as server:
         async with asyncio.timeout(5.0):
             body, _ = await download(
-                server.url,
-                limiting,
-                *chain,
-                connector=aiohttp.TCPConnector(limit=1),
+                server.url, limiting, *chain, connector=aiohttp.TCPConnector(limit=1)
             )
 
     assert FILE == body

@@ -236,11 +236,7 @@ async def test_a_resend_has_a_log():
         log = RequestLog.of(response)
 
     assert ["stale_connection", None] == [each.delay_source for each in log.children]
-    assert (200, 2, None) == (
-        log.response_status,
-        log.total_attempts,
-        log.stop_reason,
-    )
+    assert (200, 2, None) == (log.response_status, log.total_attempts, log.stop_reason)
 
 
 async def test_what_is_an_attempt_already_stays_one():

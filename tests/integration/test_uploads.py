@@ -72,10 +72,7 @@ async def test_body_that_was_sent(url, body, length, path):
 
 async def test_body_that_comes_in_pieces(url):
     """The time is that of the last piece."""
-    async with (
-        connected(url) as session,
-        session.post("/", data=chunks()) as response,
-    ):
+    async with connected(url) as session, session.post("/", data=chunks()) as response:
         log = RequestLog.of(response)
         tick = getattr(asyncio.get_running_loop(), "_clock_resolution", 0.001)
 

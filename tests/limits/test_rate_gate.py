@@ -185,10 +185,7 @@ class TestSeveral:
 
     async def test_the_standard_chain_takes_them(self):
         """As ``rate``, or made for each host."""
-        for rate in (
-            [RateLimit(5), tokens()],
-            lambda host: (RateLimit(5), tokens()),
-        ):
+        for rate in ([RateLimit(5), tokens()], lambda host: (RateLimit(5), tokens())):
             builder = SessionBuilder.standard(rate=rate)
             async with builder.build() as client:
                 assert unwrap(client, RateLimitingClient) is not None

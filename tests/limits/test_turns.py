@@ -320,10 +320,7 @@ async def test_a_light_call_goes_when_the_heavy_one_before_it_is_cancelled():
 
 @pytest.mark.parametrize(
     ("costs", "asked"),
-    [
-        ((8, 3), [(0.0, 8)]),
-        ((3, 8), [(0.0, 3), (0.5, 8)]),
-    ],
+    [((8, 3), [(0.0, 8)]), ((3, 8), [(0.0, 3), (0.5, 8)])],
     ids=["enough", "too little"],
 )
 async def test_a_question_that_is_taken_over_may_have_been_for_less(costs, asked):

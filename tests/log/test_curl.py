@@ -251,8 +251,7 @@ def test_answer_is_decompressed(value, options):
 
 @bash
 @pytest.mark.parametrize(
-    "value",
-    ["\x1b[2J'\\", "a\u202eb", "\x7f9", "caf\xe9\xa0", "\U0001d4b3\u2028"],
+    "value", ["\x1b[2J'\\", "a\u202eb", "\x7f9", "caf\xe9\xa0", "\U0001d4b3\u2028"]
 )
 def test_what_cannot_be_seen_is_escaped(value):
     """A terminal shows the command as it is, and a shell takes the bytes meant."""

@@ -112,10 +112,9 @@ async def test_every_line_fits(width, log):
 
 async def test_lines_that_are_broken_hang(log):
     """In a narrow terminal the tree is still one."""
-    assert [
-        "GET http://example.com/  ->  200 OK  in",
-        "8.000 s, 3 attempts",
-    ] == [line.rstrip() for line in lines(log, 40)[:2]]
+    assert ["GET http://example.com/  ->  200 OK  in", "8.000 s, 3 attempts"] == [
+        line.rstrip() for line in lines(log, 40)[:2]
+    ]
     assert all(line[0] in "├│└ " for line in lines(log, 40)[2:])
     assert not [line for line in lines(log, 39)[2:] if line.endswith(" ")]
 

@@ -139,8 +139,7 @@ async def test_one_line_of_a_failure_has_its_own_level(
 
 
 @pytest.mark.parametrize(
-    ("sides", "lines"),
-    [("request", ["request"]), ("response", ["response"]), ("", [])],
+    ("sides", "lines"), [("request", ["request"]), ("response", ["response"]), ("", [])]
 )
 async def test_lines_of_a_success_can_be_left_out(logger, written, sides, lines):
     """Of a success, what the formatter returns is written."""

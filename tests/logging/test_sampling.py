@@ -94,14 +94,8 @@ async def test_sampler_is_asked_once_for_both_lines(logger):
 @pytest.mark.parametrize(
     ("sampler", "message"),
     [
-        (
-            lambda log: 1,
-            "failure_sampling_rate(): 1 (expected: True or False)",
-        ),
-        (
-            lambda log: None,
-            "failure_sampling_rate(): None (expected: True or False)",
-        ),
+        (lambda log: 1, "failure_sampling_rate(): 1 (expected: True or False)"),
+        (lambda log: None, "failure_sampling_rate(): None (expected: True or False)"),
         (lambda log: 1 / 0, "division by zero"),
     ],
 )

@@ -176,10 +176,7 @@ async def test_naive_replay_is_seen(make, folder):
     """A body that aiohttp alone loses without a word would not pass as identical."""
     content = new_content(SMALL, folder)
     options = KINDS[make](content)
-    async with (
-        FaultServer([answer(503)]) as server,
-        aiohttp.ClientSession() as session,
-    ):
+    async with FaultServer([answer(503)]) as server, aiohttp.ClientSession() as session:
         statuses = []
         for _ in range(2):
             async with session.post(server.url, **options) as response:

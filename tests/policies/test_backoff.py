@@ -181,10 +181,7 @@ def test_longest_delay_is_finite(bad):
 
 def test_range_upside_down_is_refused():
     """The message shows both ends as they were given."""
-    cases = {
-        "min_delay": Backoff.random,
-        "initial_delay": Backoff.exponential,
-    }
+    cases = {"min_delay": Backoff.random, "initial_delay": Backoff.exponential}
     for name, factory in cases.items():
         with raises_exactly(f"max_delay: 1 (expected: >= {name}, 2)"):
             factory(2, 1)

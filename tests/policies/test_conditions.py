@@ -53,10 +53,7 @@ OUTCOMES = {
 }
 CONDITIONS = {
     "statuses": ({"statuses": [404, 503]}, {"404", "503", "503 please"}),
-    "status_classes": (
-        {"status_classes": [4, 5]},
-        {"404", "429", "503", "503 please"},
-    ),
+    "status_classes": ({"status_classes": [4, 5]}, {"404", "429", "503", "503 please"}),
     "exceptions": (
         {"exceptions": [OwnError, aiohttp.InvalidURL, is_polite]},
         {"own timeout", "own error", "bad URL", "disconnected"},

@@ -30,12 +30,7 @@ errors = st.builds(
     retry_after=st.none() | st.floats(-10, 1e4),
 )
 profiles = st.sampled_from(
-    [
-        RetryProfile.V2_1,
-        RetryProfile.V2_0,
-        RetryProfile.DYNAMODB,
-        RetryProfile.GUIDE,
-    ]
+    [RetryProfile.V2_1, RetryProfile.V2_0, RetryProfile.DYNAMODB, RetryProfile.GUIDE]
 )
 
 

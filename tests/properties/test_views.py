@@ -167,8 +167,7 @@ CALLS = st.recursive(
     LEAF,
     # A call has attempts, each of which has so many seconds and calls inside.
     lambda inside: st.tuples(
-        NAMES,
-        st.lists(st.tuples(SECONDS, st.lists(inside, max_size=3)), max_size=3),
+        NAMES, st.lists(st.tuples(SECONDS, st.lists(inside, max_size=3)), max_size=3)
     ),
     max_leaves=12,
 )

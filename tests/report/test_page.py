@@ -143,8 +143,7 @@ def test_a_notebook_gets_the_page_in_a_frame():
     report = Report(counted(troubles()))
 
     (frame,) = re.findall(
-        r'<iframe sandbox="" [^<>]* srcdoc="([^"<>]*)"></iframe>',
-        report._repr_html_(),
+        r'<iframe sandbox="" [^<>]* srcdoc="([^"<>]*)"></iframe>', report._repr_html_()
     )
 
     assert report.to_html() == unescape(frame)

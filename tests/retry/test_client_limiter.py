@@ -314,11 +314,7 @@ async def test_leave_comes_back_once_wherever_a_call_is_cancelled(kind, strategy
         ([503, asyncio.CancelledError()], SOON, {}),
         ([503, KeyboardInterrupt()], SOON, {}),
         ([503, 503], Failing(), {}),
-        (
-            [503, 503],
-            RetryStrategy.on_server_error_status(FailingBackoff()),
-            {},
-        ),
+        ([503, 503], RetryStrategy.on_server_error_status(FailingBackoff()), {}),
         ([503, silence], SOON, {"timeout": 2.0}),
         ([503, slowly(503), 503], SOON, {"timeout": 1.5}),
         ([503, silence, 200], SOON, {"attempt_timeout": 1.0}),

@@ -191,8 +191,7 @@ async def test_status_below_400_has_no_code(status):
 
 
 @pytest.mark.parametrize(
-    "code",
-    ["two words", "A\\u001b[31m", "\\u00e4", "A" * 129, "http://example.com/#A"],
+    "code", ["two words", "A\\u001b[31m", "\\u00e4", "A" * 129, "http://example.com/#A"]
 )
 async def test_what_is_no_word_is_no_code(code):
     """It goes into messages and logs."""

@@ -162,9 +162,7 @@ async def test_deadline_is_looked_at_again():
     """It is not cut at the deadline; but after that no attempt begins."""
     limiter, failure = Recording(), refused()
     client = session(
-        [failure],
-        retrying(SOON, listeners=[Slow(5.0)], limiter=limiter),
-        timeout=3.0,
+        [failure], retrying(SOON, listeners=[Slow(5.0)], limiter=limiter), timeout=3.0
     )
     with capture_logs() as logs:
         async with client:
@@ -215,10 +213,7 @@ async def test_errors_are_reported_and_break_nothing(kind, caplog):
 async def test_cancellation_goes_through():
     """And leaves nothing behind: no permit, no response, no attempt under way."""
     limiter = Recording()
-    client = session(
-        [503],
-        retrying(SOON, listeners=[Slow(5.0)], limiter=limiter),
-    )
+    client = session([503], retrying(SOON, listeners=[Slow(5.0)], limiter=limiter))
     log = await log_of_cancelled(client, 0.25)
 
     assert ("cancelled", 1, 0.25) == (

@@ -372,10 +372,7 @@ def test_retry_needs_a_backoff(backoff):
             (Backoff.fixed(1), True),
             "is_next: True (expected: True or False, and False beside a backoff)",
         ),
-        (
-            (None, 1),
-            "is_next: 1 (expected: True or False, and False beside a backoff)",
-        ),
+        ((None, 1), "is_next: 1 (expected: True or False, and False beside a backoff)"),
     ],
 )
 def test_decision_that_is_none_is_told_at_once(arguments, message):

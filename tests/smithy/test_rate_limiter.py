@@ -48,11 +48,7 @@ class TestUpdate:
         assert limiter.enabled
         assert pytest.approx(
             [row[name] for name in ("measured", "fill_rate", "wait")]
-        ) == [
-            limiter.measured_rate,
-            limiter.fill_rate,
-            limiter.try_acquire(),
-        ]
+        ) == [limiter.measured_rate, limiter.fill_rate, limiter.try_acquire()]
 
     @pytest.mark.parametrize("row", VECTORS["first_reduced_rate"])
     def test_first_throttling_reduces_the_measured_rate(self, limiter, clock, row):

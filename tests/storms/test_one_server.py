@@ -59,8 +59,7 @@ def test_no_call_is_lost_in_a_restart(kind, length, rate):
 
 
 @pytest.mark.parametrize(
-    "length",
-    [*(pytest.param(each, marks=RELEASE) for each in (0.3, 1.0)), 3.0],
+    "length", [*(pytest.param(each, marks=RELEASE) for each in (0.3, 1.0)), 3.0]
 )
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.long

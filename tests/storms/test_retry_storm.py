@@ -91,8 +91,7 @@ def test_adaptive_limit_sends_what_the_server_can_carry_out(
 
 @pytest.mark.release
 @pytest.mark.parametrize(
-    ("processes", "load", "later"),
-    [(50, 1.03, 2), (500, 1.17, 5)],
+    ("processes", "load", "later"), [(50, 1.03, 2), (500, 1.17, 5)]
 )
 def test_budget_alone_does_little_harm(processes, load, later):
     """It sends hardly more than clients without retries do, and is back about then."""
@@ -127,10 +126,7 @@ def test_budget_ends_retries_where_nothing_succeeds(processes):
 
 
 @pytest.mark.release
-@pytest.mark.parametrize(
-    ("processes", "most"),
-    [(50, 0.1), (500, 0.4)],
-)
+@pytest.mark.parametrize(("processes", "most"), [(50, 0.1), (500, 0.4)])
 def test_standard_chain_goes_on_trying(processes, most):
     """When everything fails it sends little, but every process asks now and then."""
     fleet = processes_without_an_answer("standard chain", processes)

@@ -212,10 +212,7 @@ def find_browser():
 
 def _of_playwright():
     home = Path.home()
-    caches = {
-        "darwin": home / "Library/Caches",
-        "win32": home / "AppData/Local",
-    }
+    caches = {"darwin": home / "Library/Caches", "win32": home / "AppData/Local"}
     cache = caches.get(sys.platform, home / ".cache")
     for names in ("chrome", "headless_shell", "Chromium", "chrome.exe"):
         found = (cache / "ms-playwright").glob(f"chromium*/*/**/{names}")

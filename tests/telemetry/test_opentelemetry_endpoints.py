@@ -63,10 +63,9 @@ async def test_endpoint_with_a_name_of_its_own_has_no_known_address(heard):
         await servers.get(client)
         await servers.get(client, "http://stranger/")
 
-    assert [
-        ["a/v1", None, None, "a"],
-        [None, None, None, "stranger"],
-    ] == [of_peer(span) for span in heard.attempts]
+    assert [["a/v1", None, None, "a"], [None, None, None, "stranger"]] == [
+        of_peer(span) for span in heard.attempts
+    ]
 
 
 async def test_request_that_a_decorator_sends_elsewhere_names_no_endpoint(heard):
@@ -117,10 +116,7 @@ async def test_metrics_of_other_hosts_have_these(heard):
         await servers.get(client, "http://stranger:81/")
 
     ((attributes, _),) = heard.points("aioretry_smithy.attempts")
-    assert ("stranger", 81) == (
-        attributes["server.address"],
-        attributes["server.port"],
-    )
+    assert ("stranger", 81) == (attributes["server.address"], attributes["server.port"])
 
 
 def shown(heard):

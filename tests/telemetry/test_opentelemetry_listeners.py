@@ -82,9 +82,7 @@ def test_first_events_of_many_threads_are_all_heard(shared):
             CircuitBreaker(f"b{number}", listeners=[listener])
             for number, listener in enumerate(listeners)
         ]
-        at_once(
-            [partial(each.enter_state, CircuitState.OPEN) for each in breakers],
-        )
+        at_once([partial(each.enter_state, CircuitState.OPEN) for each in breakers])
 
         assert 8 == heard.total("aioretry_smithy.circuit_breaker.transitions")
         assert 8 == heard.total("aioretry_smithy.circuit_breaker.state")

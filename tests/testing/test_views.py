@@ -163,8 +163,7 @@ def test_conditions_say_what_is_wrong_with_replicas(trouble, said):
 
 
 @pytest.mark.parametrize(
-    ("sent", "shown"),
-    [([1, 48, 51], "1/48/51"), ([1, 49, 10, 20, 10, 10], "1-49")],
+    ("sent", "shown"), [([1, 48, 51], "1/48/51"), ([1, 49, 10, 20, 10, 10], "1-49")]
 )
 def test_table_shows_the_shares_of_replicas(sent, shown):
     """In the outage; of many replicas the range alone."""

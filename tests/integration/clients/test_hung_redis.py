@@ -60,10 +60,7 @@ class Calls:
 
     def __init__(self, *decorators, answer=200, cancelled=False, **settings):
         self.session = chain(
-            [answer] * 99,
-            *decorators,
-            timeout=None if cancelled else SHORT,
-            **settings,
+            [answer] * 99, *decorators, timeout=None if cancelled else SHORT, **settings
         ).build()
         self.patience = SHORT if cancelled else None
         self.early, self.ends, self.seconds = [], [], []

@@ -28,10 +28,7 @@ async def test_message_is_posted_again_when_it_was_throttled(
     example, busy, start, attempts
 ):
     """A throttled message was not posted, so that it may be sent once more."""
-    busy.answers = {
-        LIST: {"ok": True, "channels": [{"id": "C1"}]},
-        POST: {"ok": True},
-    }
+    busy.answers = {LIST: {"ok": True, "channels": [{"id": "C1"}]}, POST: {"ok": True}}
     base_url = await start(busy)
 
     channels = await example("with_slack_sdk").announce("Open", "xoxb-1", base_url)

@@ -9,10 +9,7 @@ pytest.importorskip("stamina")
 import stamina
 from functions import GONE, Different, SameCalls
 
-pytestmark = [
-    pytest.mark.virtual_time,
-    pytest.mark.usefixtures("_clock_of_the_loop"),
-]
+pytestmark = [pytest.mark.virtual_time, pytest.mark.usefixtures("_clock_of_the_loop")]
 
 SOON = OSError("temporary")
 

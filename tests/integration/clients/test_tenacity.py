@@ -13,10 +13,7 @@ from tenacity import RetryError
 
 from aioretry_smithy import Backoff, RequestLog, RetryingRpcClient, RetryRule, rpc
 
-pytestmark = [
-    pytest.mark.virtual_time,
-    pytest.mark.usefixtures("_clock_of_the_loop"),
-]
+pytestmark = [pytest.mark.virtual_time, pytest.mark.usefixtures("_clock_of_the_loop")]
 
 
 @pytest.mark.parametrize(
@@ -83,9 +80,7 @@ async def test_attempt_that_cannot_begin_in_time_is_not_made(
 async def test_no_attempt_begins_after_the_delay(failing, outcome_of, wait, seconds):
     """Theirs may, after a long wait; neither cuts the last one."""
     theirs = tenacity.retry(
-        stop=tenacity.stop_after_delay(10),
-        wait=tenacity.wait_fixed(wait),
-        reraise=True,
+        stop=tenacity.stop_after_delay(10), wait=tenacity.wait_fixed(wait), reraise=True
     )
     rule = RetryRule(exceptions=[ConnectionError], backoff=Backoff.fixed(wait))
     ours = rpc(RetryingRpcClient.new_decorator(rule, stop_after_delay=10.0))

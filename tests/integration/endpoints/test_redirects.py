@@ -61,10 +61,7 @@ async def test_absolute_redirect_to_the_service_stays_in_the_group(name, servers
     # Case 36.
     group = servers.group()
     url = f"http://{name}:{servers.port}/x"
-    async with (
-        connected(group, RETRIES) as client,
-        client.get(see(url)) as response,
-    ):
+    async with connected(group, RETRIES) as client, client.get(see(url)) as response:
         log = RequestLog.of(response)
 
     assert ["1", "1"] == servers.asked

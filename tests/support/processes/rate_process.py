@@ -38,11 +38,7 @@ def cost(ctx, request):
 
 async def main(uri, rate, costs=""):
     limit = SharedRateLimit(
-        uri,
-        rate,
-        key="orders",
-        cost=cost if costs else None,
-        implementation="redispy",
+        uri, rate, key="orders", cost=cost if costs else None, implementation="redispy"
     )
     in_turn = cycle(costs.split(",") if costs else "1")
     builder = (

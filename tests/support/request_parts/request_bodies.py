@@ -191,10 +191,7 @@ BODIES = {
             data=Fresh(lambda scene, make=make, error=error: make(error)),
             again=False,
         )
-        for name, make in {
-            "file": FailingFile,
-            "generator": failing_chunks,
-        }.items()
+        for name, make in {"file": FailingFile, "generator": failing_chunks}.items()
         for error in ERRORS_OF_THEIR_OWN
     },
 }

@@ -402,10 +402,7 @@ ADDRESS = re.compile("0x[0-9a-f]+")
 async def outcome(scene, kind, new_session):
     """Send a request and one more after it; describe the outcome in full."""
     scene.seen.clear()
-    with (
-        warnings.catch_warnings(record=True) as caught,
-        capture_logs() as logs,
-    ):
+    with warnings.catch_warnings(record=True) as caught, capture_logs() as logs:
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", ResourceWarning)
         async with opened(scene, kind, new_session) as session:

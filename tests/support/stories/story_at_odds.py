@@ -139,10 +139,7 @@ async def odd_answer(odd):
         usual = {"status": 200, "reason": "OK", "headers": {}, "history": ()}
         rest = {"connection": None, "content": None, "close": int}
         answered = Answer(**{**usual, **rest, **answered})
-    async with (
-        FaultServer(then=FINE) as server,
-        await warmed(server.url) as session,
-    ):
+    async with FaultServer(then=FINE) as server, await warmed(server.url) as session:
         patch = mock.patch.object(aiohttp.ClientSession, "_request")
         with capture_logs() as logs, patch as request:
             request.return_value = answered

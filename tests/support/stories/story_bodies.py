@@ -43,8 +43,7 @@ CHAINS = {
     "content rule": reading(retrying(RULE)),
     "buffered": reading(retrying(buffer_response=True)),
     "preview": reading(
-        plain(ContentPreviewingClient.new_decorator(20)),
-        retrying(buffer_response=True),
+        plain(ContentPreviewingClient.new_decorator(20)), retrying(buffer_response=True)
     ),
     "nothing reads": reading(retrying()),
 }
@@ -260,12 +259,7 @@ FAULTS = {
 def chains(fault):
     return {
         "alone": (fault,),
-        "retried": (
-            fault,
-            breaking(),
-            retrying(SOON, LimiterWitness),
-            logging_with(),
-        ),
+        "retried": (fault, breaking(), retrying(SOON, LimiterWitness), logging_with()),
         "watched": (
             watching("inside"),
             fault,

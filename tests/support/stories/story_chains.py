@@ -166,8 +166,7 @@ def judged_breaking(witness):
     """Break circuits by a strategy of the user's."""
     factory = partial(new_breaker, witness)
     return CircuitBreakerClient.new_per_host_decorator(
-        factory,
-        BreakerStrategy(witness),
+        factory, BreakerStrategy(witness)
     )
 
 

@@ -58,11 +58,7 @@ ANSWERS = {
 def chains(*inside):
     return {
         "alone": inside,
-        "retried": (
-            *inside,
-            retrying(SOON, LimiterWitness),
-            logging_with(),
-        ),
+        "retried": (*inside, retrying(SOON, LimiterWitness), logging_with()),
         "broken per endpoint": (
             breaking(minimum_request_threshold=1, failure_rate_threshold=0.1),
             *inside,
@@ -77,26 +73,13 @@ def chains(*inside):
             *inside,
             retrying(SOON),
         ),
-        "watched": (
-            watching("inside"),
-            *inside,
-            retrying(SOON),
-            watching("outside"),
-        ),
-        "attempts of 0.4 s": (
-            breaking(),
-            *inside,
-            retrying(SOON, attempt_timeout=0.4),
-        ),
+        "watched": (watching("inside"), *inside, retrying(SOON), watching("outside")),
+        "attempts of 0.4 s": (breaking(), *inside, retrying(SOON, attempt_timeout=0.4)),
         "hedged": (*inside, plain(HedgingClient.new_decorator(0.25)), retrying(SOON)),
         "hedged alone": (*inside, plain(HedgingClient.new_decorator(0.25))),
         "content strategy": (*inside, retrying(ContentStrategy)),
         "buffered": (*inside, retrying(SOON, buffer_response=True)),
-        "resumed": (
-            *inside,
-            retrying(SOON),
-            plain(ResumingClient.new_decorator()),
-        ),
+        "resumed": (*inside, retrying(SOON), plain(ResumingClient.new_decorator())),
         "around all attempts": (retrying(SOON), *inside),
     }
 
@@ -120,10 +103,7 @@ PINS = {
     "b": {"endpoint": "http://b.test"},
     "none of the group": {"endpoint": "http://other.test"},
     "an object": {"endpoint": Endpoint("http://b.test")},
-    "b, without retry": {
-        "endpoint": "http://b.test",
-        "retry": RetryConfig.no_retry(),
-    },
+    "b, without retry": {"endpoint": "http://b.test", "retry": RetryConfig.no_retry()},
 }
 """By name: options that name an endpoint."""
 

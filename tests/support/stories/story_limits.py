@@ -87,12 +87,7 @@ def failing(witness):
 def chains(limit):
     return {
         "alone": (limit,),
-        "retried": (
-            limit,
-            breaking(),
-            retrying(SOON, LimiterWitness),
-            logging_with(),
-        ),
+        "retried": (limit, breaking(), retrying(SOON, LimiterWitness), logging_with()),
         "watched": (
             watching("inside"),
             limit,
@@ -101,11 +96,7 @@ def chains(limit):
             watching("outside"),
         ),
         "around all attempts": (breaking(), retrying(SOON), limit, logging_with()),
-        "attempts of 0.4 s": (
-            limit,
-            breaking(),
-            retrying(SOON, attempt_timeout=0.4),
-        ),
+        "attempts of 0.4 s": (limit, breaking(), retrying(SOON, attempt_timeout=0.4)),
         "in a half-open circuit": (
             limit,
             one_breaker(CircuitState.HALF_OPEN),

@@ -173,9 +173,7 @@ IN_VIRTUAL_TIME = (
 )
 """The sets that meet no socket."""
 
-LEFT_OUT = {
-    "uvloop": [name for name in SETS["calls"] if name.endswith(": refused")],
-}
+LEFT_OUT = {"uvloop": [name for name in SETS["calls"] if name.endswith(": refused")]}
 """By the loop: calls of which it tells another story.
 
 uvloop knows that a connection was reset when it writes to it, asyncio when it reads.

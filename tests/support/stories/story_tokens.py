@@ -87,12 +87,7 @@ def hanging(witness):
 def chains(made):
     return {
         "alone": (made,),
-        "retried": (
-            made,
-            breaking(),
-            retrying(SOON, LimiterWitness),
-            logging_with(),
-        ),
+        "retried": (made, breaking(), retrying(SOON, LimiterWitness), logging_with()),
         "breaker inside": (breaking(), made, retrying(SOON), logging_with()),
         "around all attempts": (breaking(), retrying(SOON), made, logging_with()),
         "watched": (

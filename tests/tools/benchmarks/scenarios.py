@@ -221,10 +221,6 @@ SCENARIOS = {
         group=CHOSEN,
     ),
     "memory": Scenario(
-        "memory per call in flight",
-        "bytes",
-        in_flight,
-        compare=differences,
-        rounds=3,
+        "memory per call in flight", "bytes", in_flight, compare=differences, rounds=3
     ),
 }

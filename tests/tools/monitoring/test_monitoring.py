@@ -234,10 +234,7 @@ CASES = {
     "BreakerOpenLong": {
         # A trial each minute.
         f'circuit_breaker_state{{{BREAKER}, state="open"}}': (" 1 0" * 30, "1x60"),
-        f'circuit_breaker_state{{{BREAKER}, state="half_open"}}': (
-            " 0 1" * 30,
-            "0x60",
-        ),
+        f'circuit_breaker_state{{{BREAKER}, state="half_open"}}': (" 0 1" * 30, "0x60"),
         f'circuit_breaker_state{{{BREAKER}, state="closed"}}': ("0x60", "0x60"),
         f'circuit_breaker_transitions_total{{{BREAKER}, state="open"}}': (
             "0+1x60",
