@@ -81,13 +81,13 @@ OUR_NAMES = (
     "ChainMetrics CircuitBreakers ClientT Concurrency ConcurrencyLimitFactory "
     "ConcurrencyLimits Content ContentRuleConditions CoroutineFunction Cost "
     "DecoratingFunction Delays Enabled Exceptions Fallback Family Fetch FixedDelay "
-    "FurtherSettings Group "
+    "FoundSource FurtherSettings GivenSource Group "
     "Key KeyFunction LogAfter LogLevel Logger LoggingSettings Mask OneForAll "
     "OwnHosts PerKey Rate RateLimitFactory RateLimits RecentTimes RedisClient "
     "Request Resolver RetryAnswer Traffic "
     "RetrySettings Retrying Roster RpcDecoratingFunction RpcDecorator RuleConditions "
     "Sampling Scheme ScriptedBody Service SessionArguments Settings SharedSettings "
-    "Source StandardChanges StandardSettings StandardStrategySettings Strategy "
+    "StandardChanges StandardSettings StandardStrategySettings Strategy "
     "Telemetry TokenScope Tokens TrafficMetrics"
 ).split()
 nitpick_ignore_regex = [
