@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from .._bodies import response_content as _content
 from .._bodies.replayable_payload import SpentBodyError
-from .._bodies.request_body import is_spent, may_differ
+from .._bodies.request_body import is_spent
 from .._call.call import Call, forget_body, tell_of_body
-from .._call.outcome import NOTHING, Request, Result, connection_of, headers_of
-from .._failures.failure import peel
+from .._call.outcome import Request, Result, connection_of, headers_of
 from .._failures.hints import retry_after
 from .._request.keys import service_key
 
@@ -18,31 +17,8 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .._call.record import Record
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
-
-
-class ReplacedOutcome(NamedTuple):
-    """The outcome of an attempt that a retry is to replace."""
-
-    record: Record
-    result: Result
-    cause: Exception | None
-
-    @classmethod
-    def of(
-        cls, call: Call, record: Record, result: Result, cause: Exception | None
-    ) -> ReplacedOutcome | None:
-        """Return an outcome that a call may yet end with; None of any other."""
-        if call.resources is None or (result is NOTHING and cause is None):
-            return None
-        return cls(record, result, cause) if may_differ(call) else None
-
-
-def is_spent_body(cause: Exception | None) -> bool:
-    """Say whether an attempt failed because its body was not what was sent before."""
-    return cause is not None and isinstance(peel(cause), SpentBodyError)
 
 
 _T = TypeVar("_T")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from .._bodies.replayable_payload import SpentBodyError
-from .._call.outcome import RetryStopReason
+from .._bodies.request_body import may_differ
+from .._call.outcome import NOTHING, Result, RetryStopReason
 from .._call.recorder import attached_to, cause_of, record_failure, record_unwanted
 from .._errors import (
     LimitedRequestError,
@@ -155,3 +156,25 @@ def deadline_passed(
     error.__cause__ = cut if earlier is None else earlier
     copy_marks(error, cut)
     return error
+
+
+class ReplacedOutcome(NamedTuple):
+    """The outcome of an attempt that a retry is to replace."""
+
+    record: Record
+    result: Result
+    cause: Exception | None
+
+    @classmethod
+    def of(
+        cls, call: Call, record: Record, result: Result, cause: Exception | None
+    ) -> ReplacedOutcome | None:
+        """Return an outcome that a call may yet end with; None of any other."""
+        if call.resources is None or (result is NOTHING and cause is None):
+            return None
+        return cls(record, result, cause) if may_differ(call) else None
+
+
+def is_spent_body(cause: Exception | None) -> bool:
+    """Say whether an attempt failed because its body was not what was sent before."""
+    return cause is not None and isinstance(peel(cause), SpentBodyError)

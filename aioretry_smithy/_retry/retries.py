@@ -17,26 +17,22 @@ from .._context.context import AttemptContext, ClientRequestContext
 from .._failures.failure import failure_of
 from .._failures.kept_cause import drop_frames
 from .._policies.listeners import tell
-from .call_adapter import CallAdapter, ReplacedOutcome, is_spent_body
-from .ending import deadline_passed, record_break, record_stop
-from .limiter import RetryLimiter, acquired, notify, report, until_it_waits
-from .wait import (
-    AT_ONCE,
-    ELSEWHERE,
-    SUCCEEDED,
-    TOO_LATE,
-    Decision,
-    Stop,
-    Wait,
-    overrules,
-    plan_wait,
-    without_wait,
+from .elsewhere import ELSEWHERE, overrules, without_wait
+from .ending import (
+    ReplacedOutcome,
+    deadline_passed,
+    is_spent_body,
+    record_break,
+    record_stop,
 )
+from .limiter import RetryLimiter, acquired, notify, report, until_it_waits
+from .wait import AT_ONCE, SUCCEEDED, TOO_LATE, Decision, Stop, Wait, plan_wait
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
     from .._call.record import Record
+    from .call_adapter import CallAdapter
     from .config import RetryConfig
 
 _T = TypeVar("_T")

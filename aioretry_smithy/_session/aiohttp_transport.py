@@ -24,7 +24,8 @@ from .._failures.failure import judge
 from .._request.arguments import Arguments, is_unchanged
 from .._request.request import HttpRequest, RoutedRequest
 from .body_to_send import ShownBody, body_to_send, is_watched, take_shown
-from .deadline import AttemptTimeouts, version_of
+from .deadline import AttemptTimeouts
+from .defaults import version_of
 from .middlewares import repeats_hops, with_bound, with_route
 from .request_classes import has_body_in, sending
 from .resend import MAX_RESENDS, is_tracked, request_to_resend, sending_tracked

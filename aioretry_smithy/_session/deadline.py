@@ -1,28 +1,21 @@
-"""Find the time that a call of a session may take; what calls begin with."""
+"""Find the time that a call of a session may take, and tell aiohttp of the rest."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import ClientSession, ClientTimeout
 from aiohttp.helpers import sentinel
-from multidict import CIMultiDict, getversion
 
-from .._call.call import Call, CallDefaults
 from .._context.options import UNSET, Options
 from .._errors import AttemptTimeoutError, ResponseTimeoutError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from yarl import URL
-
+    from .._call.call import Call
     from .._call.record import Record
     from .._request.arguments import Arguments
-    from .._request.endpoint import Service
     from .._request.request import HttpRequest
-    from .._text.mask import Mask
 
 
 # A limit this close to aiohttp's own needs no timer of ours.
@@ -197,62 +190,3 @@ def too_late(call: Call) -> ResponseTimeoutError:
     if call.time_of(call) <= 0:
         return ResponseTimeoutError("no time left before the request was sent")
     return AttemptTimeoutError("no time left for this attempt before it was sent")
-
-
-number_of_change: Callable[[Any], int] = getversion
-"""Return a number that no headers have had before, and that each change replaces.
-
-It raises a TypeError for headers of another class than multidict's.
-"""
-
-
-def version_of(headers: CIMultiDict[str]) -> object:
-    """Return a value that is another after each change of a session's headers."""
-    try:
-        return number_of_change(headers)
-    except TypeError:
-        # aiohttp takes any mapping; others do not count their changes.
-        return tuple(CIMultiDict(headers).items())
-
-
-class SessionDefaults(CallDefaults):
-    """Copies the headers and the limit of a session, with which its calls begin.
-
-    Args:
-        session: The session.
-        mask: What the views of its calls hide.
-        service: What relative URLs are joined to in place of its base URL, if anything.
-        no_retries: Whether each of its calls makes one attempt.
-    """
-
-    __slots__ = ("base_url", "limit", "service", "timeout")
-
-    base_url: URL | Service | None
-    """What relative URLs are joined to."""
-
-    limit: float | None
-    """Seconds that a call may take; None for no limit."""
-
-    timeout: ClientTimeout
-    """The session's ``ClientTimeout``, the origin of the limit."""
-
-    def __init__(
-        self,
-        session: ClientSession,
-        mask: Mask,
-        service: Service | None,
-        *,
-        no_retries: bool,
-    ) -> None:
-        headers = session._default_headers
-        self.service = service
-        self.base_url = session._base_url if service is None else service
-        super().__init__(mask, CIMultiDict(headers), no_retries=no_retries)
-        self.version = version_of(headers)
-        self.timeout = session.timeout
-        self.limit = limit_of(self.timeout.total)
-
-    def of_now(self, session: ClientSession) -> Self:
-        """Return the defaults anew, as those of the session have changed."""
-        off = self.no_retries
-        return type(self)(session, self.mask, self.service, no_retries=off)

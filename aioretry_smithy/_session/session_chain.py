@@ -27,7 +27,8 @@ from .._log.request_log import annotate, collecting
 from .._request.arguments import MUTABLE_ARGUMENTS, Arguments, copy_arguments
 from .._request.request import HttpRequest
 from .._retry.config import retries_are_off
-from .deadline import SessionDefaults, response_timeout, version_of
+from .deadline import response_timeout
+from .defaults import SessionDefaults, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -73,6 +73,7 @@ TOUCH_AIOHTTP = {
     "_session.builder",
     "_session.install",
     "_session.deadline",
+    "_session.defaults",
     "_session.middlewares",
     "_session.request_classes",
     "_session.resend",
