@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, Self, TypeVar
 
 import aiohttp
 from multidict import CIMultiDict
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aiohttp.typedefs import StrOrURL
+
+
+_R = TypeVar("_R", bound="HttpRequest")
+_new = object.__new__
 
 
 class NoContext(CallBound):
@@ -104,25 +108,6 @@ class HttpRequest(NoContext):
         self.arguments = copy_arguments(options)
         self._base_url = base_url
         self._url: URL | None = None
-
-    @classmethod
-    def of_arguments(
-        cls,
-        method: str,
-        target: StrOrURL,
-        given: Arguments,
-        arguments: Arguments,
-        base_url: URL | Service | None,
-    ) -> Self:
-        """Make a request of the given arguments and their copies."""
-        request = cls.__new__(cls)
-        request.spelling = method
-        request.target = target
-        request.given = given
-        request.arguments = arguments
-        request._base_url = base_url
-        request._url = None
-        return request
 
     @property
     def method(self) -> str:
@@ -241,7 +226,7 @@ class HttpRequest(NoContext):
         self, method: str, target: StrOrURL, given: Arguments, arguments: Arguments
     ) -> Self:
         """Return a request with the same base and these arguments."""
-        return self.of_arguments(method, target, given, arguments, self._base_url)
+        return request_of(type(self), method, target, given, arguments, self._base_url)
 
     def described(self, mask: Mask) -> str:
         """Return the method and the URL, credentials hidden."""
@@ -269,6 +254,26 @@ class HttpRequest(NoContext):
 
     def __repr__(self) -> str:
         return printable(f"<{type(self).__name__} {self.described(DEFAULT_MASK)}>")
+
+
+def request_of(
+    kind: type[_R],
+    method: str,
+    target: StrOrURL,
+    given: Arguments,
+    arguments: Arguments,
+    base_url: URL | Service | None,
+) -> _R:
+    """Make a request of the given arguments and their copies."""
+    # A method of the class would be bound to it each time.
+    request = _new(kind)
+    request.spelling = method
+    request.target = target
+    request.given = given
+    request.arguments = arguments
+    request._base_url = base_url
+    request._url = None
+    return request
 
 
 def with_header(arguments: Arguments, name: str, value: str) -> Arguments:

@@ -25,7 +25,7 @@ from .._failures.failure import failure_of, judge
 from .._failures.kept_cause import KeptCause
 from .._log.request_log import annotate, collecting
 from .._request.arguments import MUTABLE_ARGUMENTS, Arguments, copy_arguments
-from .._request.request import HttpRequest
+from .._request.request import HttpRequest, request_of
 from .._retry.config import retries_are_off
 from .deadline import response_timeout
 from .defaults import SessionDefaults, version_of
@@ -112,7 +112,7 @@ class SessionChain:
         is_plain = _OWN.isdisjoint(options)
         copies = options if is_plain else copy_arguments(options)
         base = defaults.base_url
-        request = HttpRequest.of_arguments(method, target, options, copies, base)
+        request = request_of(HttpRequest, method, target, options, copies, base)
         call = CallContext(request, loop, defaults.limit, defaults, session)
         if around is not None or "timeout" in options:
             limit = response_timeout(options, session, around)
