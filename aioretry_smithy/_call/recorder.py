@@ -24,16 +24,18 @@ if TYPE_CHECKING:
 
 
 def attach(call: Call, source: object) -> None:
-    """Let :meth:`RequestLog.of` find the log of *call* from *source*."""
-    if isinstance(source, BaseException):
-        # An exception of the user's own may refuse to be written on.
-        vars(source)[LOG_KEY] = call
-    else:
-        try:
-            setattr(source, LOG_KEY, call)
-        except (AttributeError, TypeError):
-            # A response of a user's class may, for which there is no other place.
-            return
+    """Let :meth:`RequestLog.of` find the log of *call* from a response."""
+    try:
+        setattr(source, LOG_KEY, call)
+    except (AttributeError, TypeError):
+        # One of a user's class may refuse, and there is no other place.
+        return
+
+
+def attach_to_error(call: Call, error: BaseException) -> None:
+    """Let :meth:`RequestLog.of` find the log of *call* from an exception."""
+    # One of the user's own may refuse to be written on.
+    vars(error)[LOG_KEY] = call
 
 
 def attached_to(source: object) -> Any:
@@ -255,7 +257,7 @@ def end_call(call: Call, raised: BaseException | None = None) -> None:
     outcome = call.outcome
     if outcome.cause is not None:
         if isinstance(outcome.cause, BaseException):
-            attach(call, outcome.cause)
+            attach_to_error(call, outcome.cause)
         outcome.cause = KeptCause.of(outcome.cause, raised)
     if call.retry_error is not None:
         call.retry_error = KeptCause.of(call.retry_error, raised)

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
 
-from .._call.recorder import attach, attached_to
+from .._call.recorder import attach_to_error, attached_to
 from .._errors import bad_argument, raised_from
 from .._failures.frames import sources_of
 from .._text.printable import printable
@@ -71,7 +71,7 @@ def annotate(call: Call, cause: BaseException, *, keep: bool = False) -> None:
 
     Where it comes out of a call made inside, *keep* the notes of that.
     """
-    attach(call, cause)
+    attach_to_error(call, cause)
     # An exception of the user's own may refuse to be written on.
     with suppress(Exception):
         add_notes(log_of(call, call), cause, keep=keep)
