@@ -351,15 +351,15 @@ class Call(RareCallFacts, Record, Context):
         """Begin a further request, without a body, with a separate time limit."""
         started, sent = self.loop.time(), self.sent
         deadline = None if timeout is None else started + timeout
-        # Some before it may not be kept.
-        number = sent[-1].number + 1 if sent else 1
-        record = Exchange(request, started, deadline, number)
         if self.outcome is not PENDING and not self.is_final:
             # A decorator outside may begin anew after what looked like the end.
             self.outcome = PENDING
         if not sent:
+            record = Exchange(request, started, deadline, 1)
             self.sent = [record]
             return record
+        # Some before it may not be kept.
+        record = Exchange(request, started, deadline, sent[-1].number + 1)
         sent.append(record)
         if len(sent) > MOST_KEPT:
             dropped = self.dropped.with_one_of(sent, self.outcome)

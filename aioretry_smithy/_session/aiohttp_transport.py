@@ -18,7 +18,7 @@ from .._call.closing import refuse_as_closed
 from .._call.recorder import follow_stale, note_defaults, note_request
 from .._context.context import AttemptContext, ClientRequestContext
 from .._context.options import Options, current_options, sending_with
-from .._context.recording import count_earlier
+from .._context.recording import count_earlier, record_http
 from .._endpoints.visit import move_resend
 from .._failures.failure import judge
 from .._request.arguments import Arguments, is_unchanged
@@ -29,7 +29,7 @@ from .defaults import version_of
 from .middlewares import repeats_hops, with_bound, with_route
 from .request_classes import has_body_in, sending
 from .resend import MAX_RESENDS, is_tracked, request_to_resend, sending_tracked
-from .transport import Transport, failure_to_raise, record_answer, record_unsent
+from .transport import Transport, failure_to_raise, follow_body, record_unsent
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -105,7 +105,9 @@ class AiohttpTransport(Transport):
                 except BaseException as failure:
                     cause = failure
                 else:
-                    record_answer(ctx, call, record, response)
+                    record.was_sent = True
+                    if record_http(call, record, response):
+                        follow_body(ctx, response)
                     return response
         finally:
             # Their tracebacks have this frame: no cycle.

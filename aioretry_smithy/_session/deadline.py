@@ -117,7 +117,7 @@ class AttemptTimeouts:
             limit = min(limit, limit_of(timeout.total) or math.inf)
             if record.first_sent is None:
                 record.first_sent = call.loop.time()
-        if limit <= 0:
+        if limit <= 0.0:
             raise too_late(call)
         source, known, last = self._last
         if source is not timeout or known != limit:

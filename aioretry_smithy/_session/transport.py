@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .._call.call import Call
     from .._call.outcome import Result
-    from .._call.record import Record, Route
+    from .._call.record import Route
     from .._context.context import ClientRequestContext
 
 
@@ -55,7 +54,9 @@ class Transport(ForOneKind):
             # Dealt with outside of this block, it is the context of no other error.
             failure = cause
         else:
-            record_answer(ctx, call, record, response)
+            record.was_sent = True
+            if record_http(call, record, response):
+                follow_body(ctx, response)
         if failure is not None:
             try:
                 response = await self.recover(ctx, request, failure)
@@ -87,17 +88,10 @@ class Transport(ForOneKind):
             del cause
 
 
-def record_answer(
-    ctx: ClientRequestContext,
-    call: Call,
-    record: Record,
-    response: aiohttp.ClientResponse,
-) -> None:
-    """Record the response, and watch its body."""
-    record.was_sent = True
-    if record_http(call, record, response):
-        call.own_resources().track(response, ctx)
-        watch_body(ctx, response)
+def follow_body(ctx: ClientRequestContext, response: aiohttp.ClientResponse) -> None:
+    """Watch a body that is still to come, and close it if the call fails."""
+    ctx.call.own_resources().track(response, ctx)
+    watch_body(ctx, response)
 
 
 def _on_its_route(route: Route, request: HttpRequest) -> HttpRequest:
