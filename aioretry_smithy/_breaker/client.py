@@ -37,7 +37,6 @@ from .wait_for_ready import must_wait, until_ready
 if TYPE_CHECKING:
     import aiohttp
 
-    from .._call.call import Context
     from .._context.context import ClientRequestContext
     from .._policies.conditions import Content
     from .._request.request import HttpRequest
@@ -85,7 +84,7 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         self._fallback = fallback
         self._dry_run = dry_run
         self._wait_for_ready = wait_for_ready
-        self._verdicts = strategy._verdicts
+        self._good_statuses = strategy._good_statuses
         self._look = read_head_of if self._serves == "sessions" else _returned
 
     async def execute(self, ctx: ClientRequestContext, request: Request) -> Any:
@@ -115,11 +114,11 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
                 raise
             try:
                 record = ctx.record
-                verdict = self._verdicts.get(record.outcome.status)
-                if verdict is None or record.endpoint_changed:
-                    await self._report(ctx, breaker, permit, result)
+                is_good = record.outcome.status in self._good_statuses
+                if is_good and not record.endpoint_changed:
+                    breaker.on_success(permit)
                 else:
-                    count(breaker, permit, verdict, ctx)
+                    await self._report(ctx, breaker, permit, result)
             except BaseException:
                 close_result(ctx, result)
                 raise
@@ -228,7 +227,16 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
                 breaker.on_ignored(permit)
                 record_failure(ctx, error)
             raise
-        count(breaker, permit, verdict, ctx, cause)
+        if verdict:
+            breaker.on_success(permit)
+        elif verdict is None:
+            breaker.on_ignored(permit)
+        else:
+            breaker._reported = ctx, cause
+            try:
+                breaker.on_failure(permit)
+            finally:
+                breaker._reported = None
 
     @classmethod
     @unqualified

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, TypeAlias, Unpack
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, Unpack
 
 import aiohttp
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     """Reads the first bytes of a body; or returns what a function has returned."""
 
 
-# What most answers are to it; a dictionary is asked quicker than a range.
-_VERDICTS = {status: status < 500 for status in range(200, 600)}
+# What most answers have; a set is asked quicker than a range.
+_GOOD_STATUSES: Final[frozenset[int | None]] = frozenset(range(200, 500))
 
 # Permanent, yet the server's doing.
 _OF_THE_SERVER = (
@@ -88,9 +88,9 @@ class CircuitBreakerStrategy(ABC):
         return True
 
     @property
-    def _verdicts(self) -> Mapping[int | None, bool]:
-        """Verdicts by status alone: True is a success, False a failure."""
-        return {}
+    def _good_statuses(self) -> frozenset[int | None]:
+        """The statuses that alone make an answer a success."""
+        return frozenset()
 
     @staticmethod
     def on_server_error_status(
@@ -144,9 +144,8 @@ class _CountServerErrors(CircuitBreakerStrategy):
         return None if outcome.ended is None else True
 
     @property
-    def _verdicts(self) -> Mapping[int | None, bool]:
-        unsure = () if self.count_throttling else THROTTLING
-        return {each: _VERDICTS[each] for each in _VERDICTS.keys() - unsure}
+    def _good_statuses(self) -> frozenset[int | None]:
+        return _GOOD_STATUSES.difference(() if self.count_throttling else THROTTLING)
 
     def __repr__(self) -> str:
         setting = "" if self.count_throttling else "count_throttling=False"
@@ -366,7 +365,7 @@ class JudgeOfContent:
 
     __slots__ = ()
 
-    _verdicts: ClassVar[Mapping[int | None, bool]] = {}
+    _good_statuses: ClassVar[frozenset[int | None]] = frozenset()
     """No status decides alone: the body is asked too."""
 
     async def verdict_on(
