@@ -37,7 +37,7 @@ NUMBERS: tuple[tuple[str, Callable[[str], float], float, str], ...] = (
     ("clients", int, 50, "processes that make calls, each with a session of its own"),
     ("rate", float, 700.0, "calls a second, of all clients together"),
     ("capacity", float, 1000.0, "requests a second that the server can answer"),
-    ("duration", float, 120.0, "seconds in which calls begin"),
+    ("duration", float, 120.0, "seconds in which calls begin; the outage ends by then"),
     ("seed", int, 0, "the seed of all random numbers"),
     ("replicas", int, 1, "servers, which have the capacity together"),
     ("dead", int, 0, "replicas that take no connections in the outage"),
