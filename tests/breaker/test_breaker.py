@@ -293,17 +293,6 @@ class TestArguments:
         assert f"circuit-breaker-{int(number) + 1}" == second.name
         assert "a" == named.name
 
-    def test_its_text_says_the_settings(self):
-        """The settings that are in force can be read off."""
-        breaker = CircuitBreaker("orders", circuit_open_window=30.0)
-
-        assert (
-            "CircuitBreaker('orders', failure_rate_threshold=0.5, "
-            "minimum_request_threshold=10, trial_request_interval=3.0, "
-            "circuit_open_window=30.0, counter_sliding_window=20.0, "
-            "counter_update_interval=1.0)"
-        ) == repr(breaker)
-
     @pytest.mark.parametrize(
         ("argument", "expected", "value"),
         [(*each, value) for each, values in REFUSED.items() for value in values],

@@ -119,11 +119,6 @@ class TestOpenWindow:
         breaker.on_success(before)
         assert OPEN is breaker.state
 
-    def test_several_trials_are_shown_and_one_is_not(self):
-        """Whoever does not ask for several sees the text that there was before."""
-        assert "success_threshold" not in repr(CircuitBreaker())
-        assert ", success_threshold=2, " in repr(CircuitBreaker(success_threshold=2))
-
 
 class TestUpdate:
     """Settings that change while the circuit breaker works."""

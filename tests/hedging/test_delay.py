@@ -69,13 +69,6 @@ def test_a_delay_is_a_value(delay):
     assert delay == eval(repr(delay), {"HedgingDelay": HedgingDelay})
 
 
-def test_the_defaults_are_those_of_the_page():
-    """One request in twenty, of the last minute or two."""
-    shown = "HedgingDelay.percentile(0.95, minimum_samples=100, window=60.0, "
-
-    assert f"{shown}floor=0.001)" == repr(HedgingDelay.percentile())
-
-
 WINDOW = 60.0
 TIMES = st.floats(1e-6, 1e9)
 QUANTILES = st.floats(0.001, 0.999)

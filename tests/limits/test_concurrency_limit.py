@@ -109,20 +109,6 @@ class TestPlaces:
         assert 3 == limit.limit
         assert "ConcurrencyLimit.fixed(3, name='orders')" == repr(limit)
 
-    def test_limits_that_learn_show_their_settings(self):
-        """As they would be written."""
-        aimd = ConcurrencyLimit.aimd(slow_after=1.0)
-        gradient = ConcurrencyLimit.gradient()
-
-        assert (
-            "ConcurrencyLimit.aimd(initial=20, minimum=1, maximum=200,"
-            " backoff_ratio=0.9, slow_after=1.0)"
-        ) == repr(aimd)
-        assert (
-            "ConcurrencyLimit.gradient(initial=20, minimum=1, maximum=200,"
-            " tolerance=1.5, smoothing=0.2, queue=4, window=600)"
-        ) == repr(gradient)
-
     @pytest.mark.parametrize("kind", [ConcurrencyLimit.aimd, ConcurrencyLimit.gradient])
     async def test_limits_that_learn_do_so_from_samples(self, kind):
         """A drop costs both of them a tenth of their places; listeners hear of both."""

@@ -88,13 +88,6 @@ async def test_a_request_that_has_its_turn_and_is_cancelled_has_left_once():
     await asyncio.gather(*others)
 
 
-def test_it_shows_its_settings():
-    """As they were written."""
-    assert "RateLimit(10, 1.0)" == repr(RateLimit(10))
-    assert "RateLimit(10, 60, burst=5)" == repr(RateLimit(10, 60, burst=5))
-    assert "RateLimit.from_headers()" == repr(RateLimit.from_headers())
-
-
 @pytest.mark.parametrize(
     ("argument", "options"),
     [

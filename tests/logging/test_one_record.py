@@ -226,23 +226,6 @@ async def test_line_without_what_is_empty_is_much_shorter():
     assert '", "' not in lines[0]
 
 
-@pytest.mark.parametrize(
-    ("formatter", "shown"),
-    [
-        (LogFormatter.text(), "text()"),
-        (LogFormatter.line(), "line()"),
-        (LogFormatter.tree(), "tree()"),
-        (LogFormatter.json(), "json()"),
-        (LogFormatter.json(omit_empty=True), "json(omit_empty=True)"),
-        (NESTED, "json(nested=True)"),
-        (COMPACT, "json(nested=True, omit_empty=True)"),
-    ],
-)
-def test_formatter_shows_how_to_get_it(formatter, shown):
-    """Its text names the arguments that are not the usual ones."""
-    assert f"LogFormatter.{shown}" == repr(formatter)
-
-
 @pytest.mark.parametrize("name", ["nested", "omit_empty"])
 def test_settings_are_true_or_false(name):
     """Nothing else passes for one of them."""

@@ -247,36 +247,6 @@ def test_chance_that_cannot_be_called_is_refused():
             make()
 
 
-@pytest.mark.parametrize(
-    ("backoff", "expected"),
-    [
-        (Backoff.without_delay(), "Backoff.fixed(0.0)"),
-        (Backoff.fixed(3), "Backoff.fixed(3.0)"),
-        (Backoff.random(1, 2), "Backoff.random(1.0, 2.0)"),
-        (Backoff.exponential(), "Backoff.exponential(0.2, 10.0, 2.0)"),
-        (Backoff.fibonacci(), "Backoff.fibonacci(0.2, 10.0)"),
-        (Backoff.fixed(3).with_jitter(0.2), "Backoff.fixed(3.0).with_jitter(0.2)"),
-        (Backoff.fixed(3).with_jitter(0), "Backoff.fixed(3.0).with_jitter(0.0)"),
-        (
-            Backoff.fixed(3).with_jitter(-0.1, 0.3),
-            "Backoff.fixed(3.0).with_jitter(-0.1, 0.3)",
-        ),
-        (
-            Backoff.fixed(3).with_full_jitter(),
-            "Backoff.fixed(3.0).with_jitter(-1.0, 0.0)",
-        ),
-        (
-            Backoff.fixed(3).with_max_attempts(5),
-            "Backoff.fixed(3.0).with_max_attempts(5)",
-        ),
-    ],
-)
-def test_repr_is_the_call_that_makes_it(backoff, expected):
-    """The shown text can be pasted back and gives an equal backoff."""
-    assert expected == repr(backoff)
-    assert backoff == eval(repr(backoff))
-
-
 def test_backoffs_are_values():
     """Equal settings are equal, differing ones are not, and nothing can be changed."""
     backoff = Backoff.exponential(1, 2).with_jitter(0.2)

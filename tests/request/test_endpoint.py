@@ -207,19 +207,6 @@ class TestText:
             assert text == endpoint.key
 
     @pytest.mark.parametrize(
-        "shown",
-        [
-            "Endpoint('http://a.example')",
-            "Endpoint('http://a.example/v1/')",
-            "Endpoint('http://a.example:8080', address='10.0.0.3', weight=2.5)",
-            "Endpoint('http://[2001:db8::1]', weight=0.0)",
-        ],
-    )
-    def test_repr_makes_it(self, shown):
-        """Case 13: nothing is left out of it."""
-        assert shown == repr(eval(shown))
-
-    @pytest.mark.parametrize(
         "way", [copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))]
     )
     def test_can_be_copied(self, way):

@@ -452,13 +452,6 @@ def test_names_count_up_unless_given():
     assert "orders" == RetryBudget("orders").name
 
 
-def test_repr_shows_the_settings():
-    """So that what a session describes tells one budget from another."""
-    expected = "RetryBudget('orders', deposit=0.1, capacity=10.0, brake_after=None)"
-
-    assert expected == repr(RetryBudget("orders", brake_after=None))
-
-
 @pytest.mark.parametrize("make", [RetryBudget, RetryBudget.per_host])
 def test_a_copy_is_the_same_budget(make):
     """Two in place of one would allow twice as many retries."""

@@ -16,7 +16,7 @@ from yarl import URL
 from aioretry_smithy import HttpRequest, new_response
 from aioretry_smithy._bodies.response_content import read_head_within
 from aioretry_smithy._retry.classify import read_error_code
-from aioretry_smithy.smithy import ErrorKind, Failure, RetryAction
+from aioretry_smithy.smithy import Failure, RetryAction
 
 REQUEST = HttpRequest("POST", "http://localhost/")
 JSON = "application/x-amz-json-1.0"
@@ -371,21 +371,6 @@ def test_hint_is_a_time_that_can_be_waited(hint):
     """It would otherwise fail in the middle of a call, or be dropped in silence."""
     with bad_argument("retry_after", hint, "finite and >= 0, or None"):
         RetryAction.retry(retry_after=hint)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "RetryAction.forbid()",
-        "RetryAction.retry(ErrorKind.TRANSIENT)",
-        "RetryAction.retry(ErrorKind.TIMEOUT, retry_after=0.0)",
-    ],
-)
-def test_verdict_shows_how_it_is_made(text):
-    """A hint of 0 is a hint."""
-    names = {"ErrorKind": ErrorKind, "RetryAction": RetryAction}
-
-    assert text == repr(eval(text, names))
 
 
 async def test_exception_has_neither_status_nor_headers():

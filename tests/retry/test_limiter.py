@@ -152,21 +152,6 @@ class TestBoth:
         with pytest.raises(TypeError, match="shared state"):
             pickle.dumps(limiter)
 
-    @pytest.mark.parametrize(
-        ("limiter", "shown"),
-        [
-            (RetryLimiter.concurrency(7), "RetryLimiter.concurrency(7)"),
-            (
-                RetryLimiter.token_based(10, 2.5),
-                "RetryLimiter.token_based(10, 2.5, token_ratio=1.0)",
-            ),
-        ],
-        ids=["concurrency", "token_based"],
-    )
-    def test_it_shows_its_settings(self, limiter, shown):
-        """For ``SessionBuilder.describe()``, which prints them."""
-        assert shown == repr(limiter)
-
 
 REFUSED = FailFastError(CircuitBreaker("orders"))
 PERMANENT = aiohttp.InvalidURL("http://")

@@ -264,15 +264,3 @@ async def test_answer_that_would_have_to_be_awaited_is_refused():
 
     with pytest.raises(ValueError, match=r"on_content: .*without awaiting it"):
         await ask(rule, content=b"busy")
-
-
-def test_repr_shows_a_length_that_is_given():
-    """The default is not shown."""
-    rule = RetryRuleWithContent(statuses=[503], max_content_length=64, backoff=BACKOFF)
-    names = {"RetryRuleWithContent": RetryRuleWithContent, "Backoff": Backoff}
-
-    assert (
-        "RetryRuleWithContent(statuses=[503], backoff=Backoff.fixed(0.5),"
-        " max_content_length=64)"
-    ) == repr(rule)
-    assert rule == eval(repr(rule), names)

@@ -154,14 +154,6 @@ def test_default_backoff_is_the_default_one():
     assert RetryStrategy.failsafe() == RetryStrategy.failsafe(Backoff.of_default())
 
 
-@pytest.mark.parametrize("strategy", [*READY_MADE.values()][:-1])
-def test_repr_is_the_call_that_makes_it(strategy):
-    """``describe()`` shows it."""
-    names = {"RetryStrategy": RetryStrategy, "Backoff": Backoff}
-
-    assert strategy == eval(repr(strategy), names)
-
-
 def test_repr_of_on_status_names_the_function():
     """A function has no call that makes it."""
 
@@ -282,19 +274,6 @@ def test_never_disappears():
     assert strategy | other == (strategy | NEVER) | (NEVER | other)
 
 
-def test_repr_of_a_chain_is_how_it_is_written():
-    """``describe()`` shows it."""
-    names = {"RetryStrategy": RetryStrategy, "Backoff": Backoff}
-    chain = RetryStrategy.failsafe(BACKOFF) | RetryStrategy.on_unprocessed(OTHER)
-
-    expected = (
-        "RetryStrategy.failsafe(Backoff.fixed(0.5))"
-        " | RetryStrategy.on_unprocessed(Backoff.fixed(1.0))"
-    )
-    assert expected == repr(chain)
-    assert chain == eval(repr(chain), names)
-
-
 @pytest.mark.parametrize("other", [None, BACKOFF, NO_RETRY, RetryStrategy, "x"])
 @pytest.mark.parametrize(
     "strategy", [FAILSAFE, RetryRuleWithContent(statuses=[503])], ids=["plain", "body"]
@@ -347,14 +326,6 @@ def test_decisions_are_values():
     for decision in (RETRY, NO_RETRY, NEXT):
         assert decision == copy.deepcopy(decision)
         assert decision == pickle.loads(pickle.dumps(decision))
-
-
-@pytest.mark.parametrize("decision", [RETRY, NO_RETRY, NEXT])
-def test_repr_of_a_decision_is_the_call_that_makes_it(decision):
-    """It is read in messages and at the prompt."""
-    names = {"RetryDecision": RetryDecision, "Backoff": Backoff}
-
-    assert decision == eval(repr(decision), names)
 
 
 @pytest.mark.parametrize("backoff", [None, 0.5, NEXT])

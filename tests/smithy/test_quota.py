@@ -88,13 +88,6 @@ def test_success_brings_something_back(settings, released, left):
     assert left == quota.available_capacity
 
 
-def test_repr_shows_the_settings():
-    """It says how such a quota is made."""
-    text = "StandardRetryQuota(20, profile=RetryProfile.V2_0)"
-
-    assert text == repr(StandardRetryQuota(20, profile=RetryProfile.V2_0))
-
-
 def test_copy_is_the_quota_itself():
     """Two quotas in place of one would pay for twice as many retries."""
     quota = StandardRetryQuota(20)
