@@ -84,6 +84,9 @@ class SentRequest:
 
     def give_up(self) -> None:
         """Cancel the task without waiting, and close a late response."""
+        if self.task.get_loop().is_closed():
+            # Nobody runs it any more.
+            return
         _given_up.add(self.task)
         self.task.add_done_callback(_discard)
         self.task.cancel()

@@ -222,7 +222,7 @@ async def unless_held(
     else:
         return task.result()
     finally:
-        if not task.done():
+        if not (task.done() or task.get_loop().is_closed()):
             _given_up.add(task)
             task.add_done_callback(_given_up.discard)
             task.cancel()

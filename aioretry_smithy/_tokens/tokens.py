@@ -44,6 +44,9 @@ class Flight:
     tokens: Tokens
     """The cache of the fetched token."""
 
+    here: _InLoop
+    """What the event loop of the fetch has."""
+
     task: Task[Token] = field(init=False)
     """The task of the fetch."""
 
@@ -87,10 +90,21 @@ class Flight:
             # The traceback of what is raised has this frame: no cycle.
             del task, failure
 
+    def leave(self) -> bool:
+        """Let the next call without a token fetch anew; say if this was the newest.
+
+        Perhaps where the garbage is collected, in another loop or in none.
+        """
+        is_wanted = self.here.flight is self
+        if is_wanted:
+            self.here.flight = None
+        return is_wanted
+
     def _end(self) -> None:
         """Cancel a fetch that no call waits for."""
-        self.tokens.forget(self)
-        self.task.cancel()
+        self.leave()
+        if not self.task.get_loop().is_closed():
+            self.task.cancel()
         # The frames of the failure have this object.
         self.traceback = None
         del self.task
@@ -154,7 +168,7 @@ class Tokens:
             return here.token
         flight = here.flight
         if flight is None:
-            flight = here.flight = Flight(self)
+            flight = here.flight = Flight(self, here)
             self._take_off(flight)
         return await flight.landed(seconds)
 
@@ -174,6 +188,11 @@ class Tokens:
         loop = asyncio.get_running_loop()
         here = self._in_loops.get(loop)
         if here is None:
+            # What waits for a token there keeps a loop alive that was closed.
+            for known in self._in_loops.keyrefs():
+                closed = known()
+                if closed is not None and closed.is_closed():
+                    self._in_loops.pop(closed, None)
             here = self._in_loops[loop] = _InLoop()
         return here
 
@@ -197,11 +216,10 @@ class Tokens:
         try:
             token = Token(await self._text())
         finally:
-            here, flight.is_over = self._here(), True
-            is_wanted = here.flight is flight
-            self.forget(flight)
+            flight.is_over = True
+            is_wanted = flight.leave()
         if is_wanted:
-            here.token = token
+            flight.here.token = token
         return token
 
     async def _text(self) -> str:

@@ -7,6 +7,7 @@ import asyncio
 import gc
 import importlib
 import os
+import weakref
 
 import pytest
 from chains import URL, chain, connected
@@ -15,8 +16,10 @@ from aioretry_smithy import (
     ConcurrencyLimit,
     ConcurrencyLimitError,
     ConcurrencyLimitingClient,
+    HedgingClient,
     RateLimit,
     RateLimitingClient,
+    RefreshingClient,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -276,3 +279,32 @@ def test_those_in_line_behind_a_loop_that_is_closed_go_on(rates):
 
     assert (200, 200) == run(main)
     assert left
+
+
+def tokens():
+    fetches = iter([asyncio.Event, None])
+
+    async def fetch():
+        event = next(fetches)
+        if event is not None:
+            await event().wait()
+        return "a token"
+
+    return RefreshingClient.new_decorator(fetch, hosts=["http://localhost"])
+
+
+def hedges():
+    return HedgingClient.new_decorator(SOON / 20)
+
+
+@pytest.mark.parametrize("make", [tokens, hedges])
+def test_what_a_closed_loop_has_left_goes(make):
+    """When the next loop begins, at the latest: calls, tasks, and the loop itself."""
+    decorator = make()
+    session, tasks = abandoned(leave_calls, decorator)
+    loop = weakref.ref(tasks[0].get_loop())
+    del session, tasks
+
+    assert 200 == run(status, decorator)
+    gc.collect()
+    assert loop() is None
