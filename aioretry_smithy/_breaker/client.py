@@ -340,34 +340,6 @@ class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
         return f"{type(self).__name__}({settings}{wait})"
 
 
-def count(
-    breaker: CircuitBreaker,
-    permit: CircuitPermit,
-    verdict: bool | None,
-    ctx: Context,
-    cause: Exception | None = None,
-) -> None:
-    """Report an outcome to a circuit breaker, by methods that a subclass may override.
-
-    Args:
-        breaker: The circuit breaker.
-        permit: What it gave for the request.
-        verdict: Whether that succeeded; None gives the permit back.
-        ctx: The context of the request.
-        cause: What it failed with, or None when there is a response.
-    """
-    if verdict:
-        breaker.on_success(permit)
-    elif verdict is None:
-        breaker.on_ignored(permit)
-    else:
-        breaker._reported = ctx, cause
-        try:
-            breaker.on_failure(permit)
-        finally:
-            breaker._reported = None
-
-
 async def _returned(ctx: ClientRequestContext, result: Result, limit: int) -> Content:
     """Return the result of a function in place of content."""
     return result
