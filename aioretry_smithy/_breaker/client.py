@@ -37,7 +37,6 @@ from .wait_for_ready import must_wait, until_ready
 if TYPE_CHECKING:
     import aiohttp
 
-    from .._call.call import Context
     from .._context.context import ClientRequestContext
     from .._policies.conditions import Content
     from .._request.request import HttpRequest
