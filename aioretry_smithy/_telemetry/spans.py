@@ -336,19 +336,12 @@ class TracedCall(Traced):
     _kind = trace.SpanKind.INTERNAL
     _name = "call {}"
 
-    def __init__(
-        self,
-        client: TracedClient[Any],
-        ctx: ClientRequestContext,
-        request: object,
-        subject: Subject,
-    ) -> None:
-        self._is_retried = client.surrounds_retries
+    def _open(self, tracer: trace.Tracer, ctx: ClientRequestContext) -> None:
         self._attempts_before = ctx.call.attempts_made
         self._last_before = next(
             (each.attempt or 0 for each in reversed(ctx.log.children)), 0
         )
-        super().__init__(client, ctx, request, subject)
+        super()._open(tracer, ctx)
 
     def _error_type(
         self, ctx: ClientRequestContext, cause: BaseException | None
@@ -368,7 +361,7 @@ class TracedCall(Traced):
         requests = [each for each in ctx.log.children if (each.attempt or 0) > last]
         number = ctx.call.attempts_made - self._attempts_before
         # Where nothing retries, nobody gives the attempt a log of its own.
-        number = number if requests or self._is_retried else 1
+        number = number if requests or self._client.surrounds_retries else 1
         span.set_attribute("aioretry_smithy.attempts", number)
         # A wait ends where the next attempt begins; a body may come before the wait.
         now = self.loop.time()
