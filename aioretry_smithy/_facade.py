@@ -21,7 +21,7 @@ _DEFINED: Final = {
             "CircuitBreakerRule CircuitBreakerRuleWithContent CircuitBreakerStrategy"
         ),
         "._call.outcome": "RetryStopReason",
-        "._call.record": "ConnectionTimings",
+        "._call.connection_times": "ConnectionTimings",
         "._context.client": (
             "DecoratingClient Decorator HttpClient RpcClient client_decorator"
         ),
@@ -75,7 +75,7 @@ _DEFINED: Final = {
             "DEFAULT_CLASSIFIERS Classifier ErrorKind Failure RetryAction by_code"
             " by_exception by_status only_idempotent"
         ),
-        "._retry.client": "sdk_headers",
+        "._retry.sdk_headers": "sdk_headers",
         "._retry.smithy_strategies": "from_backoff to_backoff",
         ".smithy.interfaces": (
             "BackoffExhaustedError CallError CapacityNotAvailableError"

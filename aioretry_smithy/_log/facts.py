@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from yarl import URL
 
-    from .._call.record import ConnectionTimings, DelaySource, Record
+    from .._call.connection_times import ConnectionTimings
+    from .._call.record import DelaySource, Record
     from .._text.mask import Mask
 
 

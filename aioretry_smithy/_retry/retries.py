@@ -29,7 +29,7 @@ from .limiter import RetryLimiter, acquired, notify, report, until_it_waits
 from .wait import AT_ONCE, SUCCEEDED, TOO_LATE, Decision, Stop, Wait, plan_wait
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable
 
     from .._call.record import Record
     from .call_adapter import CallAdapter
@@ -165,7 +165,7 @@ class Retries:
         judge_attempt(self.attempt, cause)
 
     @abstractmethod
-    def ask(self) -> Coroutine[Any, Any, Stop | None] | Stop | None:
+    def ask(self) -> Awaitable[Stop | None] | Stop | None:
         """Ask the strategy for a further attempt; return the reason to stop, if any."""
 
     def _limit(self) -> Stop | None:
@@ -176,7 +176,7 @@ class Retries:
         return Stop(RetryStopReason.BODY_NOT_REPLAYABLE) if is_spent else None
 
     @abstractmethod
-    def delay(self) -> Coroutine[Any, Any, Decision] | Decision:
+    def delay(self) -> Awaitable[Decision] | Decision:
         """Find out how long to wait for the next attempt, or why there is none."""
 
     def plan(self, wait: Wait) -> Decision:
