@@ -48,6 +48,10 @@ CHANGED = {
     "generator of PUT redirected by 307": GOES_ON_EMPTY,
     "method None": other("aiohttp says so in other words"),
     "method, a number": other("aiohttp says so in other words"),
+    # By its class and place it is a failed connection, which chains try again.
+    "server_hostname, a number": pytest.mark.skipif(
+        IS_RELEASE, reason="aiohttp meets it while it connects, by an AttributeError"
+    ),
 }
 ONCE_PER_CONNECTION = other("aiohttp tells a proxy who it is once per connection")
 CHANGED_AGAIN = {
