@@ -154,15 +154,20 @@ class TestErrorInside:
 class TestBodyThatFails:
     """A body that breaks or stalls while a rule reads it is a failed attempt."""
 
-    async def test_it_is_counted_and_raised(self, breaker):
-        """The log has it as the cause."""
-        decorators = (guarded(breaker, busy()),)
+    @pytest.mark.parametrize(
+        ("answers", "outside"),
+        [([breaking], ()), ([503, breaking], [retrying(0.5)])],
+        ids=["in an attempt", "around retries"],
+    )
+    async def test_it_is_counted_and_raised(self, breaker, answers, outside):
+        """The log has it as the cause; outside of retries there is no other attempt."""
+        client = session(answers, *outside, guarded(breaker, busy()))
         with pytest.raises(aiohttp.ClientPayloadError, match="broke off") as caught:
-            await response_of(session([breaking], *decorators))
+            await response_of(client)
 
         log = RequestLog.of(caught.value)
         assert caught.value is log.response_cause
-        assert not log.is_success
+        assert (False, len(answers)) == (log.is_success, log.total_attempts)
         assert EventCount(success=0, failure=1) == breaker.event_count
 
     async def test_it_is_retried(self, breaker):
@@ -188,34 +193,18 @@ class TestBodyThatFails:
         assert "while its body was read" in str(first.response_cause)
         assert EventCount(success=1, failure=1) == breaker.event_count
 
-    async def test_the_deadline_of_the_call_cuts_it_too(self, breaker):
-        """With the error of that."""
-        decorators = guarded(breaker, busy()), retrying(0.5)
+    @pytest.mark.parametrize("is_outside", [False, True])
+    async def test_the_deadline_of_the_call_cuts_it_too(self, breaker, is_outside):
+        """With the error of that, also a body that aiohttp has no timer for."""
+        decorators = [guarded(breaker, busy()), retrying(0.5)]
+        if is_outside:
+            decorators.reverse()
         with pytest.raises(ResponseTimeoutError) as caught:
             await response_of(session([silent], *decorators, timeout=3.0))
 
         assert 3.0 == now()
         assert not isinstance(caught.value, AttemptTimeoutError)
         assert EventCount(success=0, failure=1) == breaker.event_count
-
-    async def test_outside_of_retries_it_is_the_failure_of_the_call(self, breaker):
-        """There is no other attempt by then."""
-        decorators = retrying(0.5), guarded(breaker, busy())
-        with pytest.raises(aiohttp.ClientPayloadError) as caught:
-            await response_of(session([503, breaking], *decorators))
-
-        log = RequestLog.of(caught.value)
-        assert 2 == log.total_attempts
-        assert caught.value is log.response_cause
-        assert EventCount(success=0, failure=1) == breaker.event_count
-
-    async def test_outside_of_retries_the_deadline_holds(self, breaker):
-        """Also for a body that aiohttp has no timer for."""
-        decorators = retrying(0.5), guarded(breaker, busy())
-        with pytest.raises(ResponseTimeoutError):
-            await response_of(session([silent], *decorators, timeout=3.0))
-
-        assert 3.0 == now()
 
     async def test_the_failure_is_what_the_rules_are_asked_about(self, breaker):
         """Once more, from the first of them."""
@@ -295,11 +284,12 @@ class TestBodyThatFails:
             gc.enable()
 
 
+WITHOUT_THROTTLING = CircuitBreakerStrategy.on_server_error_status(
+    count_throttling=False
+)
 STRATEGIES = {
     "the default": None,
-    "without throttling": CircuitBreakerStrategy.on_server_error_status(
-        count_throttling=False
-    ),
+    "without throttling": WITHOUT_THROTTLING,
     "failures": CircuitBreakerRule.failure(statuses=[404]),
     "successes": CircuitBreakerRule.success(status_classes=[5]),
     "ignored": CircuitBreakerRule.ignore(statuses=[503]),
@@ -332,31 +322,31 @@ async def test_raised_status_counts_as_its_answer_does(status, headers, name):
     assert await counted(answer, strategy) == await counted(answer, strategy, raising)
 
 
-async def test_in_figures():
-    """A 404 is a success, a 503 a failure, and one that throttles is not counted."""
-    throttled = raised(429, {"Retry-After": "3"})
-
-    assert (1, 0) == await counted(raised(404), None)
-    assert (0, 1) == await counted(raised(503), None)
-    assert (1, 0) == await counted(throttled, None)
-    assert (0, 0) == await counted(throttled, STRATEGIES["without throttling"])
+def on(exceptions):
+    return CircuitBreakerRule.failure(exceptions=exceptions)
 
 
-@pytest.mark.parametrize(("status", "expected"), [(404, (0, 0)), (503, (0, 1))])
-async def test_answer_of_a_proxy_is_none_of_the_server(status, expected):
-    """A tunnel that is refused closes no circuit; one that cannot be dug counts."""
-    cause = raised(status, kind=aiohttp.ClientHttpProxyError)
-
-    assert expected == await counted(cause, None)
+OF_A_PROXY = {"kind": aiohttp.ClientHttpProxyError}
 
 
-async def test_class_above_that_of_raised_answers_means_failures():
-    """A rule on all of them does not count a 404; one on its class does."""
-    broad = CircuitBreakerRule.failure(exceptions=aiohttp.ClientError)
-    exact = CircuitBreakerRule.failure(exceptions=aiohttp.ClientResponseError)
-
-    assert (1, 0) == await counted(raised(404), broad)
-    assert (0, 1) == await counted(raised(404), exact)
+@pytest.mark.parametrize(
+    ("status", "settings", "strategy", "expected"),
+    [
+        (404, {}, None, (1, 0)),
+        (503, {}, None, (0, 1)),
+        (429, {"headers": {"Retry-After": "3"}}, None, (1, 0)),
+        (429, {"headers": {"Retry-After": "3"}}, WITHOUT_THROTTLING, (0, 0)),
+        # A tunnel that is refused closes no circuit; one that cannot be dug counts.
+        (404, OF_A_PROXY, None, (0, 0)),
+        (503, OF_A_PROXY, None, (0, 1)),
+        # A class above that of raised answers means failures.
+        (404, {}, on(aiohttp.ClientError), (1, 0)),
+        (404, {}, on(aiohttp.ClientResponseError), (0, 1)),
+    ],
+)
+async def test_raised_status_in_figures(status, settings, strategy, expected):
+    """Successes and failures that it counts for."""
+    assert expected == await counted(raised(status, **settings), strategy)
 
 
 async def test_function_that_raises_404_opens_no_circuit():

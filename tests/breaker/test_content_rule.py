@@ -114,19 +114,6 @@ class TestRule:
         everything = CircuitBreakerRuleWithContent.success()
         assert True is everything.should_report_as_success(ended(500), None, b"")
 
-    @pytest.mark.parametrize("length", [0, -1, 1.5, True, None, "9"])
-    def test_it_looks_at_one_byte_at_least(self, length):
-        """An integer, as for retry rules."""
-        with bad_argument("max_content_length", length, "an int >= 1"):
-            busy(max_content_length=length)
-
-    @pytest.mark.parametrize("function", [b"busy", Own(True).should_report_as_success])
-    def test_on_content_is_a_plain_function(self, function):
-        """It is asked between the answer and the caller, who waits."""
-        expected = "a plain function of bytes or None, or None"
-        with bad_argument("on_content", function, expected):
-            CircuitBreakerRuleWithContent(on_content=function)
-
     async def test_an_answer_to_be_awaited_is_refused(self):
         """By the name of the function that gave it."""
 

@@ -22,7 +22,13 @@ from pairs import (
     later,
 )
 
-from aioretry_smithy import Backoff, CircuitBreakerRule, RetryRule, RetryRuleWithContent
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreakerRule,
+    CircuitBreakerRuleWithContent,
+    RetryRule,
+    RetryRuleWithContent,
+)
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
@@ -134,6 +140,35 @@ def test_bad_arguments(kind, name, value, expected):
     make, _ = KINDS[kind]
     with bad_argument(name, value, expected):
         make(**{"statuses": [503], name: value})
+
+
+CONTENT_EXPECTED = "a plain function of bytes or None, or None"
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        (
+            "on_content",
+            [b"busy", later, functools.partial(later), AsyncCall()],
+            CONTENT_EXPECTED,
+        ),
+        ("max_content_length", [0, -1, 1.5, 4.0, True, None, "9"], "an int >= 1"),
+    ],
+)
+@pytest.mark.parametrize(
+    "make",
+    [
+        RetryRuleWithContent,
+        RetryRuleWithContent.no_retry,
+        CircuitBreakerRuleWithContent,
+    ],
+)
+def test_bad_arguments_about_content(make, name, values, expected):
+    """A function that cannot be asked, or a bad length, is refused as well."""
+    for value in values:
+        with bad_argument(name, value, expected):
+            make(**{"statuses": [503], name: value})
 
 
 @every_kind

@@ -1,12 +1,11 @@
 """Rules of retries: what they answer, and what stands behind them in a chain."""
 
 import asyncio
-import functools
 import warnings
 
 import aiohttp
 import pytest
-from chains import URL, bad_argument, response_of
+from chains import URL, response_of
 from chains import retrying_session as session
 from fake_responses import unending
 
@@ -230,32 +229,6 @@ async def test_rule_that_forbids():
     assert None is await ask(chain, status=503, content=b"no")
     assert BACKOFF is await ask(chain, status=503, content=b"busy")
     assert "RetryRuleWithContent.no_retry(on_content=" in repr(final)
-
-
-async def later(content):
-    return True
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "expected"),
-    [
-        ("on_content", b"busy", "a plain function of bytes or None, or None"),
-        ("on_content", later, "a plain function of bytes or None, or None"),
-        (
-            "on_content",
-            functools.partial(later),
-            "a plain function of bytes or None, or None",
-        ),
-        ("max_content_length", 0, "an int >= 1"),
-        ("max_content_length", 4.0, "an int >= 1"),
-        ("max_content_length", None, "an int >= 1"),
-    ],
-)
-@pytest.mark.parametrize("make", [RetryRuleWithContent, RetryRuleWithContent.no_retry])
-def test_bad_arguments(make, name, value, expected):
-    """A condition that cannot be asked, or a bad length, is refused at once."""
-    with bad_argument(name, value, expected):
-        make(**{"statuses": [503], name: value})
 
 
 async def test_answer_that_would_have_to_be_awaited_is_refused():

@@ -1,4 +1,7 @@
-"""The client that gives calls a key: which, when, where it stands."""
+"""The client that gives calls a key: which, when, where it stands.
+
+Where it may stand is the same for the client that sends tokens.
+"""
 
 import asyncio
 
@@ -13,6 +16,7 @@ from chains import (
     retrying,
     session,
 )
+from token_servers import Tokens
 
 from aioretry_smithy import (
     DecoratingClient,
@@ -39,6 +43,19 @@ CHAINS = pytest.mark.parametrize("between", [(), (pass_on,)], ids=["own", "forei
 
 def keyed(**settings):
     return IdempotencyKeyClient.new_decorator(**settings)
+
+
+CLIENTS = {keyed: "IdempotencyKeyClient", Tokens().decorator: "RefreshingClient"}
+"""The names of the clients that only the session's own servers meet."""
+
+EACH_CLIENT = pytest.mark.parametrize("make", CLIENTS, ids=CLIENTS.values())
+
+
+def hosts_of(make):
+    return (
+        f"the hosts that {CLIENTS[make]} acts on, since the session has neither"
+        " base_url nor a group"
+    )
 
 
 def keys(transport, header=HEADER):
@@ -220,32 +237,28 @@ class TestPlace:
         with bad_argument("decorator", "HedgingClient", expected):
             chain([], *added, base_url=BASE).describe()
 
-    EXPECTED = (
-        "the hosts that IdempotencyKeyClient acts on, since the session has neither"
-        " base_url nor a group"
-    )
-
-    async def test_without_an_origin_hosts_are_needed(self):
+    @EACH_CLIENT
+    async def test_without_an_origin_hosts_are_needed(self, make):
         """Or nobody would know who is a stranger."""
-        with bad_argument("hosts", None, self.EXPECTED):
-            decorated(SessionBuilder(), keyed()).build()
-        await decorated(SessionBuilder(), keyed(hosts=["a.example"])).build().close()
+        with bad_argument("hosts", None, hosts_of(make)):
+            decorated(SessionBuilder(), make()).build()
+        await decorated(SessionBuilder(), make(hosts=["a.example"])).build().close()
 
-    async def test_without_an_origin_none_is_decorated(self):
+    @EACH_CLIENT
+    async def test_without_an_origin_none_is_decorated(self, make):
         """A session of somebody else's neither; it stays as it was."""
         async with SessionBuilder().build() as built:
             opened = type(built)()
         async with opened:
-            with bad_argument("hosts", None, self.EXPECTED):
-                decorate(opened, keyed())
+            with bad_argument("hosts", None, hosts_of(make)):
+                decorate(opened, make())
             assert unwrap(opened, DecoratingClient) is None
 
-    def test_functions_are_refused(self):
+    @EACH_CLIENT
+    def test_functions_are_refused(self, make):
         """They have no headers."""
-        with bad_argument(
-            "decorator", "IdempotencyKeyClient", "a decorator for functions"
-        ):
-            rpc(keyed())(later)
+        with bad_argument("decorator", CLIENTS[make], "a decorator for functions"):
+            rpc(make())(later)
 
     async def test_it_is_found_and_described(self):
         """With its settings."""
@@ -274,11 +287,12 @@ async def later(ctx=None, request=None):
 class TestMistakes:
     """Bad arguments, and functions that make no key."""
 
+    @EACH_CLIENT
     @pytest.mark.parametrize("header", ["", "X Key", "X\r\nY", None, 7])
-    def test_header_is_the_name_of_one(self, header):
+    def test_header_is_the_name_of_one(self, make, header):
         """No blank and no line end."""
         with bad_argument("header", header, "a header name"):
-            keyed(header=header)
+            make(header=header)
 
     @pytest.mark.parametrize("methods", ["POST", [], ["PO ST"], [7], 7])
     def test_methods_are_a_collection(self, methods):

@@ -12,7 +12,6 @@ from chains import (
     SAFELY,
     bad_argument,
     chain,
-    decorated,
     log_of,
     pass_on,
     refused,
@@ -27,11 +26,9 @@ from aioretry_smithy import (
     RefreshingClient,
     RequestLog,
     RetryStrategy,
-    SessionBuilder,
     capture_logs,
     client_decorator,
     is_unprocessed,
-    rpc,
     unwrap,
 )
 from aioretry_smithy.testing import ScriptedTransport
@@ -226,12 +223,6 @@ class TestSettings:
         """Some that are written in C."""
         assert RefreshingClient.new_decorator(dict)
 
-    @pytest.mark.parametrize("header", ["", "X Key", "X\r\nY", None])
-    def test_header_is_the_name_of_one(self, header):
-        """No blank and no line end."""
-        with bad_argument("header", header, "a header name"):
-            Tokens().decorator(header=header)
-
     @pytest.mark.parametrize("scheme", ["", "Bearer ", "Be\narer", 7])
     def test_scheme_is_a_word(self, scheme):
         """The blank after it is ours."""
@@ -248,24 +239,6 @@ class TestSettings:
         """Or no token would ever be refreshed."""
         with bad_argument("on", [], "at least one status"):
             Tokens().decorator(on=[])
-
-    async def test_without_an_origin_hosts_are_needed(self):
-        """Or nobody would know who is a stranger."""
-        expected = (
-            "the hosts that RefreshingClient acts on, since the session has neither"
-            " base_url nor a group"
-        )
-        with bad_argument("hosts", None, expected):
-            decorated(SessionBuilder(), Tokens().decorator()).build()
-
-    def test_functions_are_refused(self):
-        """They have no headers."""
-
-        async def function():
-            """Do nothing."""
-
-        with bad_argument("decorator", "RefreshingClient", "a decorator for functions"):
-            rpc(Tokens().decorator())(function)
 
     async def test_it_is_found_and_described(self):
         """With its settings; no token is shown."""
