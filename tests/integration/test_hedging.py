@@ -121,34 +121,6 @@ async def test_bodies_arrive_whole_and_nothing_is_left(serving, number):
     assert 0 == breaker.event_count.failure
 
 
-async def test_a_loser_that_is_busy_holds_nobody_up(serving):
-    """Nor does it keep its connection, when it has ended."""
-    server = await serving(respond)
-    is_over = asyncio.Event()
-    limit = ConcurrencyLimit.fixed(9)
-    limiting = ConcurrencyLimitingClient.new_decorator(limit)
-
-    @client_decorator
-    async def busy(delegate, ctx, request):
-        try:
-            return await delegate.execute(ctx, request)
-        except asyncio.CancelledError:
-            await is_over.wait()
-            raise
-
-    client = connected(server.make_url("/"), limiting, busy, hedging(0.005))
-    async with client:
-        async with asyncio.timeout(5.0):
-            response = await client.get("first/1")
-            body = await response.read()
-        log = RequestLog.of(response)
-        is_over.set()
-
-        assert body_of(1) == body
-        assert [True, False] == [each.superseded for each in log.children]
-        assert ([], 0) == await what_is_held(client, limit)
-
-
 async def test_a_response_that_a_decorator_drops_is_closed(serving):
     """It is cancelled after the headers of its request, and looks after nothing."""
 

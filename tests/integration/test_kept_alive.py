@@ -17,6 +17,7 @@ from aioretry_smithy import (
     CircuitState,
     ConcurrencyLimit,
     ConcurrencyLimitingClient,
+    EndpointGroup,
     LoggingClient,
     LoggingRpcClient,
     RequestLog,
@@ -305,20 +306,29 @@ def limiting(limit, request):
     return *request.param, ConcurrencyLimitingClient.new_decorator(limit)
 
 
+def in_flight(*places):
+    """Return how many requests are under way at limits, and at endpoints of groups."""
+    return [
+        each.in_flight
+        for place in places
+        for each in getattr(place, "states", {"": place}).values()
+    ]
+
+
 async def test_a_response_that_is_dropped_gives_its_place_back(serve, limit, limiting):
-    """When the server has hung up, at the latest."""
-    url = await serve([HEAD, b"ord", None])
-    async with connected(url, *limiting) as client:
+    """When the server has hung up, at the latest; that at its endpoint, too."""
+    group = EndpointGroup.of(await serve([HEAD, b"ord", None]))
+    async with connected(group, *limiting) as client:
         response = await client.get("/")
-        held = limit.in_flight
+        held = in_flight(limit, group)
         del response
         # Until then the connection itself has the response.
         async with asyncio.timeout(5.0):
-            while limit.in_flight:
+            while any(in_flight(limit, group)):
                 await asyncio.sleep(0.01)
                 gc.collect()
 
-        assert 1 == held
+        assert [1, 1] == held
 
 
 async def test_a_session_that_is_closed_gives_the_places_of_its_responses_back(
@@ -326,12 +336,18 @@ async def test_a_session_that_is_closed_gives_the_places_of_its_responses_back(
 ):
     """At once, though a variable still has a response that nobody has read."""
     url = await serve([HEAD, b"ord", 30.0])
-    async with connected(url, *limiting) as client, connected(url, *limiting) as other:
+    group = EndpointGroup.of(url)
+    async with (
+        connected(group, *limiting) as client,
+        connected(url, *limiting) as other,
+    ):
         response = await client.get("/")
         waiting = asyncio.create_task(other.get("/"))
         await until(lambda: limit.pending)
         held = limit.in_flight, limit.pending
+        loads = in_flight(group)
         await client.close()
+        loads += in_flight(group)
         async with asyncio.timeout(5.0):
             later = await waiting
         held_later = limit.in_flight, limit.pending
@@ -340,6 +356,7 @@ async def test_a_session_that_is_closed_gives_the_places_of_its_responses_back(
     # aiohttp warns of connections whose responses are not closed.
     response.close()
     later.close()
+    assert [1, 0, 0] == loads + in_flight(group)
     assert ((1, 1), (1, 0), (0, 0)) == (
         held,
         held_later,
@@ -351,15 +368,15 @@ async def test_a_session_that_is_closed_gives_the_places_of_its_responses_back(
 async def test_an_unread_response_whose_server_hangs_up_gives_its_place_back(
     serve, limit, limiting
 ):
-    """There is nothing in flight any more."""
-    url = await serve([HEAD, b"ord", None])
-    async with connected(url, *limiting) as client:
+    """There is nothing in flight any more, and it is not taken off twice."""
+    group = EndpointGroup.of(await serve([HEAD, b"ord", None]))
+    async with connected(group, *limiting) as client:
         response = await client.get("/")
-        await until(lambda: limit.in_flight == 0)
+        await until(lambda: in_flight(limit, group) == [0, 0])
         with pytest.raises(aiohttp.ClientPayloadError):
             await response.read()
 
-        assert 0 == limit.in_flight
+        assert [0, 0] == in_flight(limit, group)
 
 
 async def test_many_requests_on_one_connection_leave_nothing_on_it(

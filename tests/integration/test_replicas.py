@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from calls import call_of
-from chains import SAFELY, connected, retrying
+from chains import connected
 from stream_server import Replica, at_a_rate, free_port, running
 
 from aioretry_smithy import (
@@ -266,42 +266,6 @@ async def test_in_flight_lasts_to_the_end_of_the_body(serve):
             seen.append(in_flight(group))
 
     assert [[1], [0], [1], [0]] == seen
-
-
-@pytest.mark.filterwarnings("ignore:Unclosed response")
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-async def test_response_that_is_dropped_unread_gives_its_place_back(serve):
-    """Case 100: once it is collected, its body has ended, or its connection."""
-    gate = asyncio.Event()
-    url = await serve([HEAD, gate, b"123456789"])
-    group = group_of(url)
-    async with connected(group, retrying(SAFELY)) as session:
-        response = await session.get("/")
-        before = in_flight(group)
-        del response
-        gc.collect()
-        gate.set()
-        for _ in range(100):
-            gc.collect()
-            if in_flight(group) == [0]:
-                break
-            await asyncio.sleep(0.01)
-        after = in_flight(group)
-
-    assert ([1], [0]) == (before, after)
-
-
-async def test_websocket_is_under_way_until_it_is_closed(echoing):
-    """It occupies its server."""
-    group = group_of(echoing)
-    async with connected(group) as session:
-        async with session.ws_connect("/") as websocket:
-            await websocket.send_str("hello")
-            message = await websocket.receive()
-            during = in_flight(group)
-        after = in_flight(group)
-
-    assert ("hello", [1], [0]) == (message.data, during, after)
 
 
 async def test_connection_in_the_pool_does_not_keep_the_call(serving):

@@ -4,9 +4,8 @@ import socket
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import aiohttp
-import pytest
 from aiohttp import web
-from chains import connected, pass_on
+from chains import pass_on
 from fault_server import need_address
 from group_servers import Told
 from until import until
@@ -136,34 +135,3 @@ async def test_endpoint_that_stops_is_left_alone_before_anybody_calls_it():
 
     assert 3 == len(ready)
     assert 3 == sum(event == "ejected" for event, *_ in told.events)
-
-
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n"
-
-
-def load(group):
-    return [state.in_flight for state in group.states.values()]
-
-
-async def test_response_of_a_closed_session_is_no_load(serve):
-    """Though a variable still has it, and nobody has read it."""
-    group = EndpointGroup.of(await serve([HEAD, b"ord", 30.0]))
-    async with connected(group) as client:
-        response = await client.get("/")
-        before = load(group)
-    after = load(group)
-    response.close()
-
-    assert ([1], [0], [0]) == (before, after, load(group))
-
-
-async def test_unread_response_whose_server_hung_up_is_no_load(serve):
-    """Nor is it taken off twice when it is read."""
-    group = EndpointGroup.of(await serve([HEAD, b"ord", None]))
-    async with connected(group) as client:
-        response = await client.get("/")
-        await until(lambda: load(group) == [0])
-        with pytest.raises(aiohttp.ClientPayloadError):
-            await response.read()
-
-        assert [0] == load(group)
