@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Final
 
 from .. import _checks as check
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from .answers import Answers
 
 _TOP: Final = 10
+_LOGS: Final = "a list of RequestLog objects"
 
 
 class Report:
@@ -53,8 +55,11 @@ class Report:
         if by not in KEYS:
             raise bad_argument("by", by, f"one of {', '.join(KEYS)}")
         check.integer("top", top, 0)
+        if isinstance(logs, str | bytes | PathLike):
+            expected = f"{_LOGS}; aioretry-smithy report FILE reads files"
+            raise bad_argument("logs", logs, expected)
         if not isinstance(logs, Iterable):
-            raise bad_argument("logs", logs, "a list of RequestLog objects")
+            raise bad_argument("logs", logs, _LOGS)
         reading = Reading(by, top, Selection())
         reading.add_calls([_values_of(log) for log in logs])
         return Report(reading.answers())

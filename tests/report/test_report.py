@@ -105,6 +105,16 @@ async def test_one_log_is_no_list_of_logs():
             Report.of(given)
 
 
+@pytest.mark.parametrize("file", ["calls.jsonl", b"calls.jsonl", Path("calls.jsonl")])
+def test_names_of_files_are_for_the_command(file):
+    """A name is no list of logs, though text can be iterated over."""
+    expected = "a list of RequestLog objects; aioretry-smithy report FILE reads files"
+    with pytest.raises(ValueError) as caught:
+        Report.of(file)
+
+    assert str(caught.value).endswith(f"(expected: {expected})")
+
+
 async def test_keys_of_the_document_are_published():
     """The page on the report names each of them."""
     page = Path(__file__).parents[2] / "docs" / "reference" / "report.rst"
