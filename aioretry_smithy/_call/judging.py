@@ -9,6 +9,8 @@ from __future__ import annotations
 from itertools import dropwhile
 from typing import TYPE_CHECKING
 
+import aiohttp
+
 from .._failures.failure import Failure, failure_of, judge, note_wait_in_pool
 from .._failures.frames import (
     REQUEST,
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 _TIMER = ("aiohttp.helpers", "__exit__")
 _POOL = ("aiohttp.connector", "_wait_for_available_connection")
+_TUNNEL = ("aiohttp.connector", "_create_proxy_connection")
+_TLS = ("aiohttp.connector", "_start_tls_connection")
 _WRITING = ("aiohttp.client_reqrep", "write_bytes")
 # Modules that pass on the chunks of a body count as the body, too.
 _BODY = {
@@ -71,6 +75,16 @@ def _judge_side(failure: Failure, cause: BaseException, trace: Trace) -> None:
     else:
         failure.of_no_server |= is_of_user_code(cause, inside)
         failure.connection_made = broken_connection_is_made(cause)
+        if isinstance(cause, aiohttp.ClientError | OSError):
+            _judge_connecting(failure, trace)
+
+
+def _judge_connecting(failure: Failure, trace: Trace) -> None:
+    """Note if there was no connection yet, to the server or to a proxy before it."""
+    places = [place for place, _ in trace.connecting()]
+    if places:
+        failure.connection_made = False
+        failure.broke_at_proxy = _TUNNEL in places and _TLS not in places
 
 
 def judge_attempt(ctx: Context, cause: BaseException) -> None:

@@ -82,7 +82,7 @@ def is_unsent(cause: BaseException) -> bool:
         return True
     failure = failure_of(cause)
     is_ours = isinstance(cause, UnprocessedRequestError) or failure.queue is not None
-    return failure.is_unprocessed and not (is_ours or failure.kind.is_of_proxy)
+    return failure.is_unprocessed and not (is_ours or failure.is_of_proxy)
 
 
 def is_of_one_server(ctx: Context, cause: Exception | None) -> bool:

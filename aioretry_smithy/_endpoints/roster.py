@@ -34,7 +34,7 @@ def kind_of(cause: Exception | None) -> str | None:
     failure = failure_of(cause)
     if failure.is_unprocessed:
         return NO_CONNECTION
-    # Whether there was a connection before nobody can tell.
+    # It was sent, or this is a mock, of which nobody can tell.
     return SILENCE if failure.kind.is_timeout else None
 
 

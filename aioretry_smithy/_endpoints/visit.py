@@ -240,7 +240,7 @@ class Visit:
             _end_with_body(state, response)
         if isinstance(chosen, ejection.Trial):
             chosen.stop()
-        if not record.was_sent if cause is None else failure_of(cause).kind.is_of_proxy:
+        if not record.was_sent if cause is None else failure_of(cause).is_of_proxy:
             # Something on this side has answered, or a proxy has failed.
             learn(ctx, chosen, None, verdict=None)
             return

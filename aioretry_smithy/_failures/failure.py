@@ -258,7 +258,13 @@ class Failure:
     """Whether the caller's own object raised it, not the transport."""
 
     connection_made: bool | None = None
-    """Whether there was the connection that a bug of a library broke; None: no bug."""
+    """Whether there was a connection to the server; None if that does not matter.
+
+    False if aiohttp failed while connecting. True if a bug of a library broke it.
+    """
+
+    broke_at_proxy = False
+    """Whether there was no connection because a proxy failed, not the server."""
 
     of_no_server = False
     """Whether a hook or a middleware has failed, and no server had a part in it."""
@@ -343,6 +349,11 @@ class Failure:
             or self.connection_made is False
             or self.queue is not None
         )
+
+    @property
+    def is_of_proxy(self) -> bool:
+        """Whether a proxy, not the server, is what failed."""
+        return self.kind.is_of_proxy or self.broke_at_proxy
 
     @property
     def is_of_server(self) -> bool:
@@ -441,6 +452,8 @@ def copy_marks(error: BaseException, cause: BaseException | None) -> None:
     """Copy what is known of the queue and the server from *cause* to *error*."""
     failure, behind = judge(error), failure_of(cause)
     failure.queue, failure.reached_server = behind.queue, behind.reached_server
+    failure.connection_made = behind.connection_made
+    failure.broke_at_proxy = behind.broke_at_proxy
 
 
 def retry_safety(cause: BaseException) -> RetrySafety:
@@ -450,7 +463,8 @@ def retry_safety(cause: BaseException) -> RetrySafety:
     safety     failure
     =========  ======================================================
     ``YES``    refused, unknown host, no connection in time,
-               a proxy that is not there or too busy,
+               whichever limit passed, a proxy that is not there,
+               too busy, or broke before there was a tunnel,
                :class:`UnprocessedRequestError`
     ``NO``     bad certificate or fingerprint, bad URL, endless
                redirects, a redirect of a body that cannot be sent
@@ -500,9 +514,10 @@ def retry_safety(cause: BaseException) -> RetrySafety:
 def is_unprocessed(cause: BaseException | None) -> bool:
     """Say whether the server surely saw nothing of a request that failed.
 
-    True for a refused or timed out connection, a timeout in the queue of the session's
-    own pool, a name that does not resolve, a failed TLS handshake, a proxy
-    that refuses, a bad URL and :class:`UnprocessedRequestError`; never after a
+    True for a refused connection, any timeout before there was a connection or in the
+    queue of the session's own pool, a name that does not resolve, a failed TLS
+    handshake, a proxy that refuses or that breaks before there is a tunnel, a bad URL
+    and :class:`UnprocessedRequestError`; never after a
     redirect, nor if an earlier send within the attempt reached the server. An open
     circuit does not count: test for :class:`FailFastError`.
 

@@ -6,6 +6,7 @@ Only failures are looked at: tracing every request would cost all of them.
 from __future__ import annotations
 
 import asyncio
+from itertools import dropwhile
 from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -76,6 +77,24 @@ class Trace:
             or (place == SENDING and was_answered(frame.f_locals.get("req")))
             for place, frame in frames
         )
+
+    def connecting(self) -> Frames:
+        """Return the frames of a connection that was not made in time or at all.
+
+        Empty if the request of this call had left, or if something else failed. A
+        timer of aiohttp's ends the wait by a cancellation, which is the cause.
+        """
+        places = [place for place, _ in self.links[0]]
+        if REQUEST not in places or self.went_out():
+            return []
+        own = self.links[0][places.index(REQUEST)][1]
+        for link in self.links[:2]:
+            inside = [*dropwhile(lambda each: each[1] is not own, link)][1:]
+            places = [place for place, _ in inside]
+            if _CONNECTING in places and REQUEST not in places:
+                begun = inside[places.index(_CONNECTING) :]
+                return [] if _has_hook(begun) else begun
+        return []
 
 
 def was_answered(request: object) -> bool:

@@ -14,8 +14,10 @@ import trustme
 from aiohttp import ClientTimeout
 from chains import retrying
 from stream_server import StreamServer
+from yarl import URL
 
 from aioretry_smithy import (
+    AttemptTimeoutError,
     Backoff,
     DecoratingClient,
     RequestLog,
@@ -130,6 +132,40 @@ async def test_slow_resolver():
     assert Verdict(aiohttp.ConnectionTimeoutError, YES, True, True) == verdict(cause)
 
 
+async def test_call_ends_before_there_is_a_connection():
+    """Whose limit it was does not matter: nothing was sent."""
+    connector = aiohttp.TCPConnector(resolver=Resolver(lambda: asyncio.sleep(3600.0)))
+    cause = await fail("http://example.test/", connector=connector, timeout=TOTAL)
+
+    assert Verdict(ResponseTimeoutError, YES, True, True) == verdict(cause)
+
+
+async def test_post_is_sent_again_that_had_no_connection_in_its_attempt(serve):
+    """As after a limit of aiohttp's own, which is longer by default."""
+    lookups = []
+
+    class Hung(aiohttp.ThreadedResolver):
+        """Answers the second time."""
+
+        async def resolve(self, host, port=0, family=socket.AF_INET):
+            lookups.append(host)
+            await asyncio.sleep(3600.0 if len(lookups) == 1 else 0.0)
+            return await super().resolve("127.0.0.1", port, family)
+
+    url = URL(await serve([OK + b"0123456789"])).with_host("example.test")
+    connector = aiohttp.TCPConnector(resolver=Hung(), use_dns_cache=False)
+    session = aiohttp.ClientSession(connector=connector)
+    strategy = RetryStrategy.failsafe(Backoff.without_delay())
+    decorate(session, retrying(strategy, attempt_timeout=0.05))
+    async with session, session.post(url) as response:
+        log = RequestLog.of(response)
+
+    first = log.children[0]
+    assert 2 == len(lookups) == log.total_attempts
+    assert isinstance(first.response_cause, AttemptTimeoutError)
+    assert not first.sent
+
+
 async def test_full_pool(serve):
     """Waiting for a connection is a connection timeout, or the total if that is."""
     url = await serve([OK, 3600.0])
@@ -213,6 +249,58 @@ async def test_proxy_declines(serve):
 
     assert Verdict(aiohttp.ClientHttpProxyError, YES, True) == verdict(cause)
     assert 503 == cause.status
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (None, aiohttp.ServerDisconnectedError),
+        (ConnectionResetError, aiohttp.ClientOSError),
+        (b"garbage\r\n\r\n", aiohttp.ClientResponseError),
+        (3600.0, ResponseTimeoutError),
+    ],
+    ids=["no answer", "reset", "garbage", "silence"],
+)
+async def test_proxy_breaks_before_there_is_a_tunnel(serve, answer, kind):
+    """The server behind it has seen nothing, however the proxy failed."""
+    proxy = await serve([answer])
+    cause = await fail("https://example.test/", proxy=proxy, timeout=TOTAL)
+
+    is_late = kind is ResponseTimeoutError
+    assert Verdict(kind, YES, True, is_late) == verdict(cause)
+
+
+async def test_proxy_breaks_that_passes_requests_on(serve):
+    """Without a tunnel the server may have seen the request."""
+    cause = await fail("http://example.test/", proxy=await serve([None]))
+
+    assert HUNG_UP == verdict(cause)
+
+
+async def test_hop_that_has_no_connection_in_time(serve):
+    """The hop before it was answered."""
+    away = b"HTTP/1.1 307 Away\r\nLocation: http://example.test/\r\n"
+    url = await serve([away + b"Content-Length: 0\r\n\r\n"])
+    connector = aiohttp.TCPConnector(resolver=Resolver(lambda: asyncio.sleep(3600.0)))
+    cause = await fail(url, connector=connector, timeout=TOTAL)
+
+    assert LATE == verdict(cause)
+
+
+async def test_hook_that_is_slow_while_connecting(serve):
+    """A user's own code may have sent something meanwhile."""
+
+    async def wait(session, context, parameters):
+        await asyncio.sleep(3600.0)
+
+    trace = aiohttp.TraceConfig()
+    trace.on_connection_create_start.append(wait)
+    session = aiohttp.ClientSession(trace_configs=[trace])
+    async with decorate(session, DecoratingClient):
+        with pytest.raises(ResponseTimeoutError) as caught:
+            await session.post(await serve([OK]), timeout=TOTAL)
+
+    assert LATE == verdict(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from addressed import (
     texts_of,
 )
 from chains import connected, log_of, now
-from fault_server import FaultServer, answer
+from fault_server import End, FaultServer, answer, cut
 from yarl import URL
 
 from aioretry_smithy import (
@@ -478,13 +478,13 @@ async def test_proxy_that_refuses_counts_for_no_endpoint(closed):
     assert [0, 0] == [state.in_flight for state in states]
 
 
-async def test_tunnel_that_a_proxy_refuses_counts_for_no_endpoint(proxy):
-    """Nor does an answer of the proxy in place of a tunnel."""
-    proxy.then = answer(503)
+@pytest.mark.parametrize("then", [answer(503), cut(end=End.RESET)])
+async def test_tunnel_that_a_proxy_refuses_counts_for_no_endpoint(proxy, then):
+    """Nor does an answer of the proxy in place of a tunnel, or a cut connection."""
+    proxy.then = then
     group = EndpointGroup.of("https://a.test", "https://b.test", selection=IN_ORDER)
-    async with connected(group) as client:
-        with pytest.raises(aiohttp.ClientHttpProxyError):
-            await client.get("/orders", proxy=proxy.url)
+    log = await log_of(connected(group, RETRIES), "/orders", proxy=proxy.url)
 
+    assert {"backoff"} == {each.delay_source for each in log.children[:-1]}
     assert [None, None] == [state.reason for state in group.states.values()]
     assert [0.0, 0.0] == [state.penalty for state in group.states.values()]
