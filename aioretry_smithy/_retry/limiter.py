@@ -64,9 +64,15 @@ def report(
     # A fallback's answer says as little of the server as the refusal it stands for.
     if failed is None or record.was_refused:
         return None
-    if failed:
-        return _notified(limiter, limiter.on_failure, ctx, cause)
-    return _notified(limiter, limiter.on_success, ctx)
+    try:
+        answer = limiter.on_failure(ctx, cause) if failed else limiter.on_success(ctx)
+    except Exception:
+        _logger.warning(_IGNORED, limiter, exc_info=True)
+        return None
+    # Most answers are none.
+    if answer is None or not isinstance(answer, Awaitable):
+        return None
+    return _in_time(limiter, ctx, answer)
 
 
 async def notify(
@@ -75,25 +81,13 @@ async def notify(
     ctx: ClientRequestContext,
 ) -> None:
     """Report the end of a permit to a limiter, in time; an error is logged."""
-    rest = _notified(limiter, hook, ctx)
-    if rest is not None:
-        await rest
-
-
-def _notified(
-    limiter: RetryLimiter,
-    hook: Callable[..., Awaitable[None] | None],
-    ctx: ClientRequestContext,
-    *event: object,
-) -> Awaitable[None] | None:
     try:
-        answer = hook(ctx, *event)
+        answer = hook(ctx)
     except Exception:
         _logger.warning(_IGNORED, limiter, exc_info=True)
-        return None
-    if answer is None or not isinstance(answer, Awaitable):
-        return None
-    return _in_time(limiter, ctx, answer)
+        return
+    if isinstance(answer, Awaitable):
+        await _in_time(limiter, ctx, answer)
 
 
 async def _in_time(
