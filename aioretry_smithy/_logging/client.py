@@ -8,8 +8,9 @@ import sys
 import traceback
 from contextlib import suppress
 from contextvars import copy_context
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._call.recorder import cause_of
 from .._call.time_limits import time_left
@@ -90,7 +91,8 @@ class _Lines:
 _LOGGER = logging.getLogger("aioretry_smithy")
 
 
-class _Kind(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Kind:
     """The settings for the lines of successes, of failures, or of cancelled calls."""
 
     level: str
@@ -142,7 +144,8 @@ class CallLogger:
                 # That of an attempt does not depend on when its lines are written.
                 success = False
             kind = self._successes if success else self._unsuccessful(call, record)
-            if kind.highest is None or self._is_on(kind.highest):
+            highest = kind.highest
+            if highest is None or self._is_on(highest):
                 self._write(log_of(call, record), kind)
         except Exception as error:
             self._report(error, cause_of(record))
@@ -241,19 +244,19 @@ class CommonLoggingClient(DecoratingClient[ClientT]):
 
     async def execute(self, ctx: ClientRequestContext, request: Request) -> Any:
         """Send the request, then write the lines of the log."""
-        write = self._logger.write
+        logger = self._logger
         if self._is_after_body:
             write_waiting(ctx.call, ctx.record)
         try:
             result = await self.delegate.execute(ctx, request)
         except BaseException:
-            write(ctx.call, ctx.record)
+            logger.write(ctx.call, ctx.record)
             raise
         try:
             if self._is_after_body:
-                write_after_body(ctx.call, ctx.record, write)
+                write_after_body(ctx.call, ctx.record, logger.write)
             else:
-                write(ctx.call, ctx.record)
+                logger.write(ctx.call, ctx.record)
         except BaseException:
             close_result(ctx, result)
             raise
