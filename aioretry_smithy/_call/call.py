@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from .._request.endpoint import Endpoint, Service
+    from .deadline_cut import DeadlineCut
     from .outcome import Attributes, Cut, Holdings, Request, Result, RetryStopReason
     from .record import DelaySource, DroppedRequests
 
@@ -137,9 +138,6 @@ class RareCallFacts:
     own_mask: Mask | None = None
     """The mask of this call, where calls around or inside hide more."""
 
-    deadline_cuts: Any = None
-    """The timers that cut users' code at the deadline, by the task that runs it."""
-
     reads_whole_bodies: bool = False
     """Whether each body is read whole within its attempt, as the settings say."""
 
@@ -218,6 +216,9 @@ class Call(RareCallFacts, Record, Context):
     defaults: CallDefaults
     """The settings of all calls of its session or function."""
 
+    deadline_cuts: dict[Any, DeadlineCut] | None
+    """The timers that cut users' code at the deadline, by the task that runs it."""
+
     is_over: bool
     """Whether the caller has the response or the exception."""
 
@@ -255,7 +256,7 @@ class Call(RareCallFacts, Record, Context):
         self.session = session
         self.outcome: Outcome = PENDING
         self.is_over = self.is_final = self.was_refused = self.was_sent = False
-        self.resources = self.retry_config = None
+        self.resources = self.retry_config = self.deadline_cuts = None
         self.sent = ()
 
     @property

@@ -81,14 +81,13 @@ class DeadlineCut:
 
     def _wait(self, when: float) -> None:
         # A timer that was cancelled keeps its context variables until it is due.
-        # What has less grace has fewer turns, too, where all timers are late.
-        turns = round(_TURNS * self._grace / GRACE)
-        self._handle = self._call.loop.call_at(
-            when, self._fire, turns, context=Variables()
-        )
+        self._handle = self._call.loop.call_at(when, self._fire, context=Variables())
 
-    def _fire(self, turns: int) -> None:
+    def _fire(self, turns: int | None = None) -> None:
         loop = self._call.loop
+        if turns is None:
+            # What has less grace has fewer turns, too, where all timers are late.
+            turns = round(_TURNS * self._grace / GRACE)
         if self.held:
             self._wait(loop.time() + self._grace)
         elif turns:
