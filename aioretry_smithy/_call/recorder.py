@@ -262,7 +262,7 @@ def end_call(call: Call, raised: BaseException | None = None) -> None:
     if call.retry_error is not None:
         call.retry_error = KeptCause.of(call.retry_error, raised)
     for sent in call.sent:
-        if sent.outcome is not outcome or not sent.is_final:
+        if sent.outcome.cause is not None or not sent.is_final:
             _let_go(sent, raised)
     if call.holdings is not None:
         call.holdings.end()
