@@ -42,7 +42,8 @@ def layers(cause: BaseException) -> Iterator[BaseException]:
 SERVER_ERRORS: Final = frozenset(range(500, 600))
 """5xx; HTTP has no classes above, though servers send some."""
 
-_MAY_PASS: Final = SERVER_ERRORS | {408, 429}
+TRANSIENT: Final[frozenset[int | None]] = SERVER_ERRORS | {408, 429}
+"""The statuses after which a retry may help."""
 
 
 class RetrySafety(StrEnum):
@@ -56,11 +57,6 @@ class RetrySafety(StrEnum):
 
     NO = "no"
     """A retry is pointless or harmful, as the same failure would follow."""
-
-
-def may_pass_by(status: int) -> bool:
-    """Say whether a status is transient, so that a retry may help."""
-    return status in _MAY_PASS
 
 
 _BROKEN = (ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
@@ -327,7 +323,7 @@ class Failure:
             or self.kind.is_permanent
             or (self.kind.is_bug and self.connection_made is None)
             or (info.fault == "client" and not may_pass)
-            or (status is not None and not may_pass_by(status))
+            or (status is not None and status not in TRANSIENT)
         ):
             return RetrySafety.NO
         return RetrySafety.YES if self.is_unprocessed else RetrySafety.MAYBE

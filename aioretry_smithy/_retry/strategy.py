@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, Unpack
 
 from .. import _checks as check
 from .._errors import bad_argument
-from .._failures.failure import SERVER_ERRORS, RetrySafety, failure_of, may_pass_by
+from .._failures.failure import SERVER_ERRORS, TRANSIENT, RetrySafety, failure_of
 from .._policies.backoff import Backoff
 from .._policies.conditions import (
     MAX_CONTENT_LENGTH,
@@ -373,8 +373,7 @@ class _Failsafe(_WithBackoff):
 
     def _wants(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
         if cause is None:
-            status = ctx.record.outcome.status
-            return status is not None and may_pass_by(status) and is_idempotent(ctx)
+            return ctx.record.outcome.status in TRANSIENT and is_idempotent(ctx)
         safety = safety_in(ctx, cause)
         return safety is RetrySafety.YES or (
             safety is RetrySafety.MAYBE and is_idempotent(ctx)
