@@ -73,7 +73,7 @@ class CommonRetryingClient(DecoratingClient[ClientT]):
             decision = retries.begin()
             if decision is not AT_ONCE:
                 decision = await decision
-            while not decision.stops:
+            while decision is AT_ONCE:
                 attempt = retries.next_attempt()
                 try:
                     retries.result = await self._attempt(attempt, attempt.request)
