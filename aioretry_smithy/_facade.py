@@ -54,11 +54,10 @@ _DEFINED: Final = {
         "._retry.budget": "PerHostRetryBudget RetryBudget RetryBudgetListener",
         "._retry.client": "RetryingClient",
         "._retry.config": "RetryConfig RetryConfigMapping RetryListener",
+        "._retry.idempotence": "IDEMPOTENT_METHODS",
         "._retry.limiter": "RetryLimiter",
-        "._retry.strategy": (
-            "IDEMPOTENT_METHODS RetryDecision RetryRule RetryRuleWithContent"
-            " RetryStrategy RetryStrategyWithContent"
-        ),
+        "._retry.rules": "RetryRule RetryRuleWithContent",
+        "._retry.strategy": "RetryDecision RetryStrategy RetryStrategyWithContent",
         "._session.builder": (
             "SessionBuilder decorate decorate_standard request_options undecorate"
             " unwrap"

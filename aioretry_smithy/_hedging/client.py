@@ -18,8 +18,8 @@ from .._context.holdings import hand_over
 from .._errors import ResponseTimeoutError, bad_argument, call_it, is_finite
 from .._failures.failure import IN_POOL, copy_marks, failure_of, was_in_pool
 from .._retry.config import hedges_are_off
+from .._retry.idempotence import may_be_hedged
 from .._retry.limiter import RetryLimiter
-from .._retry.strategy import may_be_hedged
 from .delay import Delays, HedgingDelay
 from .hedged_request import HedgedRequest, came_from_server, is_good
 

@@ -14,7 +14,7 @@ from multidict import CIMultiDict
 from .._request.endpoint import Service, origin_key
 from .._request.keys import is_for_base
 from .._request.request import Destination, HttpRequest, with_header
-from .._retry.strategy import IDEMPOTENT_METHODS
+from .._retry.idempotence import IDEMPOTENT_METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -16,7 +16,7 @@ from .._call.time_limits import time_left
 from .._clock import loop_time
 from .._failures.failure import failure_of, judge
 from .._failures.frames import Trace
-from .._retry.strategy import may_be_repeated
+from .._retry.idempotence import may_be_repeated
 from .deadline import with_rest_of_timeout
 from .middlewares import AnsweredHops, middlewares_of
 from .request_classes import broken_connection
