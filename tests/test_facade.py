@@ -16,23 +16,11 @@ from aioretry_smithy import _facade
 FACADES = [*_facade.PUBLIC]
 
 HEAVY = {
-    "cgi",
-    "concurrent.futures.process",
-    "configparser",
-    "decimal",
-    "difflib",
-    "doctest",
-    "fractions",
-    "html",
-    "importlib.metadata",
-    "multiprocessing",
-    "pydoc",
-    "sqlite3",
-    "statistics",
-    "tomllib",
-    "unittest",
-    "urllib.request",
-    "xml",
+    *"""
+    cgi concurrent.futures.process configparser decimal difflib doctest fractions html
+    importlib.metadata multiprocessing pydoc sqlite3 statistics tomllib unittest
+    urllib.request xml
+    """.split()
 }
 """Modules that take long to load; aiohttp may load them itself."""
 

@@ -195,19 +195,10 @@ async def test_public_context_has_no_private_toolbox():
     public = {name for name in names if not name.startswith("_")}
 
     assert public == {
-        "attempt",
-        "attributes",
-        "clear_response_timeout",
-        "deadline",
-        "derive",
-        "endpoint",
-        "log",
-        "options",
-        "parent",
-        "remaining",
-        "request",
-        "root",
-        "set_response_timeout",
+        *"""
+        attempt attributes clear_response_timeout deadline derive endpoint log options
+        parent remaining request root set_response_timeout
+        """.split()
     }
 
 

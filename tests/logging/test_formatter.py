@@ -259,20 +259,11 @@ async def test_json_of_a_request():
 
     assert ("request", 1) == (shown.pop("type"), shown.pop("v"))
     assert {
-        "id",
-        "name",
-        "request_method",
-        "request_url",
-        "sent_method",
-        "sent_url",
-        "request_headers",
-        "request_content_preview",
-        "request_started_at",
-        "request_length",
-        "request_duration",
-        "response_timeout",
-        "attempt",
-        "is_hedge",
+        *"""
+        id name request_method request_url sent_method sent_url request_headers
+        request_content_preview request_started_at request_length request_duration
+        response_timeout attempt is_hedge
+        """.split()
     } == shown.keys()
     assert {key: whole[key] for key in shown} == shown
 

@@ -26,23 +26,12 @@ MODULES = (
 """The modules whose ``__all__`` says what is public."""
 
 MADE_BY_US = {
-    "CircuitPermit",
-    "ClientRequestContext",
-    "ConnectionTimings",
-    "EndpointGroup",
-    "EndpointState",
-    "EventCount",
-    "HedgingDelay",
-    "InjectedFault",
-    "LogFormatter",
-    "PerHostRetryBudget",
-    "Report",
-    "RequestLog",
-    "RetryConfigMapping",
-    "RetryDecision",
-    "SimulatedRun",
-    "SimulationResult",
-    "SimulationSettings",
+    *"""
+    CircuitPermit ClientRequestContext ConnectionTimings EndpointGroup EndpointState
+    EventCount HedgingDelay InjectedFault LogFormatter PerHostRetryBudget Report
+    RequestLog RetryConfigMapping RetryDecision SimulatedRun SimulationResult
+    SimulationSettings
+    """.split()
 }
 """The classes of which callers get instances, or make them by a factory."""
 
