@@ -18,18 +18,27 @@ from aioretry_smithy import (
     OutlierDetection,
     RateLimit,
     RequestLog,
+    RetryBudget,
     RetryConfig,
     RetryDecision,
+    RetryLimiter,
     RetryRule,
     RetryRuleWithContent,
     RetryStrategy,
 )
 from aioretry_smithy._values import BoundedMap, Shared
 from aioretry_smithy.smithy import (
+    AdaptiveRetryStrategy,
+    ClientRateLimiter,
     ExponentialRetryBackoffStrategy,
     RetryAction,
     RetryProfile,
     RetryStrategyOptions,
+    RetryStrategyResolver,
+    SimpleRetryStrategy,
+    StandardRetryQuota,
+    StandardRetryStrategy,
+    sync,
 )
 
 each_kind = pytest.mark.parametrize(
@@ -123,11 +132,26 @@ KINDS = [
     lambda: EndpointGroup.of("http://a.test"),
     lambda: EndpointGroup.dns("http://a.test"),
     two_groups,
+    RetryBudget,
+    RetryBudget.per_host,
+    lambda: RetryLimiter.concurrency(2),
+    lambda: RetryLimiter.token_based(2, 0),
+    ClientRateLimiter,
+    StandardRetryQuota,
+    StandardRetryStrategy,
+    sync.StandardRetryStrategy,
+    AdaptiveRetryStrategy,
+    sync.AdaptiveRetryStrategy,
+    RetryStrategyResolver,
+    sync.SimpleRetryStrategy().acquire_initial_retry_token,
+    sync.StandardRetryStrategy().acquire_initial_retry_token,
 ]
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
-@pytest.mark.parametrize("make", KINDS)
+@pytest.mark.parametrize(
+    "make", [*KINDS, SimpleRetryStrategy, sync.SimpleRetryStrategy]
+)
 def test_copied_settings_hold_the_same_object(make, copied):
     """Settings are copied by libraries that know nothing of breakers and limits."""
     shared = make()

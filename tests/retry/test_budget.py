@@ -1,10 +1,8 @@
 """Retry budgets: tokens, brake, prices of retries, listeners, a budget a host."""
 
 import asyncio
-import copy
 import logging
 import math
-import pickle
 import re
 from itertools import pairwise
 
@@ -450,14 +448,3 @@ def test_names_count_up_unless_given():
 
     assert [1, 1] == [after - before for before, after in pairwise(numbers)]
     assert "orders" == RetryBudget("orders").name
-
-
-@pytest.mark.parametrize("make", [RetryBudget, RetryBudget.per_host])
-def test_a_copy_is_the_same_budget(make):
-    """Two in place of one would allow twice as many retries."""
-    limiter = make()
-
-    assert limiter is copy.copy(limiter)
-    assert limiter is copy.deepcopy(limiter)
-    with pytest.raises(TypeError, match="shared state"):
-        pickle.dumps(limiter)

@@ -1,9 +1,7 @@
 """The ready-made limiters: what they count, and what they refuse."""
 
-import copy
 import logging
 import math
-import pickle
 
 import aiohttp
 import pytest
@@ -137,20 +135,6 @@ class TestTokenBased:
         settings = {"token_ratio": ratio[0]} if ratio else {}
         with pytest.raises(ValueError, match=rf"^{name}: .* \(expected: "):
             RetryLimiter.token_based(most, threshold, **settings)
-
-
-class TestBoth:
-    """Both limiters behave alike here."""
-
-    @each_kind
-    def test_a_copy_is_the_limiter_itself(self, kind):
-        """Two in the place of one would allow twice as much."""
-        limiter = MAKE[kind]()
-
-        assert limiter is copy.copy(limiter)
-        assert limiter is copy.deepcopy(limiter)
-        with pytest.raises(TypeError, match="shared state"):
-            pickle.dumps(limiter)
 
 
 REFUSED = FailFastError(CircuitBreaker("orders"))

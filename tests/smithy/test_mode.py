@@ -1,7 +1,6 @@
 """Retry modes by name, and the strategies that they and options stand for."""
 
 import asyncio
-import copy
 import math
 
 import pytest
@@ -240,10 +239,3 @@ def test_threads_that_ask_at_once_get_the_same_strategy():
     in_threads(ask, 4)
 
     assert 19 == len({id(strategy) for strategy in found})
-
-
-def test_copy_is_the_resolver_itself():
-    """Settings are copied, and go on sharing its strategies."""
-    resolver = RetryStrategyResolver()
-
-    assert resolver is copy.deepcopy({"resolver": resolver})["resolver"]

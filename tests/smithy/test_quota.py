@@ -1,8 +1,6 @@
 """The quota that pays for retries, and the constants of each generation."""
 
-import copy
 import math
-import pickle
 import random
 from dataclasses import FrozenInstanceError, asdict, replace
 from itertools import count
@@ -86,21 +84,6 @@ def test_success_brings_something_back(settings, released, left):
         quota.release(release_amount=amount)
 
     assert left == quota.available_capacity
-
-
-def test_copy_is_the_quota_itself():
-    """Two quotas in place of one would pay for twice as many retries."""
-    quota = StandardRetryQuota(20)
-
-    assert quota is copy.copy(quota)
-    assert quota is copy.deepcopy({"quota": quota})["quota"]
-
-
-def test_quota_is_not_pickled():
-    """Another process could not share it; the error says so."""
-    expected = r"^StandardRetryQuota cannot be pickled: it holds shared state$"
-    with pytest.raises(TypeError, match=expected):
-        pickle.dumps(StandardRetryQuota())
 
 
 def test_constants_are_those_of_the_newest_profile():

@@ -1,6 +1,5 @@
 """The rate limiter of the adaptive mode, its formulas and its tokens."""
 
-import copy
 import json
 from pathlib import Path
 
@@ -215,12 +214,6 @@ class TestClock:
         assert steady.capacity == limiter.capacity
         assert steady.fill_rate == limiter.fill_rate
         assert steady.measured_rate == limiter.measured_rate
-
-
-@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy])
-def test_a_copy_is_the_rate_limiter_itself(limiter, duplicate):
-    """Two in place of one would let twice as much through."""
-    assert limiter is duplicate(limiter)
 
 
 def test_repr_shows_the_state(clock):

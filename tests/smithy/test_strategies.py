@@ -1,8 +1,6 @@
 """What the strategies of all modes have in common, the simple mode, and tokens."""
 
-import copy
 import dataclasses
-import pickle
 from collections import Counter
 
 import pytest
@@ -171,22 +169,6 @@ def test_falsy_backoff_strategy_is_kept(kind):
     assert empty is kind(backoff_strategy=empty).backoff_strategy
 
 
-@each_kind
-async def test_copy_is_the_strategy_itself(strategy):
-    """Settings are copied by others; calls that have begun go on, with their quota."""
-    assert strategy is copy.copy(strategy)
-    assert strategy is copy.deepcopy({"retry": strategy})["retry"]
-
-
-@pytest.mark.parametrize("name", ["standard", "adaptive", "adaptive, plain"])
-def test_strategy_is_not_pickled(name):
-    """Another process could not share its quotas; the error says so."""
-    kind = KINDS[name]
-    expected = f"{kind.__name__} cannot be pickled: it holds shared state"
-    with raises_exactly(expected, TypeError):
-        pickle.dumps(kind())
-
-
 class Linear:
     """A backoff strategy that also makes the first attempt wait."""
 
@@ -277,30 +259,12 @@ def test_token_made_by_hand_is_refused(strategy, kind):
 
 
 @EACH_KIND
-async def test_copy_is_the_token_itself(strategy, kind):
-    """A copy of a token is no second one."""
-    token = await strategy.acquire_initial_retry_token()
-
-    assert token is copy.copy(token)
-    assert token is copy.deepcopy([token])[0]
-
-
-@EACH_KIND
 async def test_settings_with_a_token_can_be_taken_apart(strategy, kind):
     """Also by what copies whatever it finds."""
     token = await strategy.acquire_initial_retry_token(token_scope="orders")
     content = dataclasses.asdict(token)
 
     assert (0, 0.0) == (content["retry_count"], content["retry_delay"])
-
-
-@EACH_KIND
-async def test_token_is_not_pickled(strategy, kind):
-    """No other process has the strategy that would take it."""
-    token = await strategy.acquire_initial_retry_token()
-    expected = f"^{kind.__name__} cannot be pickled: it holds shared state$"
-    with pytest.raises(TypeError, match=expected):
-        pickle.dumps(token)
 
 
 @EACH_KIND
