@@ -23,14 +23,39 @@ if TYPE_CHECKING:
     from .._call.record import Record
 
 
+_SWITCHING_PROTOCOLS = 101
+
+# What users return by mistake: a body that was read, or what was not awaited.
+_NO_RESPONSES = (Awaitable, bytes, dict, float, int, list, str, tuple)
+
+
 def record_result(
     ctx: ClientRequestContext, result: Result, source: object = None
 ) -> None:
-    """Record what *source* has returned; see :func:`.record_response`."""
+    """Record a result: a response, and the end of its body when it comes.
+
+    Of what a function returned, only that it did. The stream is not wrapped: aiohttp
+    releases the connection at the end of the body, also after a failure or an early
+    exit, and then calls its callbacks.
+
+    Args:
+        ctx: The context of the call or of the attempt.
+        result: What was returned.
+        source: The decorator that returned it, if it was one.
+
+    Raises:
+        TypeError: It is None, an ``await`` was forgotten, or it is what was read of a
+            response.
+    """
     call = ctx.call
-    if isinstance(ctx, AttemptContext) and call.brings_response:
-        _choose_record(call, ctx, result)
-    record_response(call, ctx.record, result, source)
+    if call.brings_response:
+        if isinstance(ctx, AttemptContext):
+            _choose_record(call, ctx, result)
+        record_response(call, ctx.record, result, source)
+        return
+    if type(result) is CoroutineType and _is_of_client(result):
+        raise _wrong(result, source)
+    record_return(call, ctx.record)
 
 
 def _choose_record(call: Call, attempt: AttemptContext, response: Result) -> None:
@@ -48,61 +73,12 @@ def _choose_record(call: Call, attempt: AttemptContext, response: Result) -> Non
             return
 
 
-def close_result(ctx: ClientRequestContext, result: Result) -> None:
-    """Close a response that was lost to a later failure."""
-    if ctx.call.brings_response:
-        # It may be no response at all.
-        with suppress(Exception):
-            result.close()
-
-
-def count_earlier(ctx: ClientRequestContext, earlier: Record, outcome: Outcome) -> None:
-    """Make an earlier request of an attempt its outcome again."""
-    earlier.outcome = outcome
-    if isinstance(ctx, AttemptContext) and isinstance(earlier, Exchange):
-        # Each request of an attempt has a record of its own.
-        ctx.record = earlier
-
-
-_SWITCHING_PROTOCOLS = 101
-
-# What users return by mistake: a body that was read, or what was not awaited.
-_NO_RESPONSES = (Awaitable, bytes, dict, float, int, list, str, tuple)
-
-
 def record_response(
-    call: Call, record: Record, response: Result, source: object = None
-) -> None:
-    """Record a response, and the end of its body when it comes.
-
-    Of what a function returned, only that it did. The stream is not wrapped: aiohttp
-    releases the connection at the end of the body, also after a failure or an early
-    exit, and then calls its callbacks.
-
-    Args:
-        call: The call.
-        record: That of the call or of the attempt.
-        response: What was returned.
-        source: The decorator that returned it, if it was one.
-
-    Raises:
-        TypeError: It is None, an ``await`` was forgotten, or it is what was read of a
-            response.
-    """
-    if call.brings_response:
-        record_http(call, record, response, source)
-        return
-    if type(response) is CoroutineType and _is_of_client(response):
-        raise _wrong(response, source)
-    record_return(call, record)
-
-
-def record_http(
     call: Call, record: Record, response: Result, source: object = None
 ) -> bool:
     """Record a response; say whether its body is still to come over a connection.
 
-    See :func:`record_response`. What is recorded already is not recorded again.
+    See :func:`record_result`. What is recorded already is not recorded again.
     """
     try:
         headers = response.headers
@@ -161,3 +137,19 @@ def _wrong(response: Result, source: object) -> TypeError:
     returned = "coroutine" if is_coroutine else type(response).__name__
     expected = "a response: return await delegate.execute(ctx, request)"
     return TypeError(f"{name} returned a {returned} (expected: {expected})")
+
+
+def close_result(ctx: ClientRequestContext, result: Result) -> None:
+    """Close a response that was lost to a later failure."""
+    if ctx.call.brings_response:
+        # It may be no response at all.
+        with suppress(Exception):
+            result.close()
+
+
+def count_earlier(ctx: ClientRequestContext, earlier: Record, outcome: Outcome) -> None:
+    """Make an earlier request of an attempt its outcome again."""
+    earlier.outcome = outcome
+    if isinstance(ctx, AttemptContext) and isinstance(earlier, Exchange):
+        # Each request of an attempt has a record of its own.
+        ctx.record = earlier

@@ -18,7 +18,7 @@ from .._call.closing import refuse_as_closed
 from .._call.recorder import follow_stale, note_defaults, note_request
 from .._context.context import AttemptContext, ClientRequestContext
 from .._context.options import Options, current_options, sending_with
-from .._context.recording import count_earlier, record_http
+from .._context.recording import count_earlier, record_response
 from .._endpoints.visit import move_resend
 from .._failures.failure import judge
 from .._request.arguments import Arguments, is_unchanged
@@ -106,7 +106,7 @@ class AiohttpTransport(Transport):
                     cause = failure
                 else:
                     record.was_sent = True
-                    if record_http(call, record, response):
+                    if record_response(call, record, response):
                         follow_body(ctx, response)
                     return response
         finally:

@@ -12,7 +12,7 @@ from .._call.judging import judge_request
 from .._call.recorder import record_failure
 from .._call.time_limits import passed_limit
 from .._context.client import ForOneKind
-from .._context.recording import record_http
+from .._context.recording import record_response
 from .._context.response_body import watch_body
 from .._failures.failure import IN_POOL, copy_marks, judge, was_in_pool
 from .._request.endpoint import from_root, joined, url_of
@@ -55,7 +55,7 @@ class Transport(ForOneKind):
             failure = cause
         else:
             record.was_sent = True
-            if record_http(call, record, response):
+            if record_response(call, record, response):
                 follow_body(ctx, response)
         if failure is not None:
             try:
