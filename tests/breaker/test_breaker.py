@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-import logging
 import math
 import time
 
@@ -147,42 +146,6 @@ class TestListeners:
         breaker.enter_state(OPEN)
 
         assert [("a", "open"), ("b", "open"), ("a", 0), ("b", 0)] == heard
-
-    def test_an_error_is_logged_and_the_others_hear(self, clock, diary, caplog):
-        """A broken listener breaks neither the circuit breaker nor its neighbours."""
-        error = RuntimeError("broken bell")
-
-        class Broken(CircuitBreakerListener):
-            def on_state_changed(self, circuit_breaker, state):
-                raise error
-
-            def on_request_rejected(self, circuit_breaker):
-                raise error
-
-            def on_event_count_updated(self, circuit_breaker, event_count):
-                raise error
-
-            def __repr__(self):
-                return "Broken()"
-
-        breaker = CircuitBreaker(
-            "orders",
-            minimum_request_threshold=1,
-            clock=clock,
-            listeners=[Broken(), diary],
-        )
-
-        succeed(breaker, 1)
-        fail(breaker, 2)
-        assert None is breaker.try_request()
-
-        assert [(1, 0), (1, 1), (OPEN, OPEN), (0, 0), "rejected"] == diary.entries
-        assert 5 == len(caplog.records)
-        for record in caplog.records:
-            assert "aioretry_smithy" == record.name
-            assert logging.WARNING == record.levelno
-            assert "circuit breaker 'orders': Broken() raised" == record.message
-            assert error is record.exc_info[1]
 
     def test_a_listener_may_use_the_circuit_breaker(self, diary):
         """All listeners hear an event before the next one, which a listener causes."""

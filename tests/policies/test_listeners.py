@@ -5,10 +5,12 @@ import logging
 from functools import partial
 
 import pytest
+from calls import ended
 
 from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerListener,
+    CircuitState,
     ConcurrencyLimit,
     ConcurrencyLimitListener,
     EndpointGroup,
@@ -48,6 +50,52 @@ def test_asynchronous_method_is_refused(make, kind, method):
     expected = rf"^listeners?: .*Lazy.* \(expected: with a plain {method}\(\)\)$"
     with pytest.raises(ValueError, match=expected):
         make(listener)
+
+
+EVENTS = {
+    "circuit breaker": (
+        CircuitBreakerListener,
+        lambda them: CircuitBreaker("a", listeners=them).enter_state(CircuitState.OPEN),
+    ),
+    "retry budget": (
+        RetryBudgetListener,
+        lambda them: RetryBudget("a", listeners=them).acquire(ended(), None),
+    ),
+    "concurrency limit": (
+        ConcurrencyLimitListener,
+        lambda them: ConcurrencyLimit.fixed(1, name="a", listeners=them)._try_enter(0),
+    ),
+}
+"""What is heard of: the kind of its listeners, and how they hear of something."""
+
+
+def hearing(kind, heard, error=None):
+    """Make a listener that notes that it hears, and perhaps raises then."""
+
+    def hear(self, *arguments):
+        heard.append(self)
+        if error is not None:
+            raise error
+
+    methods = {name: hear for name in vars(kind) if name.startswith("on_")}
+    return type("Hearing", (kind,), methods)()
+
+
+@pytest.mark.parametrize("thing", EVENTS)
+async def test_an_error_is_logged_and_the_others_hear(thing, caplog):
+    """A broken listener breaks neither what it hears of nor its neighbours."""
+    kind, act = EVENTS[thing]
+    heard, error = [], RuntimeError("broken bell")
+    both = hearing(kind, heard, error), hearing(kind, heard)
+    act(both)
+
+    events = len(caplog.records)
+    assert [*both] * events == heard != []
+    said = ("aioretry_smithy", "WARNING", f"{thing} 'a': {both[0]!r} raised", error)
+    assert [said] * events == [
+        (each.name, each.levelname, each.message, each.exc_info[1])
+        for each in caplog.records
+    ]
 
 
 def test_listener_of_retries_is_awaited():

@@ -1,7 +1,6 @@
 """Retry budgets: tokens, brake, prices of retries, listeners, a budget a host."""
 
 import asyncio
-import logging
 import math
 import re
 from itertools import pairwise
@@ -309,31 +308,6 @@ class TestListeners:
             ("orders", 0.5),
             ("orders", 1.0),
         ] == diary.entries
-
-    async def test_an_error_is_logged_and_the_others_hear(self, ctx, caplog):
-        """A broken listener breaks neither the budget nor its neighbours."""
-        error = RuntimeError("broken bell")
-
-        class Broken(RetryBudgetListener):
-            def on_retry_refused(self, budget, ctx):
-                raise error
-
-            def on_tokens_changed(self, budget):
-                raise error
-
-            def __repr__(self):
-                return "Broken()"
-
-        diary = Diary()
-        budget = RetryBudget("orders", capacity=1, listeners=[Broken(), diary])
-
-        assert [True, False] == [budget.acquire(ctx, CAUSE) for _ in range(2)]
-        assert [("orders", 0.0), ("orders", "refused", ctx)] == diary.entries
-        for record in caplog.records:
-            assert "retry budget 'orders': Broken() raised" == record.message
-            assert error is record.exc_info[1]
-            assert ("aioretry_smithy", logging.WARNING) == (record.name, record.levelno)
-        assert 2 == len(caplog.records)
 
 
 class TestPerHost:
