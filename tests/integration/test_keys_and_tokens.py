@@ -44,25 +44,6 @@ class TestConnections:
         assert ["the secret"] * 5 == got
         assert [401, 200] == [each.response_status for each in log.children]
 
-    async def test_stream_that_is_spent_gets_its_401(self, own):
-        """Nothing is sent that would be empty."""
-
-        async def chunks():
-            yield b"tea"
-
-        async with refreshing(own, retrying(SAFELY)) as opened:
-            async with opened.get("/"):
-                pass
-            own.issued += 1
-            async with opened.post("/secret", data=chunks()) as response:
-                assert 401 == response.status
-            async with opened.post("/secret", data=b"tea") as response:
-                assert 200 == response.status
-
-        assert [b"tea", b"tea"] == [
-            body for method, _, _, body in own.seen if method == "POST"
-        ]
-
 
 async def read(opened, path):
     async with opened.get(path) as response:

@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
+from functools import partial
 
 import pytest
 from chains import (
     URL,
     Scripted,
     after,
+    bad_argument,
     in_virtual_time,
     now,
     refused,
@@ -123,17 +125,6 @@ class TestActing:
             f"would have refused it: {error}",
             "would have waited 1.000 s for 'orders': it",
         ] == said()
-
-    async def test_the_log_shows_no_wait(self):
-        """The request began when it came."""
-        answers = [after(1.0, 200), after(2.0, 200)]
-        async with session(answers, dry(), retrying(0.5)) as client:
-            first = asyncio.create_task(client.get(URL))
-            await asyncio.sleep(0.5)
-            log = RequestLog.of(await client.get(URL))
-            await first
-
-        assert (2.0, None) == (log.duration, log.delay)
 
 
 class TestCounting:
@@ -275,20 +266,6 @@ class TestMaking:
         first, second = caplog.messages
         assert "per='host', factory=" in first
         assert second.endswith("would have refused: 2, would have waited: 0, in 61 s")
-
-    def test_a_description_says_that_it_does_not_act(self):
-        """Where it does, nothing is said."""
-        builder = SessionBuilder().decorator(dry(2, timeout=1.0))
-
-        assert "max_pending=None, timeout=1.0, enforce=False)" in builder.describe()
-
-    @pytest.mark.parametrize("enforce", [None, 0, "no"])
-    def test_it_is_true_or_false(self, enforce):
-        """Nothing else."""
-        with pytest.raises(ValueError, match="^enforce: "):
-            ConcurrencyLimitingClient.new_decorator(1, enforce=enforce)
-        with pytest.raises(ValueError, match="^enforce: "):
-            ConcurrencyLimitingClient.new_per_host_decorator(int, enforce=enforce)
 
 
 def watching(limit, **settings):
@@ -442,26 +419,41 @@ async def test_per_host_each_has_a_rate_and_all_have_one_warning(caplog):
     assert message.startswith("rate limit, per='host', factory=")
 
 
-async def test_the_log_shows_no_wait():
-    """There was none."""
-    async with session([200] * 2, watching(RateLimit(1, burst=1))) as client:
-        await ends_of(client, 1)
-        async with client.get(URL) as response:
-            log = RequestLog.of(response)
+@pytest.mark.parametrize("decorator", [dry(), watching(RateLimit(1, burst=1))])
+async def test_the_log_shows_no_wait(decorator):
+    """The request began when it came."""
+    answers = [after(1.0, 200), after(2.0, 200)]
+    async with session(answers, decorator, retrying(0.5)) as client:
+        first = asyncio.create_task(client.get(URL))
+        await asyncio.sleep(0.5)
+        log = RequestLog.of(await client.get(URL))
+        await first
 
-    assert (None, None) == (log.delay, log.delay_source)
+    assert (2.0, None, None) == (log.duration, log.delay, log.delay_source)
 
 
-def test_it_says_so():
-    """In the description of the chain."""
-    builder = SessionBuilder().decorator(watching(RateLimit(5)))
-
-    shown = "RateLimitingClient(RateLimit(5, 1.0), timeout=None, enforce=False)"
-    assert shown in builder.describe()
+@pytest.mark.parametrize(
+    ("decorator", "shown"),
+    [
+        (dry(2, timeout=1.0), "max_pending=None, timeout=1.0, enforce=False)"),
+        (watching(5), "RateLimitingClient(RateLimit(5, 1.0), timeout=None, enforce=F"),
+    ],
+)
+def test_a_description_says_that_it_does_not_act(decorator, shown):
+    """Where it does, nothing is said."""
+    assert shown in SessionBuilder().decorator(decorator).describe()
 
 
 @pytest.mark.parametrize("enforce", [None, 0, "no"], ids=repr)
-def test_other_values_are_refused(enforce):
-    """Only a bool says it."""
-    with pytest.raises(ValueError, match=r"^enforce: .* \(expected: True or False\)$"):
-        RateLimitingClient.new_decorator(RateLimit(5), enforce=enforce)
+@pytest.mark.parametrize(
+    "make",
+    [
+        partial(ConcurrencyLimitingClient.new_decorator, 1),
+        partial(ConcurrencyLimitingClient.new_per_host_decorator, int),
+        partial(RateLimitingClient.new_decorator, 5),
+    ],
+)
+def test_it_is_true_or_false(make, enforce):
+    """Nothing else."""
+    with bad_argument("enforce", enforce, "True or False"):
+        make(enforce=enforce)
