@@ -9,9 +9,16 @@ from .._log.timeline_svg import STYLE, draw
 from .document import Block, Heading, Table, blocks, shown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from .._log.request_log import RequestLog
     from .._log.saved_log import SavedLog
     from .answers import Answers
+
+    Log = RequestLog | SavedLog
+
+_MOST_BYTES: Final = 300_000
+"""The size of a page that is easily sent on."""
 
 _MOST_LINES: Final = 100
 """Lines of a tree: its beginning says enough."""
@@ -50,10 +57,13 @@ summary { cursor: pointer; }
 
 
 def to_html(answers: Answers) -> str:
-    """Return the page, complete in one file."""
-    parts = [_HEAD, STYLE, "</head>\n<body>"]
+    """Return the page, complete in one file, and short enough to be sent on."""
+    parts: list[str | Log] = [_HEAD, STYLE, "</head>\n<body>"]
     parts += map(_element, blocks(answers))
-    return "\n".join([*parts, "</body>\n</html>\n"])
+    parts.append("</body>\n</html>\n")
+    room = _MOST_BYTES - sum(_size(each) for each in parts if isinstance(each, str))
+    figures = _figures([each for each in parts if not isinstance(each, str)], room)
+    return "\n".join(each if isinstance(each, str) else next(figures) for each in parts)
 
 
 def to_frame(page: str) -> str:
@@ -69,14 +79,15 @@ def to_frame(page: str) -> str:
     )
 
 
-def _element(block: Block) -> str:
+def _element(block: Block) -> str | Log:
+    """Return the markup of a block; a call is drawn later."""
     if isinstance(block, Heading):
         return f"<h2>{_text(block.title)}</h2>\n<p>{_text(block.text)}</p>"
     if isinstance(block, Table):
         return _table(block)
     if isinstance(block, str):
         return f"<p>{_text(block)}</p>"
-    return _figure(block)
+    return block
 
 
 def _table(table: Table) -> str:
@@ -95,19 +106,55 @@ def _row(tag: str, kinds: list[str], row: tuple[str, ...]) -> str:
     return f"<tr>{''.join(cells)}</tr>"
 
 
-def _figure(log: RequestLog | SavedLog) -> str:
+def _figures(logs: Sequence[Log], room: int) -> Iterator[str]:
+    """Yield the trees of calls, with the timelines for which there is room.
+
+    The short ones: where some have to be left out, these are the most.
+    """
+    share = room // 2 // max(1, len(logs))
+    trees = [_tree(log, share) for log in logs]
+    room -= sum(map(_size, trees)) + _AROUND * len(logs)
+    # The code that draws escapes what it writes.
+    timelines = [draw(log, rules="") for log in logs]
+    for number in sorted(range(len(logs)), key=lambda one: len(timelines[one])):
+        room -= _size(timelines[number])
+        if room < 0:
+            timelines[number] = ""
+    yield from map(_figure, timelines, trees)
+
+
+_AROUND: Final = 200
+"""The most bytes around a timeline and a tree."""
+
+
+def _figure(timeline: str, tree: str) -> str:
     """Return the timeline of a call, below which its tree can be opened."""
-    lines = log.render().split("\n")
-    more = len(lines) - _MOST_LINES
-    if more > 0:
-        lines[_MOST_LINES:] = [f"… {more} more lines"]
-    tree = "\n".join(map(_text, lines))
+    summary = "as text" if timeline else "as text: its timeline is too long for a page"
+    is_open = "" if timeline else ' open="open"'
     return (
-        # The code that draws escapes what it writes.
-        f'<figure><div class="scroll" tabindex="0">{draw(log, rules="")}</div>'
-        f'<details><summary>as text</summary><pre tabindex="0">{tree}</pre></details>'
-        "</figure>"
+        f'<figure><div class="scroll" tabindex="0">{timeline}</div>'
+        f"<details{is_open}><summary>{summary}</summary>"
+        f'<pre tabindex="0">{tree}</pre></details></figure>'
     )
+
+
+def _tree(log: Log, most: int) -> str:
+    """Return the beginning of a tree, of so many lines and bytes."""
+    lines = [*map(_text, log.render().split("\n"))]
+    number, size = 0, 0
+    for line in lines[:_MOST_LINES]:
+        size += _size(line) + 1
+        if size > most:
+            break
+        number += 1
+    more = len(lines) - number
+    if more > 0:
+        lines[number:] = [f"… {more} more lines"]
+    return "\n".join(lines)
+
+
+def _size(text: str) -> int:
+    return len(text.encode())
 
 
 def _text(text: str) -> str:

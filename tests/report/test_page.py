@@ -105,6 +105,23 @@ def test_a_long_tree_is_cut():
     assert "… 1 more lines" in page
 
 
+@pytest.mark.parametrize(("attempts", "is_cut"), [(3, False), (90, True)])
+def test_a_page_is_below_300_kilobytes(attempts, is_cut):
+    """The longest timelines are left out, long trees are cut, and each says so."""
+    place = "replica" * 10
+
+    def failed(status, took):
+        made = (sent(n, 0.1, status, endpoint=place) for n in range(attempts))
+        return call(*made, took=took, status=status)
+
+    calls = [failed(500 + n % 20, 90.0 + n) for n in range(40)]
+    html = to_html(counted(calls))
+
+    assert len(html.encode()) <= 300_000
+    assert is_cut is ("its timeline is too long for a page" in html)
+    assert is_cut is ("more lines" in html)
+
+
 @pytest.mark.parametrize("text", [HOSTILE, "\u05d0\u0301" * 20, "]]>", "\x7f\x85\n"])
 def test_hostile_texts_change_no_markup(text):
     """Whatever a line says, the elements are the same, and nothing is raw."""
