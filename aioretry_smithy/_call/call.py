@@ -73,10 +73,80 @@ class CallDefaults:
         self.version = -1
 
 
-class RareCallFacts:
-    """The defaults of facts that few calls have; an instance then has a value."""
+class Context(CallBound):
+    """The state that a call and an attempt of it have in common."""
 
     __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def call(self) -> Call:
+            """The call of the context; a call returns itself."""
+
+        @property
+        def record(self) -> Record:
+            """The facts of the call, or of the request of the attempt that counts."""
+
+    request: Request
+    """The caller's request; of an attempt, what the retrying client sent in."""
+
+    attempt: int | None
+    """The number of the attempt, from 1; None of a call."""
+
+    timeout: float | None
+    """The attempt timeout in seconds; None of a call."""
+
+    cut: Cut
+    """The timer that cancels a running function at the deadline."""
+
+
+class Call(Record, Context):
+    """The state of a call, from the beginning to the end of the body.
+
+    It is the record of the call too, and of its one request where nothing retries.
+
+    Args:
+        request: The request of the caller.
+        loop: The event loop.
+        timeout: Seconds that it may take; None for no limit.
+        defaults: The settings of all calls of its session or function.
+        session: The session; None of a function.
+    """
+
+    attempt: int | None = None
+    number: int | None = None
+
+    deadline: float | None
+    """When the time of the call runs out, by the loop's clock."""
+
+    defaults: CallDefaults
+    """The settings of all calls of its session or function."""
+
+    deadline_cuts: dict[Any, DeadlineCut] | None
+    """The timers that cut users' code at the deadline, by the task that runs it."""
+
+    is_over: bool
+    """Whether the caller has the response or the exception."""
+
+    loop: asyncio.AbstractEventLoop
+
+    machine_clock: float
+    """The time of day at its start, by the clock of the machine."""
+
+    resources: CallResources | None
+    """Resources that are closed at the end of the call; None without any."""
+
+    retry_config: Any
+    """The settings of the retrying client, once it has made an attempt of its own."""
+
+    sent: list[Exchange] | tuple[()]
+    """The requests of the call, in order; none where nothing retries."""
+
+    session: aiohttp.ClientSession | None
+    """The session, until the end of the call."""
+
+    # What few calls have: the class has the default, an instance a value.
 
     aiohttp_keeps_time: bool = True
     """Whether the session's own timeout, which aiohttp keeps, is the deadline."""
@@ -164,80 +234,6 @@ class RareCallFacts:
 
     waits_at_circuits: Any = None
     """The seconds that the call has waited at open circuits, if any."""
-
-
-class Context(CallBound):
-    """The state that a call and an attempt of it have in common."""
-
-    __slots__ = ()
-
-    if TYPE_CHECKING:
-
-        @property
-        def call(self) -> Call:
-            """The call of the context; a call returns itself."""
-
-        @property
-        def record(self) -> Record:
-            """The facts of the call, or of the request of the attempt that counts."""
-
-    request: Request
-    """The caller's request; of an attempt, what the retrying client sent in."""
-
-    attempt: int | None
-    """The number of the attempt, from 1; None of a call."""
-
-    timeout: float | None
-    """The attempt timeout in seconds; None of a call."""
-
-    cut: Cut
-    """The timer that cancels a running function at the deadline."""
-
-
-class Call(RareCallFacts, Record, Context):
-    """The state of a call, from the beginning to the end of the body.
-
-    It is the record of the call too, and of its one request where nothing retries.
-
-    Args:
-        request: The request of the caller.
-        loop: The event loop.
-        timeout: Seconds that it may take; None for no limit.
-        defaults: The settings of all calls of its session or function.
-        session: The session; None of a function.
-    """
-
-    attempt: int | None = None
-    number: int | None = None
-
-    deadline: float | None
-    """When the time of the call runs out, by the loop's clock."""
-
-    defaults: CallDefaults
-    """The settings of all calls of its session or function."""
-
-    deadline_cuts: dict[Any, DeadlineCut] | None
-    """The timers that cut users' code at the deadline, by the task that runs it."""
-
-    is_over: bool
-    """Whether the caller has the response or the exception."""
-
-    loop: asyncio.AbstractEventLoop
-
-    machine_clock: float
-    """The time of day at its start, by the clock of the machine."""
-
-    resources: CallResources | None
-    """Resources that are closed at the end of the call; None without any."""
-
-    retry_config: Any
-    """The settings of the retrying client, once it has made an attempt of its own."""
-
-    sent: list[Exchange] | tuple[()]
-    """The requests of the call, in order; none where nothing retries."""
-
-    session: aiohttp.ClientSession | None
-    """The session, until the end of the call."""
 
     def __init__(
         self,

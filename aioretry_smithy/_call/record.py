@@ -138,10 +138,37 @@ SENT_AGAIN: Final[frozenset[DelaySource | None]] = frozenset(
 """The reasons why a request is sent again within its attempt."""
 
 
-class _RareFacts(NeverPickled):
-    """The defaults of facts that few records have; an instance then has a value."""
+class Record(NeverPickled):
+    """The facts of a call, or of one request of it, up to now.
 
-    __slots__ = ()
+    Plain facts, which :mod:`.recorder` writes. They refer to no view of them but
+    weakly, and a request does not refer to its call, so nothing here is a cycle.
+    """
+
+    request: Request
+    """The request without its body; the call keeps the body until its end."""
+
+    started: float
+    """When it began, in seconds of the event loop's clock."""
+
+    deadline: float | None
+    """The time limit of this record alone, by the event loop's clock; None for none."""
+
+    number: int | None
+    """The number of the request in its call, from 1; None of the call itself."""
+
+    outcome: Outcome
+
+    is_final: bool
+    """Whether the outcome is final: later ones are ignored."""
+
+    was_refused: bool
+    """Whether a circuit breaker refused the request."""
+
+    was_sent: bool
+    """Whether a server may have seen the request."""
+
+    # What few records have: the class has the default, an instance a value.
 
     began: float | None = None
     """The start of the attempt, where another request of the attempt came first."""
@@ -196,37 +223,6 @@ class _RareFacts(NeverPickled):
 
     log_ref: Callable[[], Any] | None = None
     """A weak reference to the RequestLog of this record."""
-
-
-class Record(_RareFacts):
-    """The facts of a call, or of one request of it, up to now.
-
-    Plain facts, which :mod:`.recorder` writes. They refer to no view of them but
-    weakly, and a request does not refer to its call, so nothing here is a cycle.
-    """
-
-    request: Request
-    """The request without its body; the call keeps the body until its end."""
-
-    started: float
-    """When it began, in seconds of the event loop's clock."""
-
-    deadline: float | None
-    """The time limit of this record alone, by the event loop's clock; None for none."""
-
-    number: int | None
-    """The number of the request in its call, from 1; None of the call itself."""
-
-    outcome: Outcome
-
-    is_final: bool
-    """Whether the outcome is final: later ones are ignored."""
-
-    was_refused: bool
-    """Whether a circuit breaker refused the request."""
-
-    was_sent: bool
-    """Whether a server may have seen the request."""
 
     @property
     def begun_request(self) -> Request:
