@@ -70,7 +70,7 @@ class _News:
             news = json.loads(data)
             CircuitState(news["state"])
             read = cls(*(news[each.name] for each in fields(cls)))
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, RecursionError, TypeError, ValueError):
             return None
         return read if type(read.failed) is int and read.failed >= 0 else None
 

@@ -133,7 +133,7 @@ class TestNews:
     @pytest.mark.parametrize(
         "message",
         [
-            *("", "7", "{}", "[" * 9),
+            *("", "7", "{}", "[" * 9, "[" * 200_000),
             '{"process": "x", "name": "orders", "state": "gone"}',
             '{"process": "x", "name": "orders", "state": "open"}',
             *(news(failed) for failed in ("1", -1, None, 2.0)),
