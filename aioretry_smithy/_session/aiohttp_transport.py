@@ -47,10 +47,6 @@ def wake_next(session: ClientSession | None) -> None:
         connector._release_waiter()
 
 
-# Arguments that may have changed, or be used up, the second time.
-_ONCE = frozenset({"data", "json", "upload_tracker"})
-
-
 class AiohttpTransport(Transport):
     """Sends requests with aiohttp, within the limits that the context sets."""
 
@@ -123,7 +119,11 @@ class AiohttpTransport(Transport):
             if session is None:
                 refuse_as_closed()
             arguments = self._prepared(ctx, call, request, session)
-            has_body = not _ONCE.isdisjoint(arguments)
+            has_body = (
+                "data" in arguments
+                or "json" in arguments
+                or "upload_tracker" in arguments
+            )
             if has_body:
                 arguments = self._with_body(call, request, session, arguments)
         except BaseException as cause:

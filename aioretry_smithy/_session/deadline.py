@@ -110,7 +110,8 @@ class AttemptTimeouts:
             timeout = _as_timeout(arguments["timeout"], session)
             if not isinstance(timeout.total, _NUMBER_OR_NONE):
                 return None  # aiohttp reports the caller's value
-        limit = call.time_of(record)
+        deadline = call.deadline_of(record)
+        limit = math.inf if deadline is None else deadline - call.loop.time()
         if whole is not None and limit <= whole <= limit + _AT_ONCE:
             limit = whole
         if not is_as_called and _is_replaced(call, request):
