@@ -19,7 +19,7 @@ from .._call.recorder import (
     with_outcome,
 )
 from .._call.time_limits import IN_BODY, TimeLimits
-from .._log.request_log import annotate
+from .._log.notes import annotate
 
 if TYPE_CHECKING:
     from types import TracebackType

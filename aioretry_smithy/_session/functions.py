@@ -22,7 +22,7 @@ from .._context.options import (
     current_options,
 )
 from .._errors import bad_argument, checked_name, warn_caller
-from .._log.request_log import annotate
+from .._log.notes import annotate
 from .._logging.client import CommonLoggingClient
 from .._request.request import RpcRequest
 from .._retry.call_adapter import RPC

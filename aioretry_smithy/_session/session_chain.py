@@ -23,7 +23,8 @@ from .._context.recording import close_result
 from .._errors import RefusedRequestError, ResponseTimeoutError, UnprocessedRequestError
 from .._failures.failure import failure_of, judge
 from .._failures.kept_cause import KeptCause
-from .._log.request_log import annotate, collecting
+from .._log.notes import annotate
+from .._log.request_log import collecting
 from .._request.arguments import MUTABLE_ARGUMENTS, Arguments, copy_arguments
 from .._request.request import HttpRequest, request_of
 from .._retry.config import retries_are_off

@@ -177,7 +177,6 @@ MODULES = {
 }
 BESIDE = {
     *("ConnectionTimes", "Route", "Upload"),
-    *("add_notes", "note"),
 }
 """What stands in these modules beside the state, and holds nothing of it."""
 
