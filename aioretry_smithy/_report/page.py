@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .._log.timeline_svg import STYLE, draw
 from .document import Block, Heading, Table, blocks, shown
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .._log.saved_log import SavedLog
     from .answers import Answers
 
-    Log = RequestLog | SavedLog
+    Log: TypeAlias = RequestLog | SavedLog
 
 _MOST_BYTES: Final = 300_000
 """The size of a page that is easily sent on."""
