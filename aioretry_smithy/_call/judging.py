@@ -38,7 +38,6 @@ _BODY = {
     "aioretry_smithy._bodies.replayable_payload",
     "aioretry_smithy._session.request_classes",
 }
-_OURS = "aioretry_smithy._"
 _WIRE = {"aiohttp.base_protocol", "aiohttp.http_writer"}
 
 
@@ -51,12 +50,9 @@ def judge_request(cause: BaseException, record: Record) -> None:
         note_wait_in_pool(cause)
     _judge_side(failure, cause, trace)
     if not record.was_sent:
-        if trace.has(REQUEST):
-            record.was_sent = trace.went_out()
-        else:
-            # What sends takes no such argument, and has not begun.
-            is_begun = not trace.ended_in(_OURS)
-            record.was_sent = is_begun and not failure.is_unprocessed
+        from_aiohttp = trace.has(REQUEST)
+        was_sent = trace.went_out() if from_aiohttp else not failure.is_unprocessed
+        record.was_sent = was_sent
 
 
 def _judge_side(failure: Failure, cause: BaseException, trace: Trace) -> None:

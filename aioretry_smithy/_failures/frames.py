@@ -64,11 +64,6 @@ class Trace:
         """Say whether the failure came through a function."""
         return any(each == place for each, _ in self.frames)
 
-    def ended_in(self, modules: str) -> bool:
-        """Say whether a module whose name begins like this raised the failure."""
-        frames = self.links[0]
-        return bool(frames) and frames[-1][0][0].startswith(modules)
-
     def went_out(self) -> bool:
         """Say whether a request had left for a server when it failed."""
         frames = self.frames

@@ -191,17 +191,6 @@ async def refused_before(request, send):
     raise UnprocessedRequestError("what was to go before")
 
 
-@pytest.mark.parametrize("body", [{}, {"data": b"x"}, {"json": [1]}], ids=repr)
-async def test_request_with_an_argument_that_does_not_exist_was_not_sent(server, body):
-    """The log says so, as of any other mistake in the arguments."""
-    async with connected(server.make_url("/"), retrying()) as session:
-        with pytest.raises(TypeError, match="headrs") as caught:
-            await session.put("/", headrs={}, **body)
-
-    log = RequestLog.of(caught.value)
-    assert (False, 1) == (log.sent, log.total_attempts)
-
-
 @pytest.mark.parametrize(
     ("middleware", "sent"), [(refused_afterwards, True), (refused_before, False)]
 )
