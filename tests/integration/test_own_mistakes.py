@@ -191,6 +191,28 @@ async def refused_before(request, send):
     raise UnprocessedRequestError("what was to go before")
 
 
+def failed_future(*_, **__):
+    future = asyncio.get_running_loop().create_future()
+    future.set_exception(aiohttp.ServerDisconnectedError())
+    return future
+
+
+@rpc(response_timeout=0.01)
+async def gateway(*_, **__):
+    await asyncio.sleep(60.0)
+
+
+@pytest.mark.parametrize("mock", [failed_future, gateway])
+async def test_request_that_a_mock_failed_counts_as_sent(monkeypatch, mock):
+    """Nobody can know, even if no module but this library's is in the traceback."""
+    monkeypatch.setattr(aiohttp.ClientSession, "_request", mock)
+    async with connected("http://a.example/", retrying()) as session:
+        with pytest.raises((aiohttp.ServerDisconnectedError, TimeoutError)) as caught:
+            await session.post("/")
+
+    assert RequestLog.of(caught.value).sent
+
+
 @pytest.mark.parametrize(
     ("middleware", "sent"), [(refused_afterwards, True), (refused_before, False)]
 )
