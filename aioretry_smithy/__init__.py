@@ -21,8 +21,8 @@ if _typing.TYPE_CHECKING:
         CircuitBreakerRuleWithContent as CircuitBreakerRuleWithContent,
     )
     from ._breaker.strategy import CircuitBreakerStrategy as CircuitBreakerStrategy
-    from ._call.connection_times import ConnectionTimings as ConnectionTimings
     from ._call.outcome import RetryStopReason as RetryStopReason
+    from ._call.record import ConnectionTimings as ConnectionTimings
     from ._context.client import DecoratingClient as DecoratingClient
     from ._context.client import Decorator as Decorator
     from ._context.client import HttpClient as HttpClient

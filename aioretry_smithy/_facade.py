@@ -21,7 +21,7 @@ _DEFINED: Final = {
             "CircuitBreakerRule CircuitBreakerRuleWithContent CircuitBreakerStrategy"
         ),
         "._call.outcome": "RetryStopReason",
-        "._call.connection_times": "ConnectionTimings",
+        "._call.record": "ConnectionTimings",
         "._context.client": (
             "DecoratingClient Decorator HttpClient RpcClient client_decorator"
         ),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 from .. import _checks as check
-from .._call.server_work import is_slow
+from .._call.servers import is_slow
 from .._clock import loop_time
 from .._errors import (
     RefusedRequestError,

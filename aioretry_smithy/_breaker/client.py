@@ -12,8 +12,8 @@ from .._bodies.response_content import read_head_of
 from .._call.deadline_cut import until_deadline
 from .._call.outcome import NOTHING, Request, Result
 from .._call.recorder import record_failure
+from .._call.servers import has_untried
 from .._call.time_limits import time_left
-from .._call.tries import has_untried
 from .._context.client import ClientT, DecoratingClient, Decorator, HttpClient
 from .._context.holdings import holdings_of, is_held
 from .._context.recording import close_result, record_result

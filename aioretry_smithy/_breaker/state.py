@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from .._call.server_work import Rounds
+from .._call.servers import Rounds
 from .._errors import bad_argument
 from .._values import NeverCopied
 

@@ -11,7 +11,7 @@ import aiohttp
 
 from .. import _checks as check
 from .._call.deadline_cut import CUT, until_deadline
-from .._call.server_work import THROTTLING, is_throttled, status_judged
+from .._call.servers import THROTTLING, is_throttled, status_judged
 from .._errors import UnprocessedRequestError, bad_argument
 from .._failures.failure import failure_of, peel
 from .._policies.conditions import (

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from .._call.call import Call, Context, Exchange
-from .._call.tries import route_of
+from .._call.servers import route_of
 from .._errors import bad_argument, is_finite
 from .._log.request_log import RequestLog, log_of
 from .._text.printable import printable

@@ -11,7 +11,7 @@ import math
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .._bodies.request_body import bytes_in_memory
-from .._call.server_work import failed_at
+from .._call.servers import failed_at
 from .._clock import chance
 from .._failures.failure import is_unprocessed
 from .._retry.idempotence import may_be_repeated

@@ -7,7 +7,7 @@ import weakref
 from typing import TYPE_CHECKING, Final
 
 from .._breaker.strategy import CircuitBreakerStrategy
-from .._call.tries import rests_of, tries_of
+from .._call.servers import rests_of, tries_of
 from .._clock import NEAR, chance
 from .._errors import LimitedRequestError
 from .._failures.failure import failure_of

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 from .. import _checks as check
 from .._breaker.state import SlidingWindow
 from .._breaker.strategy import CircuitBreakerStrategy
-from .._call.server_work import Rounds
-from .._call.tries import tries_of
+from .._call.servers import Rounds, tries_of
 from .._errors import bad_argument, is_finite
 from .._request.endpoint import AddressMiddleware, Endpoint, joined, keep, origin_key
 from .._values import extensible

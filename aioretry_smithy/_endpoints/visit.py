@@ -11,7 +11,7 @@ from .._breaker.breaker import FailFastError
 from .._breaker.strategy import checked_verdict
 from .._call.outcome import connection_of, end_with
 from .._call.recorder import record_failure
-from .._call.server_work import asked_for, status_judged
+from .._call.servers import asked_for, status_judged
 from .._failures.failure import failure_of, judge, peel
 from .._request.endpoint import joined, origin_key, path_after
 from .._request.request import HttpRequest, RoutedRequest

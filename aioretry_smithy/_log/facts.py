@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from .._call.call import Call, id_of
 from .._call.outcome import Request, RetryStopReason
 from .._call.recorder import cause_of
-from .._call.tries import last_of, route_of
+from .._call.servers import last_of, route_of
 from .._failures.hints import as_headers
 from .._failures.kept_cause import KeptCause, NeverPickled
 from .._request.request import HttpRequest, RoutedRequest
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from yarl import URL
 
-    from .._call.connection_times import ConnectionTimings
-    from .._call.record import DelaySource, Record
+    from .._call.record import ConnectionTimings, DelaySource, Record
     from .._text.mask import Mask
 
 

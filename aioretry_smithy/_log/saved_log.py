@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 
 import aiohttp
 
-from .._call.connection_times import ConnectionTimings
+from .._call.record import ConnectionTimings
 from .._errors import AttemptTimeoutError, ResponseTimeoutError, UnprocessedRequestError
 from .._failures.failure import IN_POOL, TOO_LATE, note_wait_in_pool
 from .._text.mask import DEFAULT_MASK, HIDDEN, Mask

@@ -26,7 +26,7 @@ from .error_text import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from .._call.connection_times import ConnectionTimings
+    from .._call.record import ConnectionTimings
     from .._text.mask import Mask
     from .facts import LogFacts
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from .. import _checks as check
-from .._call.server_work import Rounds, is_throttled, is_unserved
-from .._call.tries import is_of_one_server
+from .._call.servers import Rounds, is_of_one_server, is_throttled, is_unserved
 from .._errors import bad_argument, checked_name, is_finite
 from .._policies.listeners import Listeners, checked
 from .._request.keys import PerKey, service_key

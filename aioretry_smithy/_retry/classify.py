@@ -18,7 +18,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from .. import _checks as check
 from .._bodies.response_content import read_head_within
 from .._call.outcome import headers_of
-from .._call.server_work import time_of_failure
+from .._call.servers import time_of_failure
 from .._errors import bad_argument
 from .._failures.failure import Failure as JudgedFailure
 from .._failures.failure import RetrySafety, failure_of, peel

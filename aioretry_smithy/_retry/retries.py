@@ -17,7 +17,6 @@ from .._context.context import AttemptContext, ClientRequestContext
 from .._failures.failure import failure_of
 from .._failures.kept_cause import drop_frames
 from .._policies.listeners import tell
-from .elsewhere import ELSEWHERE, overrules, without_wait
 from .ending import (
     ReplacedOutcome,
     deadline_passed,
@@ -26,7 +25,18 @@ from .ending import (
     record_stop,
 )
 from .limiter import RetryLimiter, acquired, notify, report, until_it_waits
-from .wait import AT_ONCE, SUCCEEDED, TOO_LATE, Decision, Stop, Wait, plan_wait
+from .wait import (
+    AT_ONCE,
+    ELSEWHERE,
+    SUCCEEDED,
+    TOO_LATE,
+    Decision,
+    Stop,
+    Wait,
+    overrules,
+    plan_wait,
+    without_wait,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -23,10 +23,18 @@ from ..smithy.interfaces import (
     refusals,
 )
 from .classify import Failure, classify, read_error_code
-from .elsewhere import overrules, without_wait
 from .retries import Retries
 from .smithy_strategies import delay_of, scope_of, tokens_of
-from .wait import AT_ONCE, NOT_WANTED, TOO_LATE, Decision, Stop, Wait
+from .wait import (
+    AT_ONCE,
+    NOT_WANTED,
+    TOO_LATE,
+    Decision,
+    Stop,
+    Wait,
+    overrules,
+    without_wait,
+)
 
 if TYPE_CHECKING:
     from ..smithy.limiters import ClientRateLimiter

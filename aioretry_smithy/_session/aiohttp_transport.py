@@ -25,10 +25,10 @@ from .._request.arguments import Arguments, is_unchanged
 from .._request.request import HttpRequest, RoutedRequest
 from .body_to_send import ShownBody, body_to_send, is_watched, take_shown
 from .deadline import AttemptTimeouts
-from .defaults import version_of
 from .middlewares import repeats_hops, with_bound, with_route
 from .request_classes import has_body_in, sending
 from .resend import MAX_RESENDS, is_tracked, request_to_resend, sending_tracked
+from .session_chain import version_of
 from .transport import Transport, failure_to_raise, follow_body, record_unsent
 
 if TYPE_CHECKING:

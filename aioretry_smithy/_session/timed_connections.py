@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 from aiohttp import BaseConnector, ClientSession, TraceConfig
 
-from .._call.connection_times import ConnectionTimes, Part
+from .._call.record import ConnectionTimes, Part
 from .aiohttp_transport import AiohttpTransport
 
 if TYPE_CHECKING:

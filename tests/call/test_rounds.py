@@ -23,7 +23,7 @@ from aioretry_smithy import (
     client_decorator,
     rpc,
 )
-from aioretry_smithy._call.server_work import failed_at
+from aioretry_smithy._call.servers import failed_at
 from aioretry_smithy.redis import SharedRetryBudget
 
 CUT = aiohttp.ServerDisconnectedError()

@@ -27,7 +27,7 @@ from aioretry_smithy import (
     RetryListener,
     RetryStrategy,
 )
-from aioretry_smithy._call.server_work import is_slow, is_unserved
+from aioretry_smithy._call.servers import is_slow, is_unserved
 
 
 class Judging(CircuitBreakerStrategy):

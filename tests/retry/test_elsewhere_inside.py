@@ -28,7 +28,7 @@ from aioretry_smithy import (
     UnprocessedRequestError,
     smithy,
 )
-from aioretry_smithy._call.tries import is_unsent
+from aioretry_smithy._call.servers import is_unsent
 from aioretry_smithy._failures.failure import judge
 
 LATER = RetryStrategy.failsafe(Backoff.fixed(0.5))

@@ -73,11 +73,10 @@ TOUCH_AIOHTTP = {
     "_session.builder",
     "_session.install",
     "_session.deadline",
-    "_session.defaults",
+    "_session.session_chain",
     "_session.middlewares",
     "_session.request_classes",
     "_session.resend",
-    "_session.session_chain",
 }
 """The modules that may know private names of aiohttp."""
 

@@ -19,9 +19,8 @@ from aioretry_smithy import (
 )
 from aioretry_smithy._call import recorder
 from aioretry_smithy._call.call import CallDefaults
-from aioretry_smithy._call.connection_times import ConnectionTimes
 from aioretry_smithy._call.outcome import Answered
-from aioretry_smithy._call.record import Race, Upload
+from aioretry_smithy._call.record import ConnectionTimes, Race, Upload
 from aioretry_smithy._call.recorder import record_failure
 from aioretry_smithy._context.context import CallContext
 from aioretry_smithy._context.recording import record_result

@@ -29,7 +29,7 @@ from aioretry_smithy import (
     client_decorator,
     rpc,
 )
-from aioretry_smithy._call.server_work import is_slow, is_unserved
+from aioretry_smithy._call.servers import is_slow, is_unserved
 from aioretry_smithy.testing import ScriptedTransport
 
 CUT = aiohttp.ServerDisconnectedError()
