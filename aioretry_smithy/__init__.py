@@ -84,11 +84,11 @@ if _typing.TYPE_CHECKING:
     from ._retry.config import RetryConfig as RetryConfig
     from ._retry.config import RetryConfigMapping as RetryConfigMapping
     from ._retry.config import RetryListener as RetryListener
-    from ._retry.idempotence import IDEMPOTENT_METHODS as IDEMPOTENT_METHODS
     from ._retry.limiter import RetryLimiter as RetryLimiter
-    from ._retry.rules import RetryRule as RetryRule
-    from ._retry.rules import RetryRuleWithContent as RetryRuleWithContent
+    from ._retry.strategy import IDEMPOTENT_METHODS as IDEMPOTENT_METHODS
     from ._retry.strategy import RetryDecision as RetryDecision
+    from ._retry.strategy import RetryRule as RetryRule
+    from ._retry.strategy import RetryRuleWithContent as RetryRuleWithContent
     from ._retry.strategy import RetryStrategy as RetryStrategy
     from ._retry.strategy import RetryStrategyWithContent as RetryStrategyWithContent
     from ._session.builder import SessionBuilder as SessionBuilder

@@ -54,10 +54,11 @@ _DEFINED: Final = {
         "._retry.budget": "PerHostRetryBudget RetryBudget RetryBudgetListener",
         "._retry.client": "RetryingClient",
         "._retry.config": "RetryConfig RetryConfigMapping RetryListener",
-        "._retry.idempotence": "IDEMPOTENT_METHODS",
         "._retry.limiter": "RetryLimiter",
-        "._retry.rules": "RetryRule RetryRuleWithContent",
-        "._retry.strategy": "RetryDecision RetryStrategy RetryStrategyWithContent",
+        "._retry.strategy": (
+            "IDEMPOTENT_METHODS RetryDecision RetryRule RetryRuleWithContent"
+            " RetryStrategy RetryStrategyWithContent"
+        ),
         "._session.builder": (
             "SessionBuilder decorate decorate_standard request_options undecorate"
             " unwrap"
@@ -74,7 +75,7 @@ _DEFINED: Final = {
             "DEFAULT_CLASSIFIERS Classifier ErrorKind Failure RetryAction by_code"
             " by_exception by_status only_idempotent"
         ),
-        "._retry.sdk_headers": "sdk_headers",
+        "._retry.client": "sdk_headers",
         "._retry.smithy_strategies": "from_backoff to_backoff",
         ".smithy.interfaces": (
             "BackoffExhaustedError CallError CapacityNotAvailableError"

@@ -22,7 +22,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from .._call.outcome import arrived_of, connection_of, content_of, headers_of
 from .._call.recorder import note_length, record_failure
 from .._call.time_limits import IN_BODY, passed_limit
-from .._context.response_body import fail_body
+from .._context.recording import fail_body
 from .._errors import bad_argument
 from .._request.request import HttpRequest
 from .._text.printable import BodyHead, is_text

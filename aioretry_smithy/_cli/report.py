@@ -15,7 +15,7 @@ from .._log.exports import HarArchive
 from .._log.saved_log import SavedLog, cleaned
 from .._report.document import blocks
 from .._report.page import to_html
-from .._report.reading import Reading, read
+from .._report.report import Reading, read
 from .._report.selection import Selection
 from .._report.sources import STANDARD_INPUT, LineSource, UnreadableError
 from .options import UsageError

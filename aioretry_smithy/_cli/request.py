@@ -24,7 +24,7 @@ from .. import (
     is_unprocessed,
 )
 from .._log.error_text import describe_error
-from .._log.notes import note
+from .._log.request_log import note
 from .._text.mask import DEFAULT_MASK
 from .._text.printable import printable
 from .arguments import STRATEGIES

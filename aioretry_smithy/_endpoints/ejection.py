@@ -14,7 +14,7 @@ from .._bodies.request_body import bytes_in_memory
 from .._call.servers import failed_at
 from .._clock import chance
 from .._failures.failure import is_unprocessed
-from .._retry.idempotence import may_be_repeated
+from .._retry.strategy import may_be_repeated
 from .state import UNHEALTHY, Alternatives, EndpointState, OutlierDetection
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from .. import _checks as check
 from .._bodies.request_body import can_be_sent_at_once
-from .._call.judging import judge_attempt
-from .._call.recorder import record_failure
+from .._call.recorder import judge_attempt, record_failure
 from .._call.time_limits import time_left
 from .._clock import loop_time
 from .._context.chain import check_inside
@@ -18,8 +17,8 @@ from .._context.holdings import hand_over
 from .._errors import ResponseTimeoutError, bad_argument, call_it, is_finite
 from .._failures.failure import IN_POOL, copy_marks, failure_of, was_in_pool
 from .._retry.config import hedges_are_off
-from .._retry.idempotence import may_be_hedged
 from .._retry.limiter import RetryLimiter
+from .._retry.strategy import may_be_hedged
 from .delay import Delays, HedgingDelay
 from .hedged_request import HedgedRequest, came_from_server, is_good
 

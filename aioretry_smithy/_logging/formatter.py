@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, TypeVa
 
 from .._errors import bad_argument, is_finite, is_plain_function
 from .._log.error_text import describe_cause
-from .._log.notes import one_line
+from .._log.request_log import one_line
 from .._log.tree import RETRIES_OFF, content_preview, describe_stop
 from .._text.printable import printable
 

@@ -9,9 +9,8 @@ import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
 from .. import _checks as check
-from .._call.judging import judge_attempt
 from .._call.outcome import content_of
-from .._call.recorder import record_failure
+from .._call.recorder import judge_attempt, record_failure
 from .._context.chain import retrying_client
 from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._errors import bad_argument

@@ -16,7 +16,7 @@ from .._call.closing import pause
 from .._call.outcome import Answered, Result, RetryStopReason
 from .._call.recorder import note_length, record_end_of_body
 from .._call.time_limits import tick_of, time_left
-from .._context.response_body import fail_body
+from .._context.recording import fail_body
 from .._errors import AttemptTimeoutError, ResponseTimeoutError
 from .._failures.failure import RetrySafety, failure_of
 from .._failures.hints import retry_after

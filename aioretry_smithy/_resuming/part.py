@@ -9,7 +9,7 @@ import aiohttp
 from aiohttp.connector import Connection
 
 from .._bodies.response_content import TruncatedBody
-from .._context.response_body import use_call_deadline_for_body
+from .._context.recording import use_call_deadline_for_body
 from .._failures.hints import timestamp
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from .._failures.hints import Fault, as_headers, retry_after
 from .._log.error_text import describe_error
 from .._values import extensible
 from ..smithy.interfaces import CallError
-from .given_up import is_given_up
-from .idempotence import is_idempotent
+from .ending import is_given_up
+from .strategy import is_idempotent
 
 if TYPE_CHECKING:
     from .._context.context import ClientRequestContext

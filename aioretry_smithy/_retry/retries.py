@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from .._call.call import forget_body, tell_of_body, will_read
 from .._call.closing import pause
 from .._call.deadline_cut import cut_of, is_cut
-from .._call.judging import judge_attempt
 from .._call.outcome import NOTHING, PENDING, Request, Result, RetryStopReason
-from .._call.recorder import record_failure
+from .._call.recorder import judge_attempt, record_failure
 from .._call.time_limits import tick_of, time_left
 from .._clock import NEAR
 from .._context.context import AttemptContext, ClientRequestContext

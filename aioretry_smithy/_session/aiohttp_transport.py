@@ -23,13 +23,24 @@ from .._endpoints.visit import move_resend
 from .._failures.failure import judge
 from .._request.arguments import Arguments, is_unchanged
 from .._request.request import HttpRequest, RoutedRequest
-from .body_to_send import ShownBody, body_to_send, is_watched, take_shown
 from .deadline import AttemptTimeouts
 from .middlewares import repeats_hops, with_bound, with_route
 from .request_classes import has_body_in, sending
-from .resend import MAX_RESENDS, is_tracked, request_to_resend, sending_tracked
 from .session_chain import version_of
-from .transport import Transport, failure_to_raise, follow_body, record_unsent
+from .transport import (
+    MAX_RESENDS,
+    ShownBody,
+    Transport,
+    body_to_send,
+    failure_to_raise,
+    follow_body,
+    is_tracked,
+    is_watched,
+    record_unsent,
+    request_to_resend,
+    sending_tracked,
+    take_shown,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -27,13 +27,13 @@ from .._context.options import (
     leave_attempt,
 )
 from .._errors import ResponseTimeoutError, bad_argument, checked_name, warn_caller
-from .._log.notes import annotate
+from .._log.request_log import annotate
 from .._logging.client import CommonLoggingClient
 from .._request.request import RpcRequest
 from .._retry.call_adapter import RPC
 from .._retry.client import CommonRetryingClient
 from .._retry.config import RetryConfig, RetryConfigMapping, retries_are_off
-from .._retry.given_up import call_inside, is_given_up
+from .._retry.ending import call_inside, is_given_up
 from .._retry.strategy import asks_for_idempotence
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from multidict import CIMultiDict
 from .._request.endpoint import Service, origin_key
 from .._request.keys import is_for_base
 from .._request.request import Destination, HttpRequest, with_header
-from .._retry.idempotence import IDEMPOTENT_METHODS
+from .._retry.strategy import IDEMPOTENT_METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientSession
     from yarl import URL
 
-    from .._call.resources import BoundHeader, CallResources
+    from .._call.call import BoundHeader, CallResources
     from .._request.arguments import Arguments
 
 

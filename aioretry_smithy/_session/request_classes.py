@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from .._request.arguments import Arguments
-    from .body_to_send import ShownBody
+    from .transport import ShownBody
 
     Kind: TypeAlias = type[ClientRequest]
 

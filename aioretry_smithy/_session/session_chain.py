@@ -16,9 +16,14 @@ from .._bodies.response_content import CLOSES_REFUSED
 from .._call.call import CallDefaults
 from .._call.closing import refuse_as_closed
 from .._call.deadline_cut import until_deadline
-from .._call.judging import judge_attempt
 from .._call.outcome import PENDING
-from .._call.recorder import attach, attached_to, end_call, record_failure
+from .._call.recorder import (
+    attach,
+    attached_to,
+    end_call,
+    judge_attempt,
+    record_failure,
+)
 from .._call.time_limits import time_left
 from .._context.context import CallContext
 from .._context.options import apply_options, current_options
@@ -26,8 +31,7 @@ from .._context.recording import close_result
 from .._errors import RefusedRequestError, ResponseTimeoutError, UnprocessedRequestError
 from .._failures.failure import failure_of, judge
 from .._failures.kept_cause import KeptCause
-from .._log.notes import annotate
-from .._log.request_log import collecting
+from .._log.request_log import annotate, collecting
 from .._request.arguments import MUTABLE_ARGUMENTS, Arguments, copy_arguments
 from .._request.request import HttpRequest, request_of
 from .._retry.config import retries_are_off

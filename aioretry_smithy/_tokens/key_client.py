@@ -7,8 +7,8 @@ import uuid
 from typing import TYPE_CHECKING, TypeAlias
 
 from .. import _checks as check
+from .._call.call import BoundHeader, IdempotencyKey
 from .._call.recorder import record_failure
-from .._call.resources import BoundHeader, IdempotencyKey
 from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._errors import bad_argument
 from .._failures.failure import judge

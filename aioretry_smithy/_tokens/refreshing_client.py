@@ -11,10 +11,10 @@ import aiohttp
 from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import is_spent, may_differ
 from .._bodies.response_content import discard, keep
+from .._call.call import BoundHeader
 from .._call.closing import unless_closed
 from .._call.outcome import history_of, url_of
 from .._call.recorder import follow_rejected, record_failure
-from .._call.resources import BoundHeader
 from .._call.time_limits import TimeLimits
 from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._context.context import AttemptContext, ClientRequestContext

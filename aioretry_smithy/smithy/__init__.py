@@ -18,7 +18,7 @@ if _typing.TYPE_CHECKING:
     from .._retry.classify import by_exception as by_exception
     from .._retry.classify import by_status as by_status
     from .._retry.classify import only_idempotent as only_idempotent
-    from .._retry.sdk_headers import sdk_headers as sdk_headers
+    from .._retry.client import sdk_headers as sdk_headers
     from .._retry.smithy_strategies import from_backoff as from_backoff
     from .._retry.smithy_strategies import to_backoff as to_backoff
     from . import sync as sync

@@ -16,8 +16,7 @@ from .._bodies.response_content import TruncatedBody, read_whole
 from .._call.recorder import record_failure, record_injected
 from .._call.time_limits import passed_limit
 from .._context.client import DecoratingClient, Decorator, HttpClient
-from .._context.recording import close_result, record_result
-from .._context.response_body import record_cut
+from .._context.recording import close_result, record_cut, record_result
 from .._errors import bad_argument, is_finite, is_plain_function
 from .._failures.kept_cause import without_frames
 from .._policies.conditions import checked_answer

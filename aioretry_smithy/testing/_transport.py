@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import io
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import (
+    AsyncIterable,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Set,
+)
 from contextlib import AbstractContextManager, ExitStack
 from importlib import import_module
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import aiohttp
+from aiohttp import payload
 from multidict import CIMultiDict
+from yarl import URL
 
 from .._bodies.replayable_payload import ReplayablePayload
 from .._bodies.response_content import HAS_STREAM_WRITER, new_response
 from .._call.call import CallDefaults
+from .._call.closing import refuse_as_closed
 from .._call.record import Upload
 from .._call.recorder import note_request, record_failure
 from .._context.context import CallContext, ClientRequestContext
@@ -24,14 +36,15 @@ from .._context.recording import record_result
 from .._errors import bad_argument, call_it, shown
 from .._request.request import HttpRequest
 from .._retry.strategy import RetryDecision, RetryStrategy, RetryStrategyWithContent
-from .._session.body_to_send import prepared_body
 from .._session.deadline import too_late
-from .._session.transport import Transport, record_unsent
-from ._refusals import refuse
+from .._session.request_classes import serializer_of
+from .._session.transport import Transport, prepared_body, record_unsent
 
 if TYPE_CHECKING:
     from .._context.client import HttpClient
+    from .._context.context import ClientRequestContext
     from .._policies.backoff import Backoff
+    from .._request.arguments import Arguments
 
 
 ScriptedBody: TypeAlias = bytes | str | dict[str, Any] | list[Any]
@@ -410,3 +423,97 @@ async def ask(
         answer = strategy.should_retry(ctx, cause)
     answer = await answer if isinstance(answer, Awaitable) else answer
     return RetryDecision.of(answer).backoff
+
+
+_SCHEMES = frozenset({"http", "https", "ws", "wss"})
+# Those of a request that are checked where aiohttp makes it of them.
+_BUILT = "params", "cookies", "auth", "compress", "chunked"
+# Bodies of these kinds always pass; others are asked for in the registry of aiohttp.
+_BODIES = (
+    *(str, bytes, bytearray, memoryview, Mapping, io.IOBase),
+    *(aiohttp.FormData, aiohttp.Payload, AsyncIterable),
+)
+
+
+def refuse(ctx: ClientRequestContext, request: HttpRequest) -> None:
+    """Raise the error of aiohttp for a request that it would not send.
+
+    Without a session, a client is tested alone.
+    """
+    session = ctx.call.session
+    _refuse_names(session, request)
+    if session is not None and session.closed:
+        refuse_as_closed()
+    _refuse_url(request)
+    _refuse_body(session, request.arguments, is_first=ctx.attempt in {None, 1})
+    _build(session, request)
+
+
+def _refuse_names(session: aiohttp.ClientSession | None, request: HttpRequest) -> None:
+    """Raise the error of Python for an argument that the session does not have."""
+    method = (type(session) if session is not None else aiohttp.ClientSession)._request
+    if inspect.isfunction(method) and inspect.iscoroutinefunction(method):
+        # Nothing of it runs.
+        method(session, request.method, request.target, **request.arguments).close()
+
+
+def _refuse_url(request: HttpRequest) -> None:
+    arguments, url = request.arguments, request.url
+    if arguments.get("data") is not None and arguments.get("json") is not None:
+        raise bad_argument("json", arguments["json"], "None beside data")
+    if url.scheme and url.scheme not in _SCHEMES:
+        raise aiohttp.NonHttpUrlClientError(url)
+    if not (url.scheme and url.raw_host):
+        raise aiohttp.InvalidUrlClientError(url)
+
+
+def _refuse_body(
+    session: aiohttp.ClientSession | None, arguments: Arguments, *, is_first: bool
+) -> None:
+    """Raise for a body that aiohttp can make nothing of; none is read."""
+    value, data = arguments.get("json"), arguments.get("data")
+    if value is not None and is_first and session is not None:
+        # Later attempts send what the first one has made.
+        serializer_of(session)(value)
+    if data is None or isinstance(data, _BODIES):
+        return
+    try:
+        payload.PAYLOAD_REGISTRY.get(data, disposition=None)
+    except payload.LookupError:
+        if not callable(data):
+            aiohttp.FormData(data)
+
+
+def _build(session: aiohttp.ClientSession | None, request: HttpRequest) -> None:
+    """Let aiohttp build the request, with a byte in place of a body.
+
+    What it would write is not looked at: tests send odd methods and line ends to see
+    how these are shown.
+    """
+    headers = CIMultiDict(() if session is None else session.headers)
+    headers.update(request.headers)
+    for name, text in headers.items():
+        if not isinstance(text, str):
+            raise TypeError(f"header {name!r} is no text: {text!r}")
+    arguments = request.arguments
+    built: dict[str, Any] = {
+        name: value
+        for name in _BUILT
+        if not isinstance(value := arguments.get(name), Iterator)
+    }
+    has_body = arguments.get("json") is not None or arguments.get("data")
+    proxy = arguments.get("proxy")
+    if proxy is not None:
+        try:
+            proxy = URL(proxy)
+        except ValueError:
+            raise aiohttp.InvalidURL(proxy) from None
+    aiohttp.ClientRequest(
+        "POST" if has_body else "GET",
+        request.url.with_user(None),
+        headers=headers,
+        data=b"x" if has_body else None,
+        proxy=proxy,
+        loop=asyncio.get_running_loop(),
+        **built,
+    )

@@ -54,10 +54,10 @@ from aioretry_smithy import (
     retry_safety,
     rpc,
 )
-from aioretry_smithy._call.judging import judge_request
 from aioretry_smithy._call.recorder import (
     begin_after_wait,
     cause_of,
+    judge_request,
     note_defaults,
     record_end_of_body,
     record_failed_body,

@@ -22,8 +22,7 @@ from aioretry_smithy import (
     decorate,
     new_response,
 )
-from aioretry_smithy._context.recording import record_result
-from aioretry_smithy._context.response_body import watch_body
+from aioretry_smithy._context.recording import record_result, watch_body
 from aioretry_smithy.testing import ScriptedTransport
 
 

@@ -18,7 +18,7 @@ from aioretry_smithy import (
     client_decorator,
     new_response,
 )
-from aioretry_smithy._log.notes import add_notes
+from aioretry_smithy._log.request_log import add_notes
 from aioretry_smithy.testing import ScriptedTransport
 
 

@@ -33,7 +33,7 @@ from aioretry_smithy import (
     UnprocessedRequestError,
 )
 from aioretry_smithy._failures.failure import note_wait_in_pool
-from aioretry_smithy._log.notes import note
+from aioretry_smithy._log.request_log import note
 from aioretry_smithy._log.timeline import OutcomeKind, Span, timeline
 from aioretry_smithy._log.timeline_svg import draw
 

@@ -19,7 +19,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from aioretry_smithy import HttpRequest, LogFormatter, Report, new_response
 from aioretry_smithy._log.timeline import timeline
 from aioretry_smithy._log.timeline_svg import draw
-from aioretry_smithy._report.reading import Reading
+from aioretry_smithy._report.report import Reading
 from aioretry_smithy._report.selection import KEYS, Selection
 from aioretry_smithy._text.mask import DEFAULT_MASK
 from aioretry_smithy.testing import VirtualTimeLoop

@@ -8,7 +8,7 @@ import pytest
 from counted_again import made_lines
 
 from aioretry_smithy._report.fields import bucket_of
-from aioretry_smithy._report.reading import Reading
+from aioretry_smithy._report.report import Reading
 from aioretry_smithy._report.selection import Selection
 
 FEW = 400

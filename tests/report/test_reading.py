@@ -5,7 +5,7 @@ import json
 import pytest
 from made_lines import answers_of, call, failed, function, sent
 
-from aioretry_smithy._report.reading import Reading
+from aioretry_smithy._report.report import Reading
 from aioretry_smithy._report.selection import Selection
 
 AGAIN = {"delay": 0.5, "delay_source": "backoff"}

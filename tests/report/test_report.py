@@ -11,7 +11,7 @@ from made_lines import call, failed, function, sent
 from aioretry_smithy import Report, capture_logs, rpc
 from aioretry_smithy._report.answers import Answers, TimePart, part, shares_in_words
 from aioretry_smithy._report.document import blocks, plain_text, shown
-from aioretry_smithy._report.reading import Reading
+from aioretry_smithy._report.report import Reading
 from aioretry_smithy._report.selection import Selection
 
 AGAIN = {"delay": 1.0, "delay_source": "retry_after"}

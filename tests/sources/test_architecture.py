@@ -55,9 +55,9 @@ TOUCH_AIOHTTP = {
     "_bodies.response_content",
     "_bodies.request_body",
     "_call.outcome",
-    "_call.judging",
+    "_call.recorder",
     "_call.time_limits",
-    "_context.response_body",
+    "_context.recording",
     "_endpoints.health",
     "_endpoints.client",
     "_failures.hints",
@@ -69,14 +69,13 @@ TOUCH_AIOHTTP = {
     "_resuming.part",
     "_resuming.client",
     "_session.aiohttp_transport",
-    "_session.body_to_send",
+    "_session.transport",
     "_session.builder",
     "_session.install",
     "_session.deadline",
     "_session.session_chain",
     "_session.middlewares",
     "_session.request_classes",
-    "_session.resend",
 }
 """The modules that may know private names of aiohttp."""
 
@@ -116,7 +115,7 @@ PRIVATE_OF_OTHERS = {
     ("_bodies.response_content", "_body"),
     ("_bodies.response_content", "_size"),
     ("_endpoints.health", "_request"),
-    ("testing._refusals", "_request"),
+    ("testing._transport", "_request"),
     # Users derive from these classes, or see them, and these are not for users.
     ("_retry.smithy_strategies", "_may_wait"),
     ("_retry.smithy_strategies", "_release"),

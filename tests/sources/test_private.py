@@ -176,7 +176,8 @@ MODULES = {
     )
 }
 BESIDE = {
-    *("ConnectionTimes", "Route", "Upload"),
+    *("CallResources", "ConnectionTimes", "Route", "Upload"),
+    *("add_notes", "judge_request", "note", "watch_body"),
 }
 """What stands in these modules beside the state, and holds nothing of it."""
 

@@ -23,9 +23,8 @@ from aioretry_smithy._call.outcome import Answered
 from aioretry_smithy._call.record import ConnectionTimes, Race, Upload
 from aioretry_smithy._call.recorder import record_failure
 from aioretry_smithy._context.context import CallContext
-from aioretry_smithy._context.recording import record_result
-from aioretry_smithy._context.response_body import fail_body
-from aioretry_smithy._log.notes import annotate
+from aioretry_smithy._context.recording import fail_body, record_result
+from aioretry_smithy._log.request_log import annotate
 from aioretry_smithy._text.mask import DEFAULT_MASK
 from aioretry_smithy._text.printable import BodyHead
 

@@ -19,7 +19,7 @@ from aioretry_smithy import (
     capture_logs,
 )
 from aioretry_smithy.__main__ import main
-from aioretry_smithy._report.reading import Reading
+from aioretry_smithy._report.report import Reading
 from aioretry_smithy._report.selection import Selection
 
 NOON = datetime(2026, 11, 26, 12, tzinfo=UTC)
