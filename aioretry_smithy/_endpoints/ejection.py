@@ -13,9 +13,17 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from .._bodies.request_body import bytes_in_memory
 from .._call.servers import failed_at
 from .._clock import chance
-from .._failures.failure import is_unprocessed
+from .._errors import ResponseTimeoutError
+from .._failures.failure import failure_of
 from .._retry.strategy import may_be_repeated
-from .state import UNHEALTHY, Alternatives, EndpointState, OutlierDetection
+from .state import (
+    NO_CONNECTION,
+    SILENCE,
+    UNHEALTHY,
+    Alternatives,
+    EndpointState,
+    OutlierDetection,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +40,16 @@ RATE: Final = "failure_rate"
 TRIAL: Final = "trial_failed"
 RETRY_AFTER: Final = "retry_after"
 CIRCUIT_OPEN: Final = "circuit_open"
+
+
+def failure_to_connect(cause: Exception | None) -> str | None:
+    """Return the kind of a failure to connect; None for other failures."""
+    failure = failure_of(cause)
+    # What is left of a call's deadline may be too short for any endpoint.
+    if failure.is_unprocessed and type(cause) is not ResponseTimeoutError:
+        return NO_CONNECTION
+    # It was sent, or nobody can tell.
+    return SILENCE if failure.kind.is_timeout else None
 
 
 def note_success(state: EndpointState, began: float, now: float) -> None:
@@ -57,7 +75,8 @@ def note_failure(
     window.add_failure(failed_at(ctx.call, record.outcome, cause))
     state.failures += 1
     least, rate = detection.minimum_request_threshold, detection.failure_rate_threshold
-    if is_unprocessed(cause) and state.failures >= detection.connect_failures:
+    is_one = failure_to_connect(cause) == NO_CONNECTION
+    if is_one and state.failures >= detection.connect_failures:
         reason = CONNECT
     elif state.failures >= detection.consecutive_failures:
         reason = CONSECUTIVE

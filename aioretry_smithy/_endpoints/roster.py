@@ -10,11 +10,10 @@ from .._breaker.strategy import CircuitBreakerStrategy
 from .._call.servers import rests_of, tries_of
 from .._clock import NEAR, chance
 from .._errors import LimitedRequestError
-from .._failures.failure import failure_of
 from .._policies.queues import unsent
 from .ejection import Trial, bring_back, may_try
 from .selection import EndpointSelectionStrategy, shuffled_start
-from .state import NO_CONNECTION, SILENCE, EndpointState, OutlierDetection
+from .state import EndpointState, OutlierDetection
 
 if TYPE_CHECKING:
     import asyncio
@@ -27,15 +26,6 @@ if TYPE_CHECKING:
     from .._request.request import HttpRequest
     from .discovery import Discovery, Listed
     from .group import EndpointGroup
-
-
-def kind_of(cause: Exception | None) -> str | None:
-    """Return the kind of a failure to connect; None for other failures."""
-    failure = failure_of(cause)
-    if failure.is_unprocessed:
-        return NO_CONNECTION
-    # It was sent, or this is a mock, of which nobody can tell.
-    return SILENCE if failure.kind.is_timeout else None
 
 
 def least_tried(

@@ -16,7 +16,6 @@ from .._failures.failure import failure_of, judge, peel
 from .._request.endpoint import joined, origin_key, path_after
 from .._request.request import HttpRequest, RoutedRequest
 from . import ejection
-from .roster import kind_of
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -134,7 +133,7 @@ def _learn_failure(
     now, record, roster = ctx.call.loop.time(), ctx.record, state.roster
     penalty = roster.selection._failure_penalty
     if record.started >= state.changed_at:
-        note_reached(state, kind_of(cause))
+        note_reached(state, ejection.failure_to_connect(cause))
     if penalty:
         took = now - record.sent_at
         state.penalty = max(penalty, took, state.latency_at(now))
