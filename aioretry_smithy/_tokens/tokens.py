@@ -178,12 +178,6 @@ class Tokens:
         if here.token is token:
             here.token = None
 
-    def forget(self, flight: Flight) -> None:
-        """Forget a fetch, so that the next call without a token begins a new one."""
-        here = self._here()
-        if here.flight is flight:
-            here.flight = None
-
     def _here(self) -> _InLoop:
         loop = asyncio.get_running_loop()
         here = self._in_loops.get(loop)
