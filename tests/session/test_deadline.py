@@ -11,9 +11,12 @@ from chains import decorated, now, retrying
 from yarl import URL
 
 from aioretry_smithy import (
+    AttemptTimeoutError,
     DecoratingClient,
     HttpRequest,
+    ResponseTimeoutError,
     SessionBuilder,
+    client_decorator,
     decorate,
     new_response,
     request_options,
@@ -168,6 +171,29 @@ async def test_limit_of_an_attempt_is_lifted_by_no_request(timeouts, make, given
 
     assert 3.0 == await seconds(make(once), timeout=given)
     assert [(3.0, sock_read)] == [(each.total, each.sock_read) for each in timeouts]
+
+
+@client_decorator
+async def lose_time(delegate, ctx, request):
+    await asyncio.sleep(0.3)
+    return await delegate.execute(ctx, request)
+
+
+@pytest.mark.parametrize(
+    ("limit", "error"), [(None, AttemptTimeoutError), (0.25, ResponseTimeoutError)]
+)
+@pytest.mark.parametrize("attempt_timeout", [0.0005, 0.001, 0.2])
+async def test_attempt_whose_time_is_lost_before_it_is_sent_is_not_sent(
+    timeouts, attempt_timeout, limit, error
+):
+    """However short it was: a millisecond is not lost, but nothing goes out late."""
+    once = retrying(0.0, attempt_timeout=attempt_timeout, max_total_attempts=1)
+    builder = SessionBuilder().response_timeout(limit)
+    async with decorated(builder, lose_time, once).build() as session:
+        with pytest.raises(error):
+            await session.get("http://h/")
+
+    assert [] == timeouts
 
 
 @pytest.mark.parametrize("given", SILENT)
