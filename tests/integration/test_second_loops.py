@@ -308,3 +308,22 @@ def test_what_a_closed_loop_has_left_goes(make):
     assert 200 == run(status, decorator)
     gc.collect()
     assert loop() is None
+
+
+def test_token_stays_in_a_loop_that_is_open():
+    """Another loop begins a fetch of its own meanwhile."""
+    fetched = []
+
+    async def fetch():
+        fetched.append(asyncio.get_running_loop())
+        return "a token"
+
+    decorator = RefreshingClient.new_decorator(fetch, hosts=["http://localhost"])
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        first = runner.get_loop()
+        assert 200 == runner.run(status(decorator))
+        assert 200 == run(status, decorator)
+        assert 200 == runner.run(status(decorator))
+
+    assert first is fetched[0]
+    assert 2 == len(fetched)

@@ -5,7 +5,7 @@ import contextlib
 
 import aiohttp
 import pytest
-from chains import URL, bad_argument, log_of, session
+from chains import URL, bad_argument, log_of, refused, session
 
 from aioretry_smithy import (
     EndpointGroup,
@@ -62,11 +62,15 @@ async def test_parts_that_are_made_are_counted(shown):
 async def test_endpoints_are_counted(shown):
     """Of the group that the builder has, once however many builders have it."""
     group = EndpointGroup.of("http://a:1", "http://b:2", name="orders")
-    for _ in range(2):
-        await call(chain(shown, [200], group), "/")
+    metrics = shown.metrics()
+    for answers in ([200], [refused(), 200]):
+        await call(chain(shown, answers, group, metrics=metrics), "/")
 
-    assert {("orders", "ready"): 2} == shown.values("endpoints")
-    assert [2] == shown.totals("attempts")
+    assert {("orders", "ready"): 1, ("orders", "ejected"): 1} == (
+        shown.values("endpoints")
+    )
+    assert {("orders", "connect_failures"): 1} == shown.values("ejections")
+    assert [3] == shown.totals("attempts")
 
 
 async def test_endpoints_of_each_group_are_counted(shown):
