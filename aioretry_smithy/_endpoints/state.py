@@ -100,7 +100,8 @@ class OutlierDetection:
 
     Args:
         consecutive_failures: Failures in a row, >= 1.
-        connect_failures: Failures in a row to connect, >= 1.
+        connect_failures: Failures in a row to connect, >= 1; a connection that is not
+            made within the timeout of an attempt is one.
         failure_rate_threshold: The share of failures that is too much, from 0 to 1.
         minimum_request_threshold: Requests before the share counts, >= 1.
         counter_sliding_window: Seconds in which they are counted, > 0.
