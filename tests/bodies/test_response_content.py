@@ -332,19 +332,19 @@ async def test_released_twice():
 
 
 @pytest.mark.parametrize(
-    ("response", "reused"),
+    ("stream", "given", "reused"),
     [
-        (FakeResponse(FakeStream(0)), True),
-        (FakeResponse(FakeStream(64, 1024)), True),
-        (FakeResponse(FakeStream(64, 1024), length=65_536), True),
-        (FakeResponse(FakeStream(66, 1024)), False),
-        (FakeResponse(FakeStream(1, 1), length=65_537), False),
-        (FakeResponse(FakeStream(9, 1, interval=0.01)), True),
-        (FakeResponse(FakeStream(11, 1, interval=0.01)), False),
-        (FakeResponse(FakeStream(1, 1, interval=3600.0)), False),
-        (FakeResponse(FakeStream(1, error=aiohttp.ClientPayloadError())), False),
-        (FakeResponse(FakeStream(1, error=ConnectionResetError())), False),
-        (FakeResponse(FakeStream(1, 1), status=101), False),
+        ({}, {}, True),
+        ({"chunks": 64, "size": 1024}, {}, True),
+        ({"chunks": 64, "size": 1024}, {"length": 65_536}, True),
+        ({"chunks": 66, "size": 1024}, {}, False),
+        ({"chunks": 1, "size": 1}, {"length": 65_537}, False),
+        ({"chunks": 9, "size": 1, "interval": 0.01}, {}, True),
+        ({"chunks": 11, "size": 1, "interval": 0.01}, {}, False),
+        ({"chunks": 1, "size": 1, "interval": 3600.0}, {}, False),
+        ({"chunks": 1, "error": aiohttp.ClientPayloadError()}, {}, False),
+        ({"chunks": 1, "error": ConnectionResetError()}, {}, False),
+        ({"chunks": 1, "size": 1}, {"status": 101}, False),
     ],
     ids=[
         "at its end",
@@ -360,8 +360,10 @@ async def test_released_twice():
         "another protocol",
     ],
 )
-async def test_rest_of_a_body_is_read_if_it_is_worth_it(response, reused):
+async def test_rest_of_a_body_is_read_if_it_is_worth_it(stream, given, reused):
     """At most 64 KiB and 0.1 s are spent on keeping a connection."""
+    response = FakeResponse(FakeStream(**stream), **given)
+
     await discard(response)
 
     assert (["release", "close"] if reused else ["close"]) == response.calls
