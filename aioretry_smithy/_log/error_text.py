@@ -148,6 +148,43 @@ def message_of(error: BaseException, mask: Mask) -> str:
     return describe_error(error, mask).removeprefix(f"{type(error).__name__}: ")
 
 
+_OF_SERVER: Final = (
+    # The class and the status, and the class alone, of another server.
+    re.compile(
+        r"(?s)(?P<start>\w+: \d{3}, )message=.*, "
+        r"(?P<rest>url='\w+://(?:[^/?#'@]*@)?(?P<server>[^/?#']+).*)"
+    ),
+    re.compile(
+        r"(?s)(?P<start>\w+: )Cannot connect to host (?P<rest>(?P<server>\S+):\d+ .*)"
+    ),
+)
+_SSL: Final = re.compile(r" ssl:\S+")
+
+
+def server_first(described: str, asked: str) -> str | None:
+    """Shorten what is said of a failure to name its server, if that was not *asked*.
+
+    A request may fail because another one did, such as one for a token. None where no
+    other server is named.
+
+    >>> said = "ClientResponseError: 500, message='Oh', url='https://login/token'"
+    >>> server_first(said, "GET https://shop/orders")
+    "ClientResponseError: 500, …url='https://login/token'"
+    """
+    for pattern in _OF_SERVER:
+        found = pattern.fullmatch(described)
+        if found is not None and not _is_named(found["server"], asked):
+            rest = _SSL.sub("", found["rest"], 1)
+            return f"{found['start']}{ELLIPSIS}{rest}"
+    return None
+
+
+def _is_named(server: str, asked: str) -> bool:
+    # No part of a longer name.
+    whole = rf"(?<![\w.-]){re.escape(server)}(?![\w.-])"
+    return re.search(whole, asked) is not None
+
+
 def excerpt(text: str, longest: int = LONGEST_CAUSE) -> str:
     """Return at most so many printable characters, with an ellipsis if more follow."""
     # Cut before all else; it is masked by now.

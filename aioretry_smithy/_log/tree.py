@@ -20,6 +20,7 @@ from .error_text import (
     excerpt,
     masked_message,
     message_of,
+    server_first,
     without_middle,
 )
 
@@ -304,10 +305,20 @@ def _answer_or_cause(log: LogFacts, longest: int = LONGEST_CAUSE) -> str:
     ):
         # Its message, the number and the seconds, stands beside it.
         return type(cause).__name__
-    if isinstance(cause, aiohttp.ClientConnectorError):
-        # The reason is at the end, and the host stands at the beginning of the line.
-        return without_middle(described, longest)
-    return excerpt(described, longest)
+    # The reason is at the end, and the host stands at the beginning of the line.
+    is_unconnected = isinstance(cause, aiohttp.ClientConnectorError)
+    shorten = without_middle if is_unconnected else excerpt
+    return _of_other_server(log, described, longest) or shorten(described, longest)
+
+
+def _of_other_server(log: LogFacts, text: str, longest: int) -> str | None:
+    """Shorten what is said of a server that the line does not name; None of its own."""
+    if len(text) <= longest or log.request_method is None:
+        # A function has no server of its own; its requests stand below.
+        return None
+    asked = f"{log._described()} {log._described_change()} {log.endpoint or ''}"
+    said = server_first(text, asked)
+    return None if said is None else excerpt(said, longest)
 
 
 def _time(log: LogFacts, outcome: str, after_answer: str, after_time: str) -> str:
@@ -350,7 +361,8 @@ def _beside_status(log: LogFacts, cause: BaseException, longest: int) -> str:
         message = masked_message(cause.message, log.mask)
         said = "" if cause.message == log.response_reason else f": {message}"
         return excerpt(f"{type(cause).__name__}{said}", longest)
-    return excerpt(describe_error(cause, log.mask), longest)
+    described = describe_error(cause, log.mask)
+    return _of_other_server(log, described, longest) or excerpt(described, longest)
 
 
 def describe_seconds(log: LogFacts) -> str:

@@ -6,6 +6,8 @@ import aiohttp
 import pytest
 from calls import attempted, begin, begin_body, end, end_body, end_call
 from chains import after, log_of, refused, retrying, retrying_session, session, silence
+from multidict import CIMultiDict, CIMultiDictProxy
+from yarl import URL
 
 from aioretry_smithy import (
     Backoff,
@@ -15,6 +17,7 @@ from aioretry_smithy import (
     FailFastError,
     HttpRequest,
     LogFormatter,
+    RefreshingClient,
     ResponseTimeoutError,
     RetryingClient,
     RetryStopReason,
@@ -23,6 +26,7 @@ from aioretry_smithy import (
     client_decorator,
     new_response,
 )
+from aioretry_smithy._log.saved_log import SavedLog, cleaned
 from aioretry_smithy._log.tree import Node, branches, describe_outcome
 from aioretry_smithy._text.mask import DEFAULT_MASK
 from aioretry_smithy._text.printable import printable
@@ -237,11 +241,78 @@ async def test_message_of_ones_own_stands_beside_the_status():
 
 async def test_reason_of_a_connection_error_is_not_cut():
     """The middle goes, which the beginning of the line says again."""
-    log = await log_of(session([refused()]))
+    log = await log_of(session([refused()]), "https://orders.example.com/")
     _, _, said = log.render().partition("  ->  ")
 
     assert said.startswith("ClientConnectorError: Cannot…")
     assert said.endswith("Connect call failed ('192.0.2.1', 443)], not sent")
+
+
+def raised_by(url):
+    """Make the exception that a plain session raises for an answer of 500."""
+    info = aiohttp.RequestInfo(URL(url), "POST", CIMultiDictProxy(CIMultiDict()))
+    return aiohttp.ClientResponseError(
+        info, (), status=500, message="Internal Server Error"
+    )
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        (
+            raised_by("https://login.test/oauth2/token"),
+            "ClientResponseError: 500, …url='https://login.test/oauth2/token'",
+        ),
+        (
+            raised_by("https://me:pass@login.test/token?to=https://a.test:8443/"),
+            "ClientResponseError: 500, …url='https://****@login.test/token?to=https:…",
+        ),
+        (
+            raised_by("https://orders.test/oauth2/token"),
+            "ClientResponseError: 500, …url='https://orders.test/oauth2/token'",
+        ),
+        (
+            raised_by("https://a.orders.test:8443/oauth2/token"),
+            "ClientResponseError: 500, message='Internal Server Error', url='https:/…",
+        ),
+        (
+            refused(),
+            "ClientConnectorError: …orders.example.com:443 [Connect call failed ('19…",
+        ),
+    ],
+    ids=["of tokens", "with a user", "part of a name", "the one asked", "refused"],
+)
+@pytest.mark.parametrize("is_resent", [False, True], ids=["one attempt", "two"])
+async def test_another_server_is_named(failure, said, is_resent):
+    """Such as that of tokens, which may have failed in place of the one asked."""
+
+    async def fetch():
+        raise failure
+
+    refreshing = RefreshingClient.new_decorator(fetch, hosts=["a.orders.test:8443"])
+    strategy = RetryStrategy.failsafe(Backoff.without_delay())
+    retries = [retrying(strategy, max_total_attempts=2)] * is_resent
+    chain = session([], refreshing, *retries)
+    log = await log_of(chain, "https://a.orders.test:8443/orders")
+    saved = SavedLog(cleaned(log.to_dict()))
+
+    assert log.render() == saved.render()
+    assert log.render().count(f"  {said}, not sent") == 1 + 2 * is_resent
+
+
+async def test_server_is_named_beside_the_status():
+    """A token that was refused, and no other one could be fetched."""
+    tokens = ["old"]
+
+    async def fetch():
+        if not tokens:
+            raise raised_by("https://login.test/oauth2/token")
+        return tokens.pop()
+
+    refreshing = RefreshingClient.new_decorator(fetch, hosts=["orders.test"])
+    log = await log_of(session([401], refreshing), "https://orders.test/orders")
+
+    assert "…url='https://login.test/oauth2/token'" in log.render()
 
 
 async def test_time_after_a_time():
