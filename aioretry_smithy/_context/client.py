@@ -19,7 +19,7 @@ from typing import (
 from .._call.deadline_cut import until_deadline
 from .._call.recorder import record_failure
 from .._errors import bad_argument
-from .recording import record_result
+from .recording import check_awaitable, record_result
 
 if TYPE_CHECKING:
     import aiohttp
@@ -163,7 +163,11 @@ class _FunctionClient(DecoratingClient[Any]):
     async def execute(self, ctx: ClientRequestContext, request: Request) -> Any:
         try:
             code = self._function(self.delegate, ctx, request)
-            result = await until_deadline(ctx, code, raises=True)
+            try:
+                result = await until_deadline(ctx, code, raises=True)
+            except TypeError:
+                check_awaitable(code, self._function)
+                raise
             record_result(ctx, result, self._function)
         except BaseException as cause:
             record_failure(ctx, cause)
@@ -192,8 +196,11 @@ def client_decorator(function: Any) -> Any:
     ...     request = request.with_header("User-Agent", "shop/1.0")
     ...     return await delegate.execute(ctx, request)
     """
-    if not callable(function):
-        raise bad_argument("function", function, "async (delegate, ctx, request)")
+    is_client = isinstance(function, type) and issubclass(function, DecoratingClient)
+    if is_client or not callable(function):
+        itself = "; a class of clients is a decorator itself" if is_client else ""
+        expected = f"async (delegate, ctx, request){itself}"
+        raise bad_argument("function", function, expected)
 
     def decorator(delegate: Any) -> Any:
         return _FunctionClient(delegate, function)
@@ -217,7 +224,11 @@ class OutcomeRecorder:
         """Pass the request on, and record the outcome if it is a new one."""
         try:
             code = self.delegate.execute(ctx, request)
-            result = await until_deadline(ctx, code, raises=True)
+            try:
+                result = await until_deadline(ctx, code, raises=True)
+            except TypeError:
+                check_awaitable(code, self.delegate)
+                raise
             record_result(ctx, result, self.delegate)
         except BaseException as cause:
             record_failure(ctx, cause)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import math
 import sys
 from collections.abc import Awaitable, Coroutine
@@ -99,10 +100,8 @@ def record_response(
     try:
         headers = response.headers
     except AttributeError:
-        if response is None or isinstance(response, _NO_RESPONSES):
+        if isinstance(response, _NO_RESPONSES) or not hasattr(response, "status"):
             raise _wrong(response, source) from None
-        if not hasattr(response, "status"):
-            raise
         headers = NO_HEADERS
     # Each client of a user's comes here too, so this is fast.
     outcome = record.outcome
@@ -138,10 +137,8 @@ def _is_of_client(coroutine: Any) -> bool:
 
 
 def _wrong(response: Result, source: object) -> TypeError:
-    """Make the error for a result that is no response, and record the failure."""
-    name = getattr(source, "__name__", type(source).__name__)
-    if source is None:
-        name = "the transport"
+    """Make the error for a result that is no response."""
+    name = _name_of(source)
     if response is None:
         by = "" if source is None else f"; {name} returned nothing"
         return TypeError(f"response: None (expected: what the delegate returned{by})")
@@ -153,6 +150,29 @@ def _wrong(response: Result, source: object) -> TypeError:
     returned = "coroutine" if is_coroutine else type(response).__name__
     expected = "a response: return await delegate.execute(ctx, request)"
     return TypeError(f"{name} returned a {returned} (expected: {expected})")
+
+
+def _name_of(source: object) -> str:
+    if source is None:
+        return "the transport"
+    return getattr(source, "__name__", type(source).__name__)
+
+
+def check_awaitable(code: object, source: object) -> None:
+    """Refuse what a decorator returned in place of what is to be awaited.
+
+    Args:
+        code: What it returned.
+        source: The decorator.
+
+    Raises:
+        TypeError: It cannot be awaited.
+    """
+    if inspect.isawaitable(code):
+        return
+    returned = "nothing" if code is None else f"a {type(code).__name__}"
+    expected = "an awaitable: write async def, without yield"
+    raise TypeError(f"{_name_of(source)} returned {returned} (expected: {expected})")
 
 
 def close_result(ctx: ClientRequestContext, result: Result) -> None:

@@ -65,6 +65,65 @@ def test_function_of_a_decorator_must_be_one():
         client_decorator(None)
 
 
+def test_class_of_clients_needs_no_client_decorator():
+    """It is a decorator itself; the call of the constructor would fail."""
+    expected = r"^function: <class '.*Marking'> \(expected: .* is a decorator itself\)$"
+    with pytest.raises(ValueError, match=expected):
+        client_decorator(Marking)
+
+
+class Hasty(DecoratingClient):
+    def execute(self, ctx, request):
+        return 200
+
+
+@client_decorator
+def hasty(delegate, ctx, request):
+    """Forget to be asynchronous."""
+
+
+@client_decorator
+async def lazy(delegate, ctx, request):
+    yield await delegate.execute(ctx, request)
+
+
+@pytest.mark.parametrize(
+    ("decorator", "told"),
+    [
+        (Hasty, "Hasty returned a int"),
+        (hasty, "hasty returned nothing"),
+        (lazy, "lazy returned a async_generator"),
+    ],
+)
+async def test_decorator_that_is_not_asynchronous_is_named(decorator, told):
+    """Python would say only that an object cannot be awaited."""
+    expected = f"{told} (expected: an awaitable: write async def, without yield)"
+    async with session([200], decorator) as chain:
+        with pytest.raises(TypeError) as caught:
+            await chain.get(URL)
+
+    assert expected == str(caught.value)
+    assert expected == str(RequestLog.of(caught.value).response_cause)
+
+
+class Mistaken(DecoratingClient):
+    async def execute(self, ctx, request):
+        raise TypeError("mine")
+
+
+@client_decorator
+async def mistaken(delegate, ctx, request):
+    raise TypeError("mine")
+
+
+@pytest.mark.parametrize("decorator", [Mistaken, mistaken])
+async def test_own_type_error_of_a_decorator_is_as_it_was(decorator):
+    """What it returned was awaited, so that is not what was wrong."""
+    async with session([200], decorator) as chain:
+        with pytest.raises(TypeError, match=r"^mine$"):
+            await chain.get(URL)
+
+
 def test_outermost_client_of_a_class_is_found():
     """Derived classes count, what is not there is None."""
     transport = ScriptedTransport([])

@@ -122,6 +122,7 @@ EXPECTED = "a response: return await delegate.execute(ctx, request)"
         (Promise, Forgetful, f"Forgetful returned a Promise (expected: {EXPECTED})"),
         (dict, Forgetful, f"Forgetful returned a dict (expected: {EXPECTED})"),
         (bytes, Forgetful, f"Forgetful returned a bytes (expected: {EXPECTED})"),
+        (object, Forgetful, f"Forgetful returned a object (expected: {EXPECTED})"),
         (hang, None, f"the transport returned a coroutine (expected: {EXPECTED})"),
         (
             lambda: asyncio.create_task(hang()),
