@@ -100,7 +100,12 @@ def record_response(
     try:
         headers = response.headers
     except AttributeError:
-        if isinstance(response, _NO_RESPONSES) or not hasattr(response, "status"):
+        if response is None or isinstance(response, _NO_RESPONSES):
+            raise _wrong(response, source) from None
+        if not hasattr(response, "status"):
+            if source is None:
+                # A fake of a session's answers: Python says what it lacks.
+                raise
             raise _wrong(response, source) from None
         headers = NO_HEADERS
     # Each client of a user's comes here too, so this is fast.
