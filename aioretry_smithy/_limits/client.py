@@ -234,7 +234,7 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
             limit = self._limits.of(request)
             if limit is not None and not is_held(ctx, limit):
                 holdings = holdings_of(ctx)
-                place = limit._try_enter_in(ctx.call.loop)
+                place = limit._try_enter(ctx.call.loop)
                 if place is None:
                     place = await self._wait(ctx, request, limit)
                 if place is not None:

@@ -100,7 +100,6 @@ class Permit(Place):
 
     Args:
         limit: The limit that gave the permit.
-        begun: The time of the event loop.
     """
 
     __slots__ = ("_places", "begun", "in_flight")
@@ -111,29 +110,24 @@ class Permit(Place):
     in_flight: int
     """Requests in flight at the time, including the new request."""
 
-    def __init__(self, limit: ConcurrencyLimit, begun: float) -> None:
+    def __init__(self, limit: ConcurrencyLimit) -> None:
         super().__init__(limit)
-        self.begun = begun
+        self.begun = loop_time()
         self._places = places = limit._places
         self.in_flight = places.in_flight
 
     def learn(self, *, dropped: bool) -> None:
-        limit = self.limit
-        if limit is not None and limit._learns:
-            limit._sample(loop_time(), self, dropped)
+        if self.limit is not None:
+            self.limit._sample(loop_time() - self.begun, self.in_flight, dropped)
 
     def _free(self, limit: ConcurrencyLimit) -> None:
-        places = self._places
-        places.in_flight -= 1
+        self._places.in_flight -= 1
         # Those of an event loop that was closed are nobody's any more.
-        if places is not limit._places:
-            return
-        if not (places.queue.waiting or limit._changes_alone):
-            return
-        try:
-            limit._look()
-        except Exception:
-            _logger.warning("%r raised, which is ignored", limit, exc_info=True)
+        if self._places is limit._places:
+            try:
+                limit._look()
+            except Exception:
+                _logger.warning("%r raised, which is ignored", limit, exc_info=True)
 
 
 _WARM_UP = 10
@@ -198,17 +192,9 @@ class ConcurrencyLimit(Shared, ABC):
     _seen: int | None
     """The limit that was found last."""
 
-    _learns: bool
-    """Whether the limit adapts by samples."""
-
-    _changes_alone: bool
-    """Whether the limit may change without a sample."""
-
     def __new__(cls, *args: object, **kwargs: object) -> Self:
         """Make the state hidden from subclasses, for example the name."""
         self = super().__new__(cls)
-        self._learns = cls.on_sample is not ConcurrencyLimit.on_sample
-        self._changes_alone = True
         self._places, self._seen = Places(), None
         return self._named(None, ())
 
@@ -360,30 +346,20 @@ class ConcurrencyLimit(Shared, ABC):
                 connection that was refused, cut or reset.
         """
 
-    def _sample(self, now: float, permit: Permit, dropped: bool) -> None:
+    def _sample(self, round_trip: float, in_flight: int, dropped: bool) -> None:
         """Learn from a request, and let others in if the limit has risen."""
         try:
-            self.on_sample(now - permit.begun, permit.in_flight, dropped)
+            self.on_sample(round_trip, in_flight, dropped)
             self._look()
         except Exception:
             _logger.warning("%r raised, which is ignored", self, exc_info=True)
 
-    def _try_enter_in(self, loop: asyncio.AbstractEventLoop) -> Permit | None:
+    def _try_enter(self, loop: asyncio.AbstractEventLoop) -> Permit | None:
         """Return a permit for a request of an event loop, if one is free."""
-        if self._places.loop is not loop:
-            self._places = self._places.in_loop(loop)
-        return self._try_enter(loop.time())
-
-    def _try_enter(self, now: float) -> Permit | None:
-        """Return a permit, if one is free and no other request waits."""
-        limit = self._seen
-        if limit is None or self._changes_alone:
-            limit = self._look()
-        places = self._places
-        if places.queue.waiting or places.in_flight >= limit:
-            return None
-        places.in_flight += 1
-        return Permit(self, now)
+        self._places = places = self._places.in_loop(loop)
+        limit = self._look()
+        is_free = places.in_flight < limit and not places.queue.waiting
+        return self._enter() if is_free else None
 
     async def _wait(self, until: float) -> Permit | None:
         """Wait for a permit; None where there is none in time."""
@@ -391,7 +367,7 @@ class ConcurrencyLimit(Shared, ABC):
 
     def _enter(self) -> Permit:
         self._places.in_flight += 1
-        return Permit(self, loop_time())
+        return Permit(self)
 
     def _look(self) -> int:
         """Return the limit, and let waiting requests in while there is room."""
@@ -420,16 +396,18 @@ class ConcurrencyLimit(Shared, ABC):
 class _FixedLimit(ConcurrencyLimit):
     def __init__(self, limit: int | Callable[[], int]) -> None:
         if not is_plain_function(limit):
-            _check("limit", limit, "an int >= 1, or a function")
-            self._changes_alone = False
+            _check(limit, "an int >= 1, or a function")
         self._given = limit
 
     @property
     def limit(self) -> int:
         given = self._given
         if callable(given):
-            return _check("limit", given(), "a function that returns an int >= 1")
+            return _check(given(), "a function that returns an int >= 1")
         return given
+
+    def _sample(self, round_trip: float, in_flight: int, dropped: bool) -> None:
+        """Learn nothing: a function is asked when a request comes or ends."""
 
     def __repr__(self) -> str:
         return f"ConcurrencyLimit.fixed({self._given!r}, name={self.name!r})"
@@ -455,37 +433,22 @@ class _Adaptive(ConcurrencyLimit):
         bounds = f"initial={initial!r}, minimum={minimum!r}, maximum={maximum!r}"
         self._bounds = bounds
         self._decreased_at = -math.inf
-        self._changes_alone = False
 
     @property
     def limit(self) -> int:
         return int(self._exact)
 
-    def on_sample(self, round_trip: float, in_flight: int, dropped: bool) -> None:
-        self._learn(loop_time(), round_trip, in_flight, dropped)
-
-    def _sample(self, now: float, permit: Permit, dropped: bool) -> None:
-        before = self._exact
-        self._learn(now, now - permit.begun, permit.in_flight, dropped)
-        if self._exact != before and int(self._exact) != self._seen:
-            self._look()
-
-    @abstractmethod
-    def _learn(
-        self, now: float, round_trip: float, in_flight: int, dropped: bool
-    ) -> None:
-        """Learn from a call that ends *now*."""
-
     def _change(self, limit: float) -> None:
         """Set the limit to what is nearest to *limit* within the bounds."""
         self._exact = min(max(limit, self._lowest), self._highest)
 
-    def _may_decrease(self, now: float, round_trip: float) -> bool:
+    def _may_decrease(self, round_trip: float) -> bool:
         """Note a drop; return whether the limit is to be decreased for it.
 
         That is once a round trip, however many calls are dropped: a call that began
         before the last decrease says nothing of the limit after it.
         """
+        now = loop_time()
         if now - round_trip <= self._decreased_at + NEAR:
             return False
         self._decreased_at = now
@@ -507,12 +470,10 @@ class _Aimd(_Adaptive):
         check.positive("slow_after", slow_after, or_none=True)
         self._backoff_ratio, self._slow_after = backoff_ratio, slow_after
 
-    def _learn(
-        self, now: float, round_trip: float, in_flight: int, dropped: bool
-    ) -> None:
+    def on_sample(self, round_trip: float, in_flight: int, dropped: bool) -> None:
         limit, slow_after = self._exact, self._slow_after
         if dropped or (slow_after is not None and round_trip > slow_after):
-            if self._may_decrease(now, round_trip):
+            if self._may_decrease(round_trip):
                 self._change(limit * self._backoff_ratio)
         elif in_flight * 2 >= limit:
             self._change(limit + 1 / limit)
@@ -551,12 +512,10 @@ class _Gradient(_Adaptive):
         self._queue, self._window = queue, window
         self._average, self._count = 0.0, 0
 
-    def _learn(
-        self, now: float, round_trip: float, in_flight: int, dropped: bool
-    ) -> None:
+    def on_sample(self, round_trip: float, in_flight: int, dropped: bool) -> None:
         limit = self._exact
         if dropped:
-            gradient, counts = _STEEPEST, self._may_decrease(now, round_trip)
+            gradient, counts = _STEEPEST, self._may_decrease(round_trip)
         else:
             gradient, counts = self._compare(round_trip), in_flight >= limit / 2
         if counts:
@@ -582,7 +541,7 @@ class _Gradient(_Adaptive):
         return f"ConcurrencyLimit.gradient({self._bounds}, {own}, {more})"
 
 
-def _check(name: str, limit: object, expected: str) -> int:
+def _check(limit: object, expected: str) -> int:
     if type(limit) is int and limit >= 1:
         return limit
-    raise bad_argument(name, limit, expected)
+    raise bad_argument("limit", limit, expected)

@@ -228,7 +228,7 @@ def one_place():
     async def to_the_end(delegate, ctx, request):
         """Hold the place for as long as the answer is in hand."""
         response = await delegate.execute(ctx, request)
-        held.append(limit._try_enter(0.0))
+        held.append(limit._try_enter(asyncio.get_running_loop()))
         return response
 
     held = []

@@ -273,7 +273,7 @@ async def test_place_is_given_back_once():
     around, inside = http("http://shop/"), http("http://shop/inner")
     holdings = holdings_of(around)
     loop = around.call.loop
-    one, two = (limit._try_enter_in(loop) for _ in "12")
+    one, two = (limit._try_enter(loop) for _ in "12")
     one.hold(holdings)
     two.hold(holdings)
     one.release()
@@ -297,7 +297,7 @@ async def test_permit_that_comes_as_a_fetch_is_cancelled_is_released(
     limit, context = ConcurrencyLimit.fixed(1), copy_context()
     loop = asyncio.get_running_loop()
     FetchHoldings().enter_in(context)
-    held = limit._try_enter_in(loop)
+    held = limit._try_enter(loop)
     transport, decorator = ScriptedTransport([200]), limiting(limit, timeout=2.0)
     async with connected("http://shop/", transport, decorator) as session:
 

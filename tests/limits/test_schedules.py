@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from asyncio import get_running_loop
 from contextlib import contextmanager
 
 import aiohttp
@@ -19,7 +20,6 @@ from aioretry_smithy import (
     RateLimitingClient,
     SessionBuilder,
 )
-from aioretry_smithy._clock import loop_time
 from aioretry_smithy.testing import VirtualTimeLoop
 
 schedules = st.integers(0, 2**64).map(random.Random)
@@ -157,7 +157,7 @@ async def test_call_that_is_cancelled_at_any_await_leaves_its_place(inside, wait
             async with connected(
                 None, ConcurrencyLimitingClient.new_decorator(limit), *inside
             ) as client:
-                place = limit._try_enter(loop_time()) if waits else None
+                place = limit._try_enter(get_running_loop()) if waits else None
                 task = asyncio.create_task(call_in_turns(client))
                 if place is not None:
                     await take_turns(3)
