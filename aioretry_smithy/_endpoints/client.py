@@ -14,7 +14,7 @@ from .._context.recording import close_result
 from .._errors import bad_argument
 from .._request.endpoint import ServiceBehind, endpoint_of, origin_key
 from .._request.request import HttpRequest, RoutedRequest
-from .ejection import Choice, Chosen, release_trial
+from .ejection import Choice
 from .group import EndpointGroup
 from .roster import EndpointGroupError, why_out
 from .visit import Visit
@@ -157,7 +157,7 @@ class LoadBalancingClient(DecoratingClient[HttpClient]):
             asked = self._service.find(request.target)
             if asked is None:
                 # The endpoints are others by now, and have no origin that it names.
-                release_trial(chosen)
+                chosen.release_trial()
                 return None, request
         visit = Visit(chosen, asked)
         return visit, visit.begin(ctx, request)
@@ -175,14 +175,14 @@ class LoadBalancingClient(DecoratingClient[HttpClient]):
         # The names may be several, from which one is chosen all the same.
         return group._has_one_name
 
-    def _choose(self, ctx: ClientRequestContext, request: HttpRequest) -> Chosen | None:
+    def _choose(self, ctx: ClientRequestContext, request: HttpRequest) -> Choice | None:
         """Choose an endpoint; None if none is known yet."""
         options = ctx.call.options
         if options is not None and options.endpoint is not None:
             return _choose_pinned(self._group, ctx, request, options.endpoint)
         return self._group._pick(ctx, request)
 
-    async def _wait(self, ctx: ClientRequestContext, request: HttpRequest) -> Chosen:
+    async def _wait(self, ctx: ClientRequestContext, request: HttpRequest) -> Choice:
         """Wait until the group has an endpoint, then choose it."""
         call, choose = ctx.call, partial(self._choose, ctx, request)
         started = call.loop.time()

@@ -8,28 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import math
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from .._bodies.request_body import bytes_in_memory
-from .._call.servers import failed_at
+from .._call.servers import failed_at, tries_of
 from .._clock import chance
 from .._errors import ResponseTimeoutError
 from .._failures.failure import failure_of
 from .._retry.strategy import may_be_repeated
-from .state import (
-    NO_CONNECTION,
-    SILENCE,
-    UNHEALTHY,
-    Alternatives,
-    EndpointState,
-    OutlierDetection,
-)
+from .state import NO_CONNECTION, SILENCE, UNHEALTHY, EndpointState, OutlierDetection
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from .._call.call import Call
     from .._context.context import ClientRequestContext
+    from .._request.endpoint import Endpoint
     from .._request.request import HttpRequest
     from .roster import Roster
 
@@ -287,46 +281,64 @@ class Trial:
             self.state.roster.review()
 
 
-Permit: TypeAlias = EndpointState | Trial
-"""What was chosen: an endpoint, or a trial of one."""
-
-
-class Choice(Alternatives):
-    """The route of a request to an endpoint, by a pin or by groups that follow another.
+class Choice:
+    """The route of a request to an endpoint.
 
     Args:
-        permit: What was chosen.
+        state: The endpoint.
         service_key: The name of the service, for what is kept per service.
         rosters: What else might serve the request, in order of preference.
+        trial: The trial of the endpoint, if the request is one.
     """
 
+    __slots__ = (
+        "endpoint",
+        "key",
+        "middleware",
+        "rosters",
+        "service_key",
+        "state",
+        "trial",
+    )
+
     def __init__(
-        self, permit: Permit, service_key: str, rosters: Sequence[Roster] = ()
+        self,
+        state: EndpointState,
+        service_key: str,
+        rosters: Sequence[Roster] = (),
+        trial: Trial | None = None,
     ) -> None:
-        self.permit: Permit = permit
-        self.state: EndpointState = permit.state
-        self.endpoint = self.state.endpoint
-        self.key: str = self.state.key
-        self.middleware = self.state.middleware
+        self.state = state
+        self.endpoint = state.endpoint
+        self.key = state.key
+        self.middleware = state.middleware
         self.service_key = service_key
         self.rosters = rosters
+        self.trial = trial
 
     @property
     def is_out(self) -> bool:
         """Whether the endpoint is ejected, paused, or unhealthy now."""
         return self.state.is_out
 
-    def to(self, state: EndpointState) -> Choice:
-        """Return the route to a different endpoint."""
-        return Choice(state, self.service_key, self.rosters)
+    def has_other(self, tried: Container[Endpoint]) -> bool:
+        """Say whether a healthy untried endpoint exists, in the first healthy group."""
+        return bool(self._untried(tried))
 
+    def other_for(self, ctx: ClientRequestContext) -> EndpointState | None:
+        """Return a healthy endpoint that the call has not tried; None to stay."""
+        untried = self._untried({self.endpoint, *tries_of(ctx.call)})
+        if not untried:
+            return None
+        selection = untried[0].roster.selection
+        return selection._choose(ctx, untried) if selection._moves else None
 
-Chosen: TypeAlias = Permit | Choice
+    def _untried(self, tried: Container[Endpoint]) -> Sequence[EndpointState]:
+        well = next(filter(None, (each.healthy() for each in self.rosters)), ())
+        return [each for each in well if each.endpoint not in tried]
 
-
-def release_trial(chosen: Chosen) -> None:
-    """Release the trial slot of a request that is not sent."""
-    permit = chosen.permit if isinstance(chosen, Choice) else chosen
-    if isinstance(permit, Trial):
-        permit.stop()
-        permit.give_up()
+    def release_trial(self) -> None:
+        """Release the trial slot of a request that is not sent."""
+        if self.trial is not None:
+            self.trial.stop()
+            self.trial.give_up()

@@ -20,7 +20,6 @@ from .._policies.queues import WaitQueue
 from .._request.endpoint import Endpoint, Service
 from .._values import Shared
 from .discovery import WarnOnce
-from .ejection import Choice, Chosen
 from .roster import EndpointSelectionTimeoutError, Roster, empty, too_late
 from .selection import EndpointSelectionStrategy
 from .sources import DnsLookup, Family, GivenSource, Resolver, Scheme, Source, SrvLookup
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import StrOrURL
 
     from .._request.request import HttpRequest
+    from .ejection import Choice
 
 
 _USUAL_SELECTION: Final = EndpointSelectionStrategy.peak_ewma()
@@ -241,7 +241,7 @@ class EndpointGroup(Shared):
         """
         check.kind("ctx", ctx, ClientRequestContext)
         chosen = self._pick(ctx, None)
-        return None if chosen is None else chosen.state.endpoint
+        return None if chosen is None else chosen.endpoint
 
     async def select(self, ctx: ClientRequestContext) -> Endpoint:
         """Choose an endpoint, after a wait where there is none.
@@ -251,7 +251,7 @@ class EndpointGroup(Shared):
         """
         check.kind("ctx", ctx, ClientRequestContext)
         chosen = self._pick(ctx, None) or await self._wait(ctx, None)
-        return chosen.state.endpoint
+        return chosen.endpoint
 
     async def when_ready(
         self,
@@ -360,19 +360,19 @@ class EndpointGroup(Shared):
 
     def _pick(
         self, ctx: ClientRequestContext, request: HttpRequest | None
-    ) -> Chosen | None:
+    ) -> Choice | None:
         """Choose an endpoint for a request; None where there is none."""
         roster, loop = self._roster, ctx.call.loop
         if roster is None or roster.loop is not loop:
             roster = self._roster_in(loop)
-        return roster.pick(ctx, request)
+        return roster.pick(ctx, request, self._service.key, (roster,))
 
     async def _wait(
         self,
         ctx: ClientRequestContext,
         request: HttpRequest | None,
-        choose: Callable[[], Chosen | None] | None = None,
-    ) -> Chosen:
+        choose: Callable[[], Choice | None] | None = None,
+    ) -> Choice:
         """Wait until the group has an endpoint, then choose it.
 
         Args:
@@ -498,13 +498,15 @@ class GroupOfGroups(EndpointGroup):
     def _pick(
         self, ctx: ClientRequestContext, request: HttpRequest | None
     ) -> Choice | None:
-        rosters = self._serving(ctx, request)
+        rosters, key = self._serving(ctx, request), self._service.key
         # Where all are out, all of the first that has any are in use.
         for is_followed in (True, False):
             for roster in rosters:
-                permit = roster.pick(ctx, request, is_followed=is_followed)
-                if permit is not None:
-                    return Choice(permit, self._service.key, rosters)
+                chosen = roster.pick(
+                    ctx, request, key, rosters, is_followed=is_followed
+                )
+                if chosen is not None:
+                    return chosen
                 if is_followed and roster.awaited_until is not None:
                     return None
         return None

@@ -11,7 +11,7 @@ from .._call.servers import rests_of, tries_of
 from .._clock import NEAR, chance
 from .._errors import LimitedRequestError
 from .._policies.queues import unsent
-from .ejection import Trial, bring_back, may_try
+from .ejection import Choice, Trial, bring_back, may_try
 from .selection import EndpointSelectionStrategy, shuffled_start
 from .state import EndpointState, OutlierDetection
 
@@ -112,7 +112,6 @@ class Roster:
         self, group: EndpointGroup, loop: asyncio.AbstractEventLoop | None = None
     ) -> None:
         self._group = weakref.ref(group)
-        self.service_key: str = group._service.key
         self.loop: asyncio.AbstractEventLoop | None = loop
         self.selection: EndpointSelectionStrategy = group._selection
         self.detection: OutlierDetection | None = group._detection
@@ -291,10 +290,12 @@ class Roster:
     def pick(
         self,
         ctx: ClientRequestContext,
-        request: HttpRequest | None = None,
+        request: HttpRequest | None,
+        service_key: str,
+        rosters: Sequence[Roster],
         *,
         is_followed: bool = False,
-    ) -> EndpointState | Trial | None:
+    ) -> Choice | None:
         """Choose an endpoint for a request, perhaps for a trial; None if there is none.
 
         Without a *request* there is no trial. What is out is chosen only for want of
@@ -306,7 +307,7 @@ class Roster:
         if self.due and request is not None:
             trial = self._trial(ctx, request)
             if trial is not None:
-                return trial
+                return Choice(trial.state, service_key, rosters, trial)
         if not self.well and self._is_expired and self.awaited_until is None:
             # No newer list has come in time.
             self._serves_expired = True
@@ -317,7 +318,7 @@ class Roster:
         # An attempt is among the requests of its call.
         if len(call.sent) > (ctx.attempt is not None):
             well = least_tried(call, ctx.record, well)
-        return self.selection._choose(ctx, well)
+        return Choice(self.selection._choose(ctx, well), service_key, rosters)
 
     def _trial(self, ctx: ClientRequestContext, request: HttpRequest) -> Trial | None:
         """Begin the trial of an endpoint that is due, if one may be tried."""

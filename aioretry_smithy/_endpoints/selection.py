@@ -189,14 +189,12 @@ class _PeakEwma(_BuiltIn):
     def select(
         self, ctx: ClientRequestContext, candidates: Sequence[EndpointState]
     ) -> EndpointState:
-        number, roster = len(candidates), candidates[0].roster
-        if number == 1:
+        roster = candidates[0].roster
+        if len(candidates) == 1:
             return candidates[0]
         if roster.unproven:
             return self._choose_anew(roster, candidates)
-        first = int(chance() * number)
-        second = int(chance() * (number - 1))
-        one, other = candidates[first], candidates[second + (second >= first)]
+        one, other = _two(candidates)
         now = roster.now()
         cost = one.estimate.at(now) * (one.in_flight + 1) * other.weight
         other_cost = other.estimate.at(now) * (other.in_flight + 1) * one.weight

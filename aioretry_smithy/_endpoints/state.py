@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Final
 from .. import _checks as check
 from .._breaker.state import SlidingWindow
 from .._breaker.strategy import CircuitBreakerStrategy
-from .._call.servers import Rounds, tries_of
+from .._call.servers import Rounds
 from .._errors import bad_argument, is_finite
 from .._request.endpoint import AddressMiddleware, Endpoint, joined, keep, origin_key
 from .._values import extensible
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Sequence
 
     import aiohttp
     from yarl import URL
 
-    from .._context.context import ClientRequestContext
     from .discovery import Listed
     from .group import EndpointGroup
     from .roster import Roster
@@ -225,33 +224,7 @@ _BUCKETS: Final = 20
 """How many parts the window of a rate has."""
 
 
-class Alternatives:
-    """Base of routes: finds other endpoints of a group, or of groups that follow."""
-
-    endpoint: Endpoint
-    """The endpoint."""
-
-    rosters: Sequence[Roster]
-    """What may serve the request, in order of preference."""
-
-    def has_other(self, tried: Container[Endpoint]) -> bool:
-        """Say whether a healthy untried endpoint exists, in the first healthy group."""
-        return bool(self._untried(tried))
-
-    def other_for(self, ctx: ClientRequestContext) -> EndpointState | None:
-        """Return a healthy endpoint that the call has not tried; None to stay."""
-        untried = self._untried({self.endpoint, *tries_of(ctx.call)})
-        if not untried:
-            return None
-        selection = untried[0].roster.selection
-        return selection._choose(ctx, untried) if selection._moves else None
-
-    def _untried(self, tried: Container[Endpoint]) -> Sequence[EndpointState]:
-        well = next(filter(None, (each.healthy() for each in self.rosters)), ())
-        return [each for each in well if each.endpoint not in tried]
-
-
-class EndpointState(Alternatives):
+class EndpointState:
     """Shows the load, the latency and the health of one endpoint; read-only for users.
 
     Args:
@@ -333,8 +306,6 @@ class EndpointState(Alternatives):
 
     def __init__(self, roster: Roster, endpoint: Endpoint) -> None:
         self.roster = roster
-        self.rosters: Sequence[Roster] = (roster,)
-        self.service_key: str = roster.service_key
         self.endpoint: Endpoint = endpoint
         self.weight = endpoint.weight
         self.key: str = endpoint.key
@@ -396,11 +367,6 @@ class EndpointState(Alternatives):
         return is_silent or self.unreached == NO_CONNECTION
 
     @property
-    def state(self) -> EndpointState:
-        """The endpoint state itself (a :class:`.Trial` has the same attribute)."""
-        return self
-
-    @property
     def is_proven(self) -> bool:
         """Whether the endpoint has answered, without a failure since."""
         return self.estimate.is_known and not self.penalty
@@ -412,10 +378,6 @@ class EndpointState(Alternatives):
             url = asked if asked.absolute else joined(self.endpoint.url, asked)
             keep(self._urls, asked, url)
         return url
-
-    def to(self, state: EndpointState) -> EndpointState:
-        """Return the route to a different endpoint: its state."""
-        return state
 
     def end(self) -> None:
         """Count a request, and the body of its response, as over."""

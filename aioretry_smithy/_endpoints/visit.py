@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from .._call.record import Record
     from .._context.context import ClientRequestContext
-    from .ejection import Chosen, Permit
     from .state import EndpointState
 
 
@@ -32,14 +31,13 @@ _WRONG_REQUEST: Final = range(400, 500)
 
 def learn(
     ctx: ClientRequestContext,
-    permit: Permit,
+    route: ejection.Choice,
     cause: Exception | None,
     *,
     verdict: bool | None,
 ) -> None:
     """Learn from an outcome, which is a success, a failure, or says nothing."""
-    state = permit.state
-    trial = permit if isinstance(permit, ejection.Trial) else None
+    state, trial = route.state, route.trial
     if verdict is None:
         if trial is not None:
             trial.give_up()
@@ -68,13 +66,13 @@ def _learn_no_verdict(
         _leave_alone(state, ctx, cause)
 
 
-def learn_from_loser(ctx: ClientRequestContext, permit: Permit) -> None:
+def learn_from_loser(ctx: ClientRequestContext, route: ejection.Choice) -> None:
     """Learn from a request that was given up for the answer of a rival."""
-    state, now = permit.state, ctx.call.loop.time()
+    state, now = route.state, ctx.call.loop.time()
     state.estimate.note_at_least(now - ctx.record.sent_at, now)
     state.roster.settle()
-    if isinstance(permit, ejection.Trial):
-        permit.end(None)
+    if route.trial is not None:
+        route.trial.end(None)
 
 
 def _learn_success(
@@ -173,20 +171,14 @@ class Visit:
     After :meth:`begin` comes exactly one of :meth:`end` and :meth:`break_off`.
 
     Args:
-        chosen: The endpoint, the trial of one, or how it was chosen.
+        route: The endpoint, with the alternatives for a retry.
         asked: What the endpoint is asked for.
     """
 
-    __slots__ = ("about", "chosen", "outer", "route", "sender", "state", "url")
+    __slots__ = ("about", "outer", "route", "sender", "url")
 
-    chosen: Permit
-    """The permit of the choice; after a resend, the state of the endpoint."""
-
-    route: EndpointState | ejection.Choice
-    """The current endpoint, with the alternatives for a retry."""
-
-    state: EndpointState
-    """The state of the current endpoint."""
+    route: ejection.Choice
+    """The route to the current endpoint, which a resend replaces."""
 
     about: ClientRequestContext | None
     """The context of the request; None once it is over, or has left by a redirect."""
@@ -194,13 +186,9 @@ class Visit:
     url: URL
     """The URL at the endpoint."""
 
-    def __init__(self, chosen: Chosen, asked: URL) -> None:
-        self.state = state = chosen.state
-        if isinstance(chosen, ejection.Choice):
-            self.route, self.chosen = chosen, chosen.permit
-        else:
-            self.route, self.chosen = state, chosen
-        self.url = state.url_of(asked)
+    def __init__(self, route: ejection.Choice, asked: URL) -> None:
+        self.route = route
+        self.url = route.state.url_of(asked)
         # aiohttp's timer of the last send that reached the endpoint: one for each send,
         # and for all hops of that.
         self.sender: object = None
@@ -212,7 +200,7 @@ class Visit:
         # Calls made for this one have visits of their own.
         self.outer = _current.get()
         _current.set(self)
-        self.state.in_flight += 1
+        self.route.state.in_flight += 1
         record.route = self.route
         routed = RoutedRequest.to(self.route, self.url, request)
         record.routed_request = routed.without_body()
@@ -232,16 +220,16 @@ class Visit:
         record = ctx.record
         if self._close(record):
             return
-        state, chosen = self.state, self.chosen
+        route, state = self.route, self.route.state
         if response is None:
             state.in_flight -= 1
         else:
             _end_with_body(state, response)
-        if isinstance(chosen, ejection.Trial):
-            chosen.stop()
+        if route.trial is not None:
+            route.trial.stop()
         if not record.was_sent if cause is None else failure_of(cause).is_of_proxy:
             # Something on this side has answered, or a proxy has failed.
-            learn(ctx, chosen, None, verdict=None)
+            learn(ctx, route, None, verdict=None)
             return
         verdict = None
         try:
@@ -251,7 +239,7 @@ class Visit:
             _record_mistake(ctx, error)
             raise
         finally:
-            learn(ctx, chosen, cause, verdict=verdict)
+            learn(ctx, route, cause, verdict=verdict)
 
     def break_off(self, ctx: ClientRequestContext, cause: BaseException) -> None:
         """Count the request as interrupted, without a verdict on the endpoint.
@@ -262,15 +250,15 @@ class Visit:
         record = ctx.record
         if self._close(record):
             return
-        chosen = self.chosen
-        self.state.in_flight -= 1
-        is_cut = isinstance(chosen, ejection.Trial) and chosen.stop()
+        route = self.route
+        route.state.in_flight -= 1
+        is_cut = route.trial is not None and route.trial.stop()
         if record.race is not None and record.race.is_superseded:
-            learn_from_loser(ctx, chosen)
+            learn_from_loser(ctx, route)
         elif is_cut:
-            raise _timed_out(ctx, chosen) from cause
+            raise _timed_out(ctx, route) from cause
         else:
-            learn(ctx, chosen, None, verdict=None)
+            learn(ctx, route, None, verdict=None)
 
     def _close(self, record: Record) -> bool:
         """Stop following the request; say whether the visit had ended before.
@@ -294,24 +282,23 @@ class Visit:
 
         What becomes of the request there says nothing of the endpoint.
         """
-        if isinstance(self.chosen, ejection.Trial):
-            self.chosen.stop()
-        self.about = None
-        self.state.in_flight -= 1
-        learn(ctx, self.chosen, None, verdict=True)
+        route, self.about = self.route, None
+        if route.trial is not None:
+            route.trial.stop()
+        route.state.in_flight -= 1
+        learn(ctx, route, None, verdict=True)
 
-    def move(self, state: EndpointState, url: URL) -> EndpointState | ejection.Choice:
+    def move(self, state: EndpointState, url: URL) -> ejection.Choice:
         """Move the request to a different endpoint; return the new route.
 
         The outcome of the one before says nothing.
         """
-        ejection.release_trial(self.chosen)
-        self.state.in_flight -= 1
-        self.chosen = self.state = state
-        self.url = url
+        before, self.url = self.route, url
+        before.release_trial()
+        before.state.in_flight -= 1
         state.in_flight += 1
-        self.route = route = self.route.to(state)
-        return route
+        self.route = ejection.Choice(state, before.service_key, before.rosters)
+        return self.route
 
 
 def _end_with_body(state: EndpointState, response: aiohttp.ClientResponse) -> None:
@@ -331,11 +318,11 @@ def _record_mistake(ctx: ClientRequestContext, error: BaseException) -> None:
     record_failure(ctx, error)
 
 
-def _timed_out(ctx: ClientRequestContext, permit: Permit) -> TimeoutError:
+def _timed_out(ctx: ClientRequestContext, route: ejection.Choice) -> TimeoutError:
     """Make the failure of a trial that was cut, and learn from it."""
     error = TimeoutError("no answer to a trial in time")
     record_failure(ctx, error)
-    learn(ctx, permit, error, verdict=False)
+    learn(ctx, route, error, verdict=False)
     return error
 
 
@@ -349,7 +336,7 @@ def note_hop(url: URL, sender: object) -> None:
     visit = _current.get()
     if visit is None or visit.about is None:
         return
-    if url is visit.url or origin_key(url) == visit.state.origin:
+    if url is visit.url or origin_key(url) == visit.route.state.origin:
         visit.sender = sender
     elif sender is not None and visit.sender is sender:
         visit.leave(visit.about)
@@ -376,7 +363,7 @@ def move_resend(
     if visit is None or visit.about is None or visit.about.call is not ctx.call:
         return request
     visit.about = ctx
-    before, route = visit.state, request.route
+    before, route = visit.route.state, request.route
     if not may_move or route is None or route.key != before.key:
         return request
     path = path_after(before.endpoint.url, request.url)

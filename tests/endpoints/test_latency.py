@@ -25,6 +25,7 @@ from aioretry_smithy import (
     RateLimitingClient,
     request_options,
 )
+from aioretry_smithy._endpoints.ejection import Choice
 from aioretry_smithy._endpoints.state import LatencyEstimate
 from aioretry_smithy._endpoints.visit import learn
 
@@ -232,7 +233,7 @@ async def test_outcome_that_nobody_has_recorded_ends_now():
     await asyncio.sleep(0.5)
     now = SimpleNamespace(loop=asyncio.get_running_loop())
     ctx = SimpleNamespace(call=now, record=record)
-    learn(ctx, state, None, verdict=True)
+    learn(ctx, Choice(state, "orders"), None, verdict=True)
 
     assert pytest.approx(0.5) == state.latency
 

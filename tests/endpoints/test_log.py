@@ -110,12 +110,12 @@ class TestTree:
         async with Fleet(b=refused()).session(group) as client:
             await call(client)
         assert {"a.example": "weight 0", "b.example": "well"} == (
-            why_out(next(iter(group.states.values())).rosters)
+            why_out([next(iter(group.states.values())).roster])
         )
         two = group_of("ab")
         async with Fleet(a=refused()).session(two) as client:
             await call(client)
-            why = why_out(next(iter(two.states.values())).rosters)
+            why = why_out([next(iter(two.states.values())).roster])
 
         assert why["a.example"].startswith("out for ")
         assert why["a.example"].endswith(" s: connect_failures")
