@@ -177,7 +177,6 @@ class RetryBudget(Shared, RetryLimiter):
         >>> budgets.budget_for("example.com:443").tokens
         5.0
         """
-        _check(deposit, capacity, brake_after, unserved_cost)
         budget = partial(
             cls,
             deposit=deposit,

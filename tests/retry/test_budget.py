@@ -330,19 +330,31 @@ class TestPerHost:
         assert [0, 1] == [budget.failures_in_a_row for budget in budgets]
 
     async def test_arguments_reach_every_budget(self):
-        """Deposit, capacity, brake and listeners, from an iterator too."""
+        """Deposit, capacity, brake, cost and listeners, from an iterator too."""
         diary = Diary()
         limiter = RetryBudget.per_host(
-            deposit=0.25, capacity=3, brake_after=7, listeners=iter([diary])
+            deposit=0.25,
+            capacity=3,
+            brake_after=7,
+            unserved_cost=0.5,
+            listeners=iter([diary]),
         )
         for url in ("http://orders/", "http://stock/"):
             limiter.acquire(ended(url=url), CAUSE)
+            limiter.on_failure(ended(url=url), CAUSE)
 
-        settings = "deposit=0.25, capacity=3, brake_after=7"
+        settings = "deposit=0.25, capacity=3, brake_after=7, unserved_cost=0.5"
         budget = limiter.budget_for("orders:80")
         assert f"RetryBudget('orders:80', {settings})" == repr(budget)
         assert f"RetryBudget.per_host({settings})" == repr(limiter)
-        assert [("orders:80", 2.0), ("stock:80", 2.0)] == diary.entries
+        assert [("orders:80", 2.5), ("stock:80", 2.5)] == diary.entries
+        assert 0.5 == budget.failures_in_a_row
+
+    async def test_budgets_are_as_one_of_all_by_default(self):
+        """Each is as large, and brakes as early."""
+        shared = repr(RetryBudget("orders:80"))
+
+        assert shared == repr(RetryBudget.per_host().budget_for("orders:80"))
 
     async def test_requests_without_a_host_share_one(self):
         """They are limited as well, and cost no host anything."""

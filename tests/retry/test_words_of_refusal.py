@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 from contextlib import suppress
+from functools import partial
 
 import pytest
 from chains import chain, log_of, retrying, session
@@ -213,6 +214,19 @@ async def test_tree_says_which_limiter_refused_and_its_level(limiter, words):
     assert "limiter" == log.stop_reason
     assert log.render().partition("\n")[0].endswith(f", stopped: limiter ({words})")
     assert words == log.limiter == log.to_dict()["limiter"]
+
+
+@pytest.mark.parametrize(
+    "make", [partial(RetryBudget, "localhost:80"), RetryBudget.per_host]
+)
+async def test_a_budget_says_what_a_retry_after_that_failure_costs(make):
+    """Not what one costs after another failure."""
+    limiter = make(capacity=1, unserved_cost=0.4, brake_after=None)
+    answers = [ConnectionResetError()] * 9
+    log = await log_of(session(answers, retrying(SOON, limiter=limiter)))
+
+    words = "retry budget 'localhost:80', 0.2 tokens left, a retry costs 0.4"
+    assert words == log.limiter
 
 
 async def test_a_limit_of_concurrent_retries_says_how_many_there_are():
