@@ -15,6 +15,7 @@ from .._call.time_limits import up_to_tick
 from .._clock import chance
 from .._errors import RefusedRequestError
 from .._failures.failure import peel
+from .._failures.hints import attribute_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,7 +145,7 @@ def overrules(ctx: Context, cause: Exception | None) -> bool:
 def _is_open_circuit(failure: BaseException) -> bool:
     """Say whether the circuit of the one endpoint is open."""
     is_refusal = isinstance(failure, RefusedRequestError)
-    return is_refusal and bool(getattr(failure, "is_of_endpoint", False))
+    return is_refusal and bool(attribute_of(failure, "is_of_endpoint"))
 
 
 def without_wait(

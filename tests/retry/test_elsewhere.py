@@ -123,6 +123,13 @@ class TestHints:
 
         assert (200, 503, "retry_after_too_long") == (status, only, log.stop_reason)
 
+    async def test_429_is_waited_for(self):
+        """It is about the client, whom the other one knows too."""
+        fleet = Fleet(a=(429, {"Retry-After": "3"}, b""))
+        _, log, asked = await logged(fleet, group_of("ab"), retrying(SAFELY))
+
+        assert ("ab", [(3.0, "retry_after")]) == (asked, delays(log))
+
 
 class TestLimits:
     """What ends retries ends these too."""

@@ -58,6 +58,8 @@ def plan(delay, hint, remaining, longest=60.0, drawn=0.0):
         (1.0, 0.0, 1.0, Stop(RetryStopReason.DEADLINE)),
         (1.0, 5.0, 4.0, Stop(RetryStopReason.RETRY_AFTER_TOO_LONG)),
         (5.0, 4.0, 4.0, Stop(RetryStopReason.DEADLINE)),
+        (4.0, 2.0, 4.0, Stop(RetryStopReason.DEADLINE)),
+        (1.0, 4.0, 4.0, Stop(RetryStopReason.RETRY_AFTER_TOO_LONG)),
         (1.0, 60.0, math.inf, Wait(60.0, "retry_after")),
         (1.0, 60.1, math.inf, Stop(RetryStopReason.RETRY_AFTER_TOO_LONG)),
     ],
@@ -65,6 +67,13 @@ def plan(delay, hint, remaining, longest=60.0, drawn=0.0):
 def test_wait_is_planned(delay, hint, remaining, expected):
     """The longer of backoff and hint is waited for, where time and patience last."""
     assert expected == plan(delay, hint, remaining)
+
+
+def test_jitter_that_rounds_up_to_the_end_is_left_out():
+    """A wait that fills all the time left would leave none for the attempt."""
+    drawn = math.nextafter(1.0, 0.0)
+
+    assert Wait(3.0, "retry_after") == plan(2.0, 3.0, 4.0, drawn=drawn)
 
 
 def test_endless_hint_is_too_long_for_any_patience():
