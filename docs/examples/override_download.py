@@ -17,7 +17,7 @@ from aioretry_smithy.testing import ScriptedTransport
 
 
 async def slow(ctx: ClientRequestContext, request: HttpRequest) -> int:
-    await asyncio.sleep(60)
+    await asyncio.sleep(15)
     return 200
 
 

@@ -236,6 +236,24 @@ def test_every_example_is_on_a_page():
     assert set() == {*EXAMPLES.rglob("*.py")} - included
 
 
+def test_programs_are_shown_with_their_imports():
+    """What is shown to its end runs when it is copied from the page."""
+    cut = [
+        (page.name, target)
+        for page in DOCS.rglob("*.rst")
+        for target, first in re.findall(
+            r"literalinclude:: (\S+\.py)\n +:lines: (\d+)-\n",
+            page.read_text(encoding="utf-8"),
+        )
+        for line in (page.parent / target)
+        .read_text("utf-8")
+        .splitlines()[: int(first) - 1]
+        if re.match("import |from ", line)
+    ]
+
+    assert [] == cut
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_prompts_answer_as_shown(page):
     """Python answers as a page shows it at a prompt."""
