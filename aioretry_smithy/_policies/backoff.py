@@ -315,8 +315,15 @@ class _Jittered(Backoff):
         if delay is None:
             return None
         rate = self.lo + (self.hi - self.lo) * self.chance()
-        # Jitter must not make a huge delay infinite.
-        return min(delay * (1 + rate), sys.float_info.max)
+        try:
+            jittered = delay * (1 + rate)
+        except TypeError:
+            expected = "finite and >= 0, or None"
+            raise bad_argument("next_delay", delay, expected) from None
+        # Jitter must not make a huge delay infinite, nor an infinite one huge.
+        return (
+            sys.float_info.max if jittered > sys.float_info.max >= delay else jittered
+        )
 
     @property
     def _counts(self) -> bool:

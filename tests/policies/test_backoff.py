@@ -108,6 +108,25 @@ def test_jitter_of_a_huge_delay_stays_finite():
     assert sys.float_info.max == backoff.next_delay(1)
 
 
+class Wrong(Backoff):
+    def __init__(self, answer):
+        self.answer = answer
+
+    def next_delay(self, num_attempts_so_far):
+        return self.answer
+
+
+def test_jitter_hides_no_infinite_delay():
+    """It is the mistake of a user's backoff, and is refused as without jitter."""
+    assert math.inf == Wrong(math.inf).with_jitter(0.2).next_delay(1)
+
+
+def test_jitter_refuses_what_is_no_number():
+    """Python would only say that it cannot be multiplied."""
+    with bad_argument("next_delay", "1", "finite and >= 0, or None"):
+        Wrong("1").with_jitter(0.2).next_delay(1)
+
+
 def test_max_attempts_counts_the_first_attempt():
     """``k`` attempts mean ``k - 1`` delays, then None for ever."""
     backoff = Backoff.fixed(1).with_max_attempts(3)
