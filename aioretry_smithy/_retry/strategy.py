@@ -21,6 +21,7 @@ from .._policies.conditions import (
     chained,
     members_of,
 )
+from .._text.printable import name_without_arguments
 from .._values import extensible
 from .ending import safety_in, status_judged_in
 
@@ -173,31 +174,44 @@ RetryAnswer: TypeAlias = Backoff | RetryDecision | None
 """The answer of ``should_retry``, plain or awaited."""
 
 
-def first_answer(
-    answers: Iterator[RetryAnswer | Awaitable[RetryAnswer]],
-) -> RetryAnswer | Awaitable[RetryAnswer]:
+Answers: TypeAlias = Iterator[tuple[object, RetryAnswer | Awaitable[RetryAnswer]]]
+"""Pairs of a strategy and its answer; each strategy is asked when its pair is taken."""
+
+
+def first_answer(answers: Answers) -> RetryAnswer | Awaitable[RetryAnswer]:
     """Return the first answer that is not "next"; None if all are.
 
     It takes no further answers after that one. If it meets an awaitable answer, it
     returns an awaitable.
     """
-    for answer in answers:
+    for strategy, answer in answers:
         if isinstance(answer, Awaitable):
-            return _first_awaited(answer, answers)
-        if not RetryDecision.of(answer).is_next:
+            return _first_awaited(strategy, answer, answers)
+        if not decision_of(strategy, answer).is_next:
             return answer
     return None
 
 
 async def _first_awaited(
-    pending: Awaitable[RetryAnswer],
-    rest: Iterator[RetryAnswer | Awaitable[RetryAnswer]],
+    strategy: object, pending: Awaitable[RetryAnswer], rest: Answers
 ) -> RetryAnswer:
-    for given in chain((pending,), rest):
+    for asked, given in chain(((strategy, pending),), rest):
         answer = await given if isinstance(given, Awaitable) else given
-        if not RetryDecision.of(answer).is_next:
+        if not decision_of(asked, answer).is_next:
             return answer
     return None
+
+
+def decision_of(strategy: object, answer: RetryAnswer) -> RetryDecision:
+    """Return the decision for an answer; the error for a wrong one says whose it is."""
+    try:
+        return RetryDecision.of(answer)
+    except ValueError as error:
+        asked: object = type(strategy)
+        if isinstance(strategy, _OnStatus):
+            asked = strategy.function
+        error.add_note(f"returned by {name_without_arguments(asked)}")
+        raise
 
 
 class RetryStrategy(ABC):
@@ -425,7 +439,7 @@ class StrategyChain(Chain, RetryStrategy):
     def should_retry(
         self, ctx: ClientRequestContext, cause: Exception | None
     ) -> RetryAnswer | Awaitable[RetryAnswer]:
-        answers = (each.should_retry(ctx, cause) for each in self.members)
+        answers = ((each, each.should_retry(ctx, cause)) for each in self.members)
         return first_answer(answers)
 
 
@@ -537,15 +551,15 @@ class StrategyChainWithContent(Chain, RetryStrategyWithContent):
 
     def _answers(
         self, ctx: ClientRequestContext, cause: Exception | None, content: Content
-    ) -> Iterator[RetryAnswer | Awaitable[RetryAnswer]]:
+    ) -> Answers:
         for member in self.members:
             if isinstance(member, RetryStrategyWithContent):
                 start = content
                 if isinstance(content, bytes):
                     start = content[: member.max_content_length]
-                yield member.should_retry(ctx, cause, start)
+                yield member, member.should_retry(ctx, cause, start)
             else:
-                yield member.should_retry(ctx, cause)
+                yield member, member.should_retry(ctx, cause)
 
 
 def _chain(

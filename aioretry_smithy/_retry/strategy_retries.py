@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable
 from functools import partial
 from typing import Any, Final
 
@@ -12,7 +12,14 @@ from .._call.deadline_cut import CUT, until_deadline
 from .._call.outcome import RetryStopReason
 from .._policies.backoff import Backoff, counts_attempts
 from .retries import Retries
-from .strategy import RetryAnswer, RetryDecision, RetryStrategyWithContent, first_answer
+from .strategy import (
+    Answers,
+    RetryAnswer,
+    RetryDecision,
+    RetryStrategyWithContent,
+    decision_of,
+    first_answer,
+)
 from .wait import AT_ONCE, NOT_WANTED, TOO_LATE, Decision, Stop, Wait
 
 _EXHAUSTED: Final = Stop(RetryStopReason.BACKOFF_EXHAUSTED)
@@ -69,18 +76,18 @@ class StrategyRetries(Retries):
 
     def _take(self, answer: RetryAnswer) -> Stop | None:
         """Keep the backoff of an answer; without a backoff the attempts end."""
-        backoff = RetryDecision.of(answer).backoff
+        backoff = decision_of(self.config.strategy, answer).backoff
         if backoff is None:
             return NOT_WANTED
         self._answer = backoff
         return None
 
-    def _answers(self) -> Iterator[RetryAnswer | Awaitable[RetryAnswer]]:
+    def _answers(self) -> Answers:
         for strategy in self.config.strategies:
             if isinstance(strategy, RetryStrategyWithContent):
-                yield self._ask_with_content(strategy)
+                yield strategy, self._ask_with_content(strategy)
             else:
-                yield strategy.should_retry(self.attempt, self.cause)
+                yield strategy, strategy.should_retry(self.attempt, self.cause)
 
     async def _ask_with_content(
         self, strategy: RetryStrategyWithContent

@@ -35,7 +35,7 @@ from .._context.context import CallContext, ClientRequestContext
 from .._context.recording import record_result
 from .._errors import bad_argument, call_it, shown
 from .._request.request import HttpRequest
-from .._retry.strategy import RetryDecision, RetryStrategy, RetryStrategyWithContent
+from .._retry.strategy import RetryStrategy, RetryStrategyWithContent, decision_of
 from .._session.deadline import too_late
 from .._session.request_classes import serializer_of
 from .._session.transport import Transport, prepared_body, record_unsent
@@ -422,7 +422,7 @@ async def ask(
     else:
         answer = strategy.should_retry(ctx, cause)
     answer = await answer if isinstance(answer, Awaitable) else answer
-    return RetryDecision.of(answer).backoff
+    return decision_of(strategy, answer).backoff
 
 
 _SCHEMES = frozenset({"http", "https", "ws", "wss"})

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import math
 import operator
+import re
 from dataclasses import dataclass
 from unittest.mock import MagicMock
 
@@ -29,12 +30,13 @@ from aioretry_smithy import (
     ResponseTimeoutError,
     RetryStopReason,
     RetryStrategy,
+    RetryStrategyWithContent,
     UnprocessedRequestError,
     client_decorator,
     is_unprocessed,
     new_response,
 )
-from aioretry_smithy.testing import ScriptedTransport
+from aioretry_smithy.testing import ScriptedTransport, ask
 
 
 class OfArmeriasPage(RetryStrategy):
@@ -191,6 +193,49 @@ async def test_answer_that_is_no_backoff_is_an_error_of_the_caller():
     expected = r"should_retry: True \(expected: a Backoff, a RetryD"
     with pytest.raises(ValueError, match=expected):
         await response_of(session([503], retrying(strategy)))
+
+
+class TestNote:
+    """The note on the error for a wrong answer, which says whose it was."""
+
+    @pytest.mark.parametrize("is_later", [False, True])
+    @pytest.mark.parametrize("before", [None, "plain", "later", "content"])
+    @pytest.mark.parametrize("looks", [False, True])
+    async def test_it_names_the_class(self, is_later, before, looks):
+        """Of several strategies any may be the one, and its frame has ended."""
+
+        class Mine(RetryStrategyWithContent if looks else RetryStrategy):
+            def should_retry(self, ctx, cause, *content):
+                return later(0.5) if is_later else 0.5
+
+        class Before(
+            RetryStrategyWithContent if before == "content" else RetryStrategy
+        ):
+            def should_retry(self, ctx, cause, *content):
+                return later(None) if before == "later" else None
+
+        strategy = Mine() if before is None else Before() | Mine()
+        with pytest.raises(ValueError, match=r"^should_retry: 0.5 ") as caught:
+            await response_of(session([503], retrying(strategy)))
+
+        (name,) = caught.value.__notes__
+        assert re.fullmatch(r"returned by .*<locals>\.Mine", name)
+
+    async def test_it_names_the_function(self):
+        """The user has written a function, and no should_retry()."""
+
+        def by_status(status, cause):
+            return True
+
+        with pytest.raises(ValueError, match="should_retry: True") as caught:
+            await ask(RetryStrategy.on_status(by_status), status=503)
+
+        (name,) = caught.value.__notes__
+        assert re.fullmatch(r"returned by .*<locals>\.by_status", name)
+
+
+async def later(answer):
+    return answer
 
 
 async def test_strategy_may_tell_failures_by_the_classes_of_armerias_page():
