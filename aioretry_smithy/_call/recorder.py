@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from multidict import CIMultiDict
 
     from .call import Call, Context, Exchange
-    from .record import Record
 
 
 def attach(call: Call, source: object) -> None:

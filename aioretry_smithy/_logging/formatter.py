@@ -8,16 +8,13 @@ from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from .._errors import bad_argument, is_finite, is_plain_function
 from .._log.error_text import describe_cause
-from .._log.request_log import one_line
+from .._log.request_log import RequestLog, one_line
 from .._log.tree import RETRIES_OFF, content_preview, describe_stop
 from .._text.printable import printable
-
-if TYPE_CHECKING:
-    from .._log.request_log import RequestLog
 
 _T = TypeVar("_T")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from multidict import CIMultiDict, getversion
 
 from .._bodies.response_content import CLOSES_REFUSED
-from .._call.call import CallDefaults
+from .._call.call import Call, CallDefaults
 from .._call.closing import refuse_as_closed
 from .._call.deadline_cut import until_deadline
 from .._call.outcome import PENDING
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import StrOrURL
     from yarl import URL
 
-    from .._call.call import Call
     from .._context.client import HttpClient
     from .._request.endpoint import Service
     from .._text.mask import Mask

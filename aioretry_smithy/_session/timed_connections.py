@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 from aiohttp import BaseConnector, ClientSession, TraceConfig
 
-from .._call.record import ConnectionTimes, Part
+from .._call.record import ConnectionTimes, Part, Record
 from .aiohttp_transport import AiohttpTransport
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .._call.record import Record
     from .._context.context import ClientRequestContext
     from .._request.arguments import Arguments
     from .._request.request import HttpRequest

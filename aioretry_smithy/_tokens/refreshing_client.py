@@ -11,7 +11,7 @@ import aiohttp
 from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import is_spent, may_differ
 from .._bodies.response_content import discard, keep
-from .._call.call import BoundHeader
+from .._call.call import BoundHeader, Call
 from .._call.closing import unless_closed
 from .._call.outcome import history_of, url_of
 from .._call.recorder import follow_rejected, record_failure
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from yarl import URL
 
-    from .._call.call import Call
     from .._request.request import HttpRequest
     from .tokens import Fetch, Token
 

@@ -42,7 +42,6 @@ from .._session.transport import Transport, prepared_body, record_unsent
 
 if TYPE_CHECKING:
     from .._context.client import HttpClient
-    from .._context.context import ClientRequestContext
     from .._policies.backoff import Backoff
     from .._request.arguments import Arguments
 
