@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from .._failures.kept_cause import KeptCause, NeverPickled
-from .._request.request import Destination
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping
+    from collections.abc import Callable, Mapping
 
     from aiohttp.payload import Payload
 
-    from .._request.endpoint import Endpoint
+    from .._request.request import Route
     from .outcome import Outcome, Request
 
     _Sent = TypeVar("_Sent", bound="Record")
@@ -58,22 +57,6 @@ class Upload:
 
 NO_BODY: Final = Upload(0, is_open=False)
 """The upload of requests without a body. Nothing is written into it."""
-
-
-class Route(Destination, Protocol):
-    """Where a request goes: to one endpoint of a group.
-
-    The record of the request has it, for views, for the transport and for retries.
-    """
-
-    @property
-    def is_out(self) -> bool:
-        """Whether the endpoint is ejected, paused, or unhealthy now."""
-        ...
-
-    def has_other(self, tried: Container[Endpoint]) -> bool:
-        """Say whether an endpoint of the group is well that was not tried."""
-        ...
 
 
 _MOST_CALLS: Final = 100

@@ -11,9 +11,10 @@ from .._failures.hints import as_headers, attribute_of, retry_after
 
 if TYPE_CHECKING:
     from .._request.endpoint import Endpoint
+    from .._request.request import Route
     from .call import Call, Context
     from .outcome import Outcome
-    from .record import Record, Route
+    from .record import Record
 
 
 THROTTLING: Final = frozenset({429, 503})

@@ -16,7 +16,7 @@ from .arguments import Arguments, copy_arguments
 from .endpoint import Endpoint, Service, origin_key, url_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
 
     from aiohttp.typedefs import StrOrURL
 
@@ -40,8 +40,11 @@ class NoContext(CallBound):
     record = call
 
 
-class Destination(Protocol):
-    """An endpoint and its keys."""
+class Route(Protocol):
+    """Where a request goes: to one endpoint of a group.
+
+    Its record has it too, for views, for the transport and for retries.
+    """
 
     key: str
     """The name of the server, for what is kept per server."""
@@ -54,6 +57,15 @@ class Destination(Protocol):
 
     middleware: aiohttp.ClientMiddlewareType | None
     """Connects to the endpoint's address; None if its host name is resolved."""
+
+    @property
+    def is_out(self) -> bool:
+        """Whether the endpoint is ejected, paused, or unhealthy now."""
+        ...
+
+    def has_other(self, tried: Container[Endpoint]) -> bool:
+        """Say whether an endpoint of the group is well that was not tried."""
+        ...
 
 
 class HttpRequest(NoContext):
@@ -91,7 +103,7 @@ class HttpRequest(NoContext):
     given: Arguments
     """The caller's own objects, for the first attempt; not to be changed."""
 
-    route: Destination | None = None
+    route: Route | None = None
     """The endpoint that was chosen; None without an endpoint group."""
 
     def __init__(
@@ -288,11 +300,11 @@ class RoutedRequest(HttpRequest):
 
     __slots__ = ("route",)
 
-    route: Destination | None
+    route: Route | None
     """The endpoint of the request; None after a redirect to another server."""
 
     @classmethod
-    def to(cls, route: Destination | None, url: URL, request: HttpRequest) -> Self:
+    def to(cls, route: Route | None, url: URL, request: HttpRequest) -> Self:
         """Return a copy of a request that goes to a server, with the URL there.
 
         Without a server, to whatever the URL names.

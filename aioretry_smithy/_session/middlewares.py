@@ -13,7 +13,7 @@ from multidict import CIMultiDict
 
 from .._request.endpoint import Service, origin_key
 from .._request.keys import is_for_base
-from .._request.request import Destination, HttpRequest, with_header
+from .._request.request import HttpRequest, Route, with_header
 from .._retry.strategy import IDEMPOTENT_METHODS
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class _BoundHeaders:
 
 def with_route(
     request: HttpRequest,
-    route: Destination,
+    route: Route,
     session: ClientSession,
     arguments: Arguments,
 ) -> Arguments:
@@ -165,7 +165,7 @@ def _wants_credentials(
 class _Credentials:
     """A middleware that sends the session's credentials to one origin."""
 
-    def __init__(self, route: Destination, credentials: str) -> None:
+    def __init__(self, route: Route, credentials: str) -> None:
         self._origin = origin_key(route.endpoint.url)
         self._credentials = credentials
 

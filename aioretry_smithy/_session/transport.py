@@ -36,7 +36,7 @@ from .._context.recording import record_response, watch_body
 from .._failures.failure import IN_POOL, copy_marks, failure_of, judge, was_in_pool
 from .._failures.frames import Trace
 from .._request.endpoint import from_root, joined, url_of
-from .._request.request import HttpRequest, RoutedRequest
+from .._request.request import HttpRequest, Route, RoutedRequest
 from .._retry.strategy import may_be_repeated
 from .deadline import with_rest_of_timeout
 from .middlewares import AnsweredHops, middlewares_of
@@ -49,9 +49,8 @@ if TYPE_CHECKING:
 
     from .._call.call import Call
     from .._call.outcome import Result
-    from .._call.record import Record, Route
+    from .._call.record import Record
     from .._context.context import ClientRequestContext
-    from .._request.request import HttpRequest
 
 
 class Transport(ForOneKind):

@@ -176,7 +176,7 @@ MODULES = {
     )
 }
 BESIDE = {
-    *("CallResources", "ConnectionTimes", "Route", "Upload"),
+    *("CallResources", "ConnectionTimes", "Upload"),
     *("add_notes", "judge_request", "note", "watch_body"),
 }
 """What stands in these modules beside the state, and holds nothing of it."""
