@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from .._log.saved_log import dictionaries
 from .fields import (
@@ -19,7 +19,7 @@ from .fields import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from .answers import Line
 
@@ -220,11 +220,12 @@ BODY: Final = "body"
 OTHER: Final = "other"
 WAIT: Final = "wait"
 
-_SOURCES: Final = "backoff circuit_breaker endpoint rate_limit retry_after"
-_WAITS: Final[Mapping[str | None, str]] = {
-    source: f"{WAIT} {source}" for source in _SOURCES.split()
-}
-_OTHER_WAIT: Final = f"{WAIT} {OTHER}"
+Part: TypeAlias = "tuple[str, str | None]"
+"""The kind of a part of a call's time, and the reason of a wait."""
+
+_REASONS: Final = frozenset(
+    "backoff circuit_breaker endpoint rate_limit retry_after".split()
+)
 
 _RANKS: Final = {
     ANSWER: 7,
@@ -248,21 +249,11 @@ class _Span(NamedTuple):
 
     start: float
     end: float
-    part: str
+    part: Part
     rank: int
 
 
-def source_of(part: str) -> tuple[str, str | None]:
-    """Split the name of a part into its kind and, of a wait, the reason.
-
-    >>> source_of("wait backoff"), source_of("answer")
-    (('wait', 'backoff'), ('answer', None))
-    """
-    kind, _, source = part.partition(" ")
-    return kind, source or None
-
-
-def spending(call: SeenCall) -> dict[str, float]:
+def spending(call: SeenCall) -> dict[Part, float]:
     """Return the seconds that each part of a call took; together, all of its time.
 
     Its time goes to the end of the body, where the line knows it.
@@ -294,12 +285,12 @@ class _TimeSheet:
         self.end = end
         self.spans: list[_Span] = []
 
-    def seconds(self) -> dict[str, float]:
+    def seconds(self) -> dict[Part, float]:
         """Add up the spans, each moment once, and what is left."""
-        parts = Totals[str]().add(_painted(self.spans))
+        parts = Totals[Part]().add(_painted(self.spans))
         rest = self.end - sum(parts.values())
         if rest > ROUNDED:
-            parts.add([(OTHER, rest)])
+            parts.add([((OTHER, None), rest)])
         return parts
 
     def add_call(self, call: SeenCall, start: float, end: float, level: int) -> None:
@@ -365,13 +356,16 @@ class _TimeSheet:
     def _add_wait(self, values: Line, start: float, end: float, level: int) -> None:
         if end - start > _NO_TIME:
             source = text(values, "delay_source")
-            self._add(start, end, _WAITS.get(source, _OTHER_WAIT), level)
+            reason = source if source in _REASONS else OTHER
+            self._add(start, end, WAIT, level, reason)
 
-    def _add(self, start: float, end: float, part: str, level: int) -> None:
+    def _add(
+        self, start: float, end: float, kind: str, level: int, reason: str | None = None
+    ) -> None:
         start, end = max(start, 0.0), min(end, self.end)
         if end - start > _NO_TIME:
-            rank = level * _LEVEL + _RANKS.get(part, 2)
-            self.spans.append(_Span(start, end, part, rank))
+            rank = level * _LEVEL + _RANKS.get(kind, 2)
+            self.spans.append(_Span(start, end, (kind, reason), rank))
 
 
 def _part_of(attempt: SeenAttempt) -> str:
@@ -391,11 +385,11 @@ def _following(
     return found[::-1]
 
 
-def _painted(spans: Iterable[_Span]) -> Iterable[tuple[str, float]]:
+def _painted(spans: Iterable[_Span]) -> Iterable[tuple[Part, float]]:
     """Yield the seconds of parts, those of what ranks highest at each moment."""
     waiting = sorted(spans, key=lambda span: span.start, reverse=True)
     moments = sorted({each for span in waiting for each in (span.start, span.end)})
-    open_spans: list[tuple[int, float, str]] = []
+    open_spans: list[tuple[int, float, Part]] = []
     for start, end in pairwise(moments):
         while waiting and waiting[-1].start <= start:
             span = waiting.pop()

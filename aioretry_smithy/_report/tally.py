@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Self
 
 from . import answers
 from .fields import Histogram, Sums, Totals, is_cancelled, ratio, text, value_of, whole
-from .seen_call import SeenCall, source_of
+from .seen_call import Part, SeenCall
 
 _SLOW: Final = 0.95
 
@@ -21,14 +21,14 @@ class Times:
     __slots__ = ("durations", "spent")
 
     durations: Histogram
-    spent: defaultdict[int, Totals[str]]
+    spent: defaultdict[int, Totals[Part]]
     """Seconds of the parts, by the bucket of the histogram."""
 
     def __init__(self) -> None:
         self.durations = Histogram()
         self.spent = defaultdict(Totals)
 
-    def add(self, call: SeenCall, parts: Mapping[str, float], weight: float) -> None:
+    def add(self, call: SeenCall, parts: Mapping[Part, float], weight: float) -> None:
         """Add a call; one whose duration is not known counts in no quantile."""
         if call.duration is not None:
             self.durations.add(call.bucket, call.duration, weight)
@@ -59,7 +59,7 @@ class Times:
     def parts(self) -> list[answers.TimePart]:
         """Return the parts, what takes the slowest calls the longest first."""
         _, _, bucket = self.slowest()
-        every, slow = Totals[str](), Totals[str]()
+        every, slow = Totals[Part](), Totals[Part]()
         for each, spent in self.spent.items():
             every += spent
             if bucket is not None and each >= bucket:
@@ -67,13 +67,13 @@ class Times:
         total, slow_total = sum(every.values()), sum(slow.values())
         parts = [
             answers.TimePart(
-                *source_of(name),
+                *part,
                 seconds,
                 ratio(seconds, total),
-                slow.get(name, 0.0),
-                ratio(slow.get(name, 0.0), slow_total),
+                slow.get(part, 0.0),
+                ratio(slow.get(part, 0.0), slow_total),
             )
-            for name, seconds in every.items()
+            for part, seconds in every.items()
         ]
         return sorted(parts, key=_rank)
 

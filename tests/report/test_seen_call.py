@@ -166,7 +166,10 @@ def test_one_hedge_alone():
 
 def spent(values):
     parts = spending(SeenCall(values))
-    return {part: round(seconds, 6) for part, seconds in parts.items()}
+    return {
+        " ".join(filter(None, part)): round(seconds, 6)
+        for part, seconds in parts.items()
+    }
 
 
 def again(seconds, source="backoff"):
