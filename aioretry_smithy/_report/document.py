@@ -48,6 +48,15 @@ def sparkline(values: Sequence[float | None]) -> str:
     )
 
 
+def per_cell(values: int, cells: int) -> int:
+    """Return how many of so many values share a cell.
+
+    >>> per_cell(60, 60), per_cell(84, 60)
+    (1, 2)
+    """
+    return max(1, -(-values // cells))
+
+
 def condensed(
     values: Sequence[float | None], cells: int, *, is_sum: bool
 ) -> list[float | None]:
@@ -56,7 +65,7 @@ def condensed(
     >>> condensed([1, 2, None, 4, None], 3, is_sum=True)
     [3, 4, None]
     """
-    each = max(1, -(-len(values) // cells))
+    each = per_cell(len(values), cells)
     parts = (values[n : n + each] for n in range(0, len(values), each))
     known = ([value for value in part if value is not None] for part in parts)
     merge = sum if is_sum else max
@@ -239,14 +248,20 @@ def _failures(answers: Answers) -> Iterator[Block]:
 def _timeline(timeline: CallsByTime) -> Iterator[Block]:
     if not timeline.moments:
         return
-    yield Heading("When", timeline.said)
+    worst = max(timeline.moments, key=lambda moment: moment.failures)
+    each = per_cell(len(timeline.series("calls")), _CELLS)
+    drawn = "" if each == 1 else f", {each} to a character"
+    yield Heading("When", f"{timeline.said}{drawn}")
     for name, is_sum in (("calls", 1), ("failures", 1), ("retries", 1), ("p99", 0)):
         values = timeline.series(name)
         most = max((value for value in values if value is not None), default=0.0)
         cells = sparkline(condensed(values, _CELLS, is_sum=bool(is_sum)))
         said = count(most) if is_sum else seconds(most)
-        # A narrow terminal breaks the picture, and not the number.
-        yield f"{name:9}at most {said:9} {cells}".rstrip()
+        # A terminal of less than 80 columns breaks the picture, and not the number.
+        yield f"{name:9}≤ {said:8} {cells}".rstrip()
+    if worst.failures:
+        failed = f"{count(worst.failures)} of {counted(worst.calls, 'call')}"
+        yield f"most failures: {failed} from {worst.started_at} on"
 
 
 def drawn_with_endings(answers: Answers) -> list[Line]:

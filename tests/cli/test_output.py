@@ -321,17 +321,18 @@ def test_no_number_is_cut_on_any_terminal(width, output, tmp_path, monkeypatch, 
 
 @pytest.mark.parametrize("width", [40, 50, 60])
 def test_terminals_break_pictures_and_no_number(width, tmp_path, monkeypatch, capsys):
-    """What is at most in a minute stands before the line that is drawn of it."""
+    """The most of a minute stands before the picture, which has room in 80 columns."""
     monkeypatch.setenv("COLUMNS", f"{width}")
     calls = tmp_path / "calls.jsonl"
-    lines = [call(at=60 * n, sampling_rate=1e-6) for n in range(60)]
+    lines = [call(at=60 * n, sampling_rate=1e-5) for n in range(60)]
     calls.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     assert 0 == main(["report", str(calls), "--top=0"])
-    (shown,) = re.findall(r"calls +at most .*", capsys.readouterr().out)
+    (shown,) = re.findall(r"calls +≤ .*", capsys.readouterr().out)
 
-    number = "1,000,000"
+    number = "100,000"
     assert shown.index(number) + len(number) <= width
     assert 60 == shown.count("▁") + shown.count("█")
+    assert len(shown) <= 80
 
 
 def numbers_in(text):

@@ -255,6 +255,19 @@ def test_text_of_many_groups_and_steps():
     assert "When: by the 3 hours" in text
 
 
+def test_text_says_when_most_calls_failed():
+    """And how many steps a character of its picture stands for."""
+    lines = [call(at=30 * n) for n in range(90)]
+    failures = [call(at=1200 + n, status=503) for n in range(3)]
+
+    text = text_of(*lines, *failures)
+    assert "When: by the 30 seconds, 2 to a character\n" in text
+    assert "most failures: 3 of 4 calls from " in text
+    text = text_of(*lines[:2])
+    assert "to a character" not in text
+    assert "most failures" not in text
+
+
 def test_hostile_texts_are_escaped():
     """No line of a log moves the cursor, or looks like another line."""
     evil = "\x1b[2J\n\u202eevil\ud800"
