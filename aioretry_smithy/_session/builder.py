@@ -602,7 +602,8 @@ def request_options(
     ...     pass  # for example: await session.get("/health")
     """
     if retry is not None and not isinstance(retry, RetryConfig):
-        expected = f"a RetryConfig or None{call_it(retry, RetryConfig)}"
+        off = "; RetryConfig.no_retry() for no retries" if retry is False else ""
+        expected = f"a RetryConfig or None{off}{call_it(retry, RetryConfig)}"
         raise bad_argument("retry", retry, expected)
     if response_timeout is not UNSET:
         check.positive("response_timeout", response_timeout, or_none=True)

@@ -106,6 +106,12 @@ class SessionDefaults(CallDefaults):
         return type(self)(session, self.mask, self.service, no_retries=off)
 
 
+_ASKED_OF_AIOHTTP: Final = "unexpected keyword argument 'retry'"
+_HOW_TO_ASK: Final = (
+    "no argument of a request; around it: with request_options(retry=RetryConfig(...)),"
+    " or RetryConfig.no_retry()"
+)
+
 _TRACKER: Final = "upload_tracker"
 _OWN: Final = MUTABLE_ARGUMENTS | {"json", _TRACKER}
 """The arguments that the caller may change, or that are the call's alone."""
@@ -213,6 +219,8 @@ async def _fail(call: Call, cause: BaseException) -> None:
             record_failure(call, cause)
         judge_attempt(call, cause)
         annotate(call, cause)
+        if isinstance(cause, TypeError) and _ASKED_OF_AIOHTTP in str(cause):
+            cause.add_note(_HOW_TO_ASK)
         if call.resources is not None:
             call.resources.close_responses()
     finally:

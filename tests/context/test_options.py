@@ -306,6 +306,11 @@ async def test_caller_may_know_better_what_is_idempotent(
     ("name", "value", "expected"),
     [
         ("retry", RetryStrategy.never(), "a RetryConfig or None"),
+        (
+            "retry",
+            False,
+            "a RetryConfig or None; RetryConfig.no_retry() for no retries",
+        ),
         ("response_timeout", 0, "finite and > 0, or None"),
         ("response_timeout", float("inf"), "finite and > 0, or None"),
         ("response_timeout", "3", "finite and > 0, or None"),
@@ -319,6 +324,20 @@ def test_argument_out_of_range_is_told_at_once(name, value, expected):
         pass
 
     assert f"{name}: {value!r} (expected: {expected})" == str(caught.value)
+
+
+async def test_retry_as_an_argument_of_a_request_is_told_where_it_belongs():
+    """By itself aiohttp says only that it has none, which is enough for others."""
+    async with retrying_session([]) as client:
+        with pytest.raises(TypeError, match="argument 'retry'") as caught:
+            await client.get(URL, retry=False)
+        with pytest.raises(TypeError, match="argument 'retires'") as other:
+            await client.get(URL, retires=False)
+
+    (note,) = caught.value.__notes__
+    assert "request_options(retry=" in note
+    assert "RetryConfig.no_retry()" in note
+    assert [] == getattr(other.value, "__notes__", [])
 
 
 async def test_attributes_are_those_of_the_moment():
