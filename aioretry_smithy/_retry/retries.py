@@ -278,7 +278,7 @@ class Retries:
             self._drop_outcome()
             left = await pause(call, rest)
             if left:
-                record.delay = seconds - left
+                record.delay = max(0.0, seconds - left)
             admitting = self.admit()
             held_up = 0.0 if admitting is None else await admitting
         except BaseException:

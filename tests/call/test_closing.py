@@ -265,6 +265,27 @@ async def test_session_that_was_closed_before_the_wait():
     assert ("Session is closed", 0.0) == (str(error), ended)
 
 
+async def test_wait_that_is_over_in_the_moment_of_its_beginning():
+    """It took no time, and not less, whatever a float leaves of the clock."""
+
+    class Closing(RetryListener):
+        def on_retry(self, ctx, cause, delay):
+            asyncio.get_running_loop().call_soon(close)
+
+    def close():
+        closing.append(asyncio.create_task(client.close()))
+
+    closing, strategy = [], RetryStrategy.failsafe(Backoff.fixed(0.1))
+    client = retrying_session([503, 200], strategy, listeners=[Closing()])
+    await asyncio.sleep(0.2)
+    error, _ = await failure_of(client)
+    log = RequestLog.of(error)
+
+    assert 0.1 < 0.2 + 0.1 - 0.2
+    assert 0.0 == log.children[0].delay
+    assert "then waited 0.000 s (backoff)" in log.render()
+
+
 async def test_smithy_waits_no_longer():
     """For no token, and in vain for none."""
     for strategy in (StandardRetryStrategy(), StandardRetryStrategy(long_polling=True)):
