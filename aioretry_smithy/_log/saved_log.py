@@ -13,7 +13,7 @@ import aiohttp
 from .._call.record import ConnectionTimings
 from .._errors import AttemptTimeoutError, ResponseTimeoutError, UnprocessedRequestError
 from .._failures.failure import IN_POOL, TOO_LATE, note_wait_in_pool
-from .._text.mask import DEFAULT_MASK, HIDDEN, Mask
+from .._text.mask import HIDDEN, Mask
 from .._text.printable import encodable, printable
 from .facts import LogFacts
 from .tree import tree
@@ -68,15 +68,24 @@ def _text(value: object) -> str | None:
     """Return a text, credentials hidden; None for an empty one too."""
     if not value or not isinstance(value, str):
         return None
-    return value if _HARMLESS.fullmatch(value) else DEFAULT_MASK.text(value)
+    return value if _HARMLESS.fullmatch(value) else _MASK.text(value)
+
+
+class _SecondMask(Mask):
+    """Hides what is secret everywhere, in texts of which a part is hidden already."""
+
+    def content(self, text: str) -> str:
+        """Return *text* without its secrets, unless some of it is hidden."""
+        # It may be no JSON any more, and all would go.
+        return encodable(text) if HIDDEN in text else super().content(text)
+
+
+_MASK: Final = _SecondMask()
 
 
 def _preview(value: object) -> str | None:
     """Return the beginning of a body, secrets hidden."""
-    if not value or not isinstance(value, str):
-        return None
-    # Where something was hidden it may be no JSON any more, and all would go.
-    return encodable(value) if HIDDEN in value else DEFAULT_MASK.content(value)
+    return _MASK.content(value) if value and isinstance(value, str) else None
 
 
 def _number(value: object) -> int | None:
@@ -107,7 +116,7 @@ def _headers(value: object) -> dict[str, str]:
         for name, text in value.items()
         if isinstance(text, str) and TOKEN.fullmatch(str(name))
     }
-    return DEFAULT_MASK.headers(headers)
+    return _MASK.headers(headers)
 
 
 def _connection(value: object) -> dict[str, object]:
@@ -280,8 +289,8 @@ class SavedLog(LogFacts):
 
     @property
     def mask(self) -> Mask:
-        """The default mask."""
-        return DEFAULT_MASK
+        """The mask of texts of which a part is hidden already."""
+        return _MASK
 
     @property
     def request_started_at(self) -> datetime:

@@ -26,6 +26,7 @@ from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitState,
+    ContentPreviewingClient,
     HedgingClient,
     RetryStrategy,
 )
@@ -44,6 +45,13 @@ SAFE = RetryStrategy.failsafe(Backoff.fixed(0.5))
 async def hedged():
     answers = [after(1.0, 200), after(0.25, 200)]
     return await log_of(session(answers, HedgingClient.new_decorator(0.5)))
+
+
+async def previewed():
+    preview = ContentPreviewingClient.new_decorator(200)
+    body = {"Content-Type": "application/json"}, b'{"token": "S3CR3T", "a": [1]}'
+    chain = session([(200, *body)], preview)
+    return await log_of(chain, method="POST", json={"token": "S3CR3T", "a": 1})
 
 
 async def refused_by_a_circuit():
@@ -69,6 +77,7 @@ SCENES = {
     "secret": lambda: log_of(session([200]), SECRET),
     "hedged": hedged,
     "circuit": refused_by_a_circuit,
+    "previewed": previewed,
 }
 
 
