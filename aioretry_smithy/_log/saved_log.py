@@ -88,6 +88,19 @@ def _preview(value: object) -> str | None:
     return _MASK.content(value) if value and isinstance(value, str) else None
 
 
+_CLASS: Final = re.compile(r"[A-Za-z]\w*(?:Error|Exception): ")
+
+
+def _failure(value: object) -> str | None:
+    """Return the class and the text of an exception, credentials hidden.
+
+    Those in the text: a class such as ``KeyError`` is no name of a secret.
+    """
+    if not isinstance(value, str) or (name := _CLASS.match(value)) is None:
+        return _text(value)
+    return f"{name[0]}{_text(value[name.end() :]) or ''}"
+
+
 def _number(value: object) -> int | None:
     """Return a whole number that is not negative."""
     if not isinstance(value, int | float) or isinstance(value, bool):
@@ -134,11 +147,12 @@ _READERS: Final[dict[str, Callable[[object], object]]] = {
     **dict.fromkeys(
         (
             "id name request_method request_url request_started_at endpoint"
-            " response_reason response_cause response_cause_type delay_source"
-            " stop_reason limiter retry_error sent_method sent_url"
+            " response_reason response_cause_type delay_source"
+            " stop_reason limiter sent_method sent_url"
         ).split(),
         _text,
     ),
+    **dict.fromkeys("response_cause retry_error".split(), _failure),
     **dict.fromkeys(
         "request_content_preview response_content_preview".split(), _preview
     ),

@@ -78,6 +78,7 @@ SCENES = {
     "hedged": hedged,
     "circuit": refused_by_a_circuit,
     "previewed": previewed,
+    "key error": lambda: log_of(session([KeyError("order-4711")])),
 }
 
 
@@ -254,6 +255,23 @@ def test_harmless_texts_stay_as_they_are(text):
 def test_texts_are_masked_and_can_be_encoded(text, masked):
     """Whoever wrote them."""
     assert {"name": masked} == shown(name=text)
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("KeyError: 'order-4711'", "KeyError: 'order-4711'"),
+        ("TokenError: 4711 is no id", "TokenError: 4711 is no id"),
+        ("KeyError: 'http://u:S3CR3T@h/'", "KeyError: 'http://****@h/'"),
+        ("TokenError", "TokenError"),
+        ("TokenError: ", "TokenError: "),
+        ("token: 'S3CR3T'", "token: ****"),
+    ],
+)
+@pytest.mark.parametrize("key", ["response_cause", "retry_error"])
+def test_class_of_an_exception_is_no_secret(key, text, masked):
+    """Whatever it is named after; what it says may be one."""
+    assert {key: masked} == shown(**{key: text})
 
 
 @pytest.mark.parametrize(
