@@ -444,6 +444,20 @@ def judge(cause: BaseException) -> Failure:
     return failure
 
 
+def ran_out(cause: BaseException | None) -> bool:
+    """Say whether a limit of time ended a request; of a group, each of its requests."""
+    pending = [] if cause is None else [cause]
+    # Groups may be nested deeper than Python lets functions be.
+    while pending:
+        failure = peel(pending.pop())
+        if failure_of(failure).ran_out:
+            continue
+        if not isinstance(failure, BaseExceptionGroup):
+            return False
+        pending += failure.exceptions
+    return cause is not None
+
+
 def copy_marks(error: BaseException, cause: BaseException | None) -> None:
     """Copy what is known of the queue and the server from *cause* to *error*."""
     failure, behind = judge(error), failure_of(cause)

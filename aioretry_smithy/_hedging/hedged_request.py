@@ -18,7 +18,7 @@ from .._call.time_limits import time_left
 from .._clock import loop_time
 from .._context.context import AttemptContext, ClientRequestContext
 from .._context.holdings import hand_over
-from .._failures.failure import RetrySafety, failure_of, judge
+from .._failures.failure import RetrySafety, failure_of, judge, ran_out
 from .._failures.hints import NO_HEADERS
 from .._failures.kept_cause import drop_frames
 from .._retry.call_adapter import HTTP
@@ -442,7 +442,7 @@ class HedgedRequest:
                 sent.let_go()
                 drop_frames(sent.cause)
                 was_sent |= sent.is_sent and sent.ctx.log.sent
-                timed_out |= failure_of(sent.cause).ran_out
+                timed_out |= ran_out(sent.cause)
             sent.cause = None
         if response is not None:
             return response

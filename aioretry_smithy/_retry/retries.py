@@ -13,7 +13,7 @@ from .._call.recorder import judge_attempt, record_failure
 from .._call.time_limits import tick_of, time_left
 from .._clock import NEAR
 from .._context.context import AttemptContext, ClientRequestContext
-from .._failures.failure import failure_of
+from .._failures.failure import failure_of, ran_out
 from .._failures.kept_cause import drop_frames
 from .._policies.listeners import tell
 from .ending import (
@@ -238,7 +238,7 @@ class Retries:
 
     def was_cut(self) -> bool:
         """Say whether the deadline of the call, and no other limit, cut the attempt."""
-        return failure_of(self.cause).ran_out and self.time_left() <= 0
+        return ran_out(self.cause) and self.time_left() <= 0
 
     async def read(self, look: Callable[[Any], Awaitable[_T]]) -> _T | None:
         """Read the wanted part of a body; a failure fails the attempt."""

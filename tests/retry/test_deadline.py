@@ -9,6 +9,7 @@ from chains import (
     NOW,
     URL,
     Always,
+    after,
     log_of,
     now,
     response_of,
@@ -115,6 +116,24 @@ class TestDeadline:
             await response_of(session([silence], retrying(Asked()), timeout=2.0))
 
         assert [] == asked
+
+    @pytest.mark.parametrize("other", [silence, after(1.0, ConnectionResetError())])
+    async def test_deadline_that_cuts_a_group_of_requests_says_so(self, other):
+        """A decorator may send two at once, of which one may fail otherwise."""
+
+        @client_decorator
+        async def both(delegate, ctx, request):
+            sends = (delegate.execute(ctx, request) for _ in range(2))
+            failures = await asyncio.gather(*sends, return_exceptions=True)
+            raise ExceptionGroup("both", [ExceptionGroup("each", failures)])
+
+        answers = [silence, other]
+        with pytest.raises((ResponseTimeoutError, ExceptionGroup)) as caught:
+            await response_of(session(answers, both, retrying(0.0), timeout=2.0))
+
+        is_cut = type(caught.value) is ResponseTimeoutError
+        assert is_cut == (other is silence)
+        assert RetryStopReason.DEADLINE == RequestLog.of(caught.value).stop_reason
 
     async def test_failure_of_another_kind_is_no_deadline_however_late(self):
         """An attempt cut by the deadline has timed out; a reset is a reset."""
