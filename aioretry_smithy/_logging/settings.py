@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypeGuard
 
-from .._errors import bad_argument, is_plain_function
+from .._errors import bad_argument, call_it, is_plain_function
 from .._request.arguments import is_header_name
 from .formatter import LogFormatter, Sampler, Sampling
 
@@ -125,6 +125,7 @@ class LoggingSettings:
             raise bad_argument("logger", self.logger, expected)
         if not _has_methods(self.formatter, "format_request", "format_response"):
             expected = "an object with format_request() and format_response()"
+            expected += call_it(self.formatter, LogFormatter)
             raise bad_argument("formatter", self.formatter, expected)
         if not callable(self.random):
             raise bad_argument("random", self.random, "a function without arguments")
@@ -132,7 +133,9 @@ class LoggingSettings:
             if not (
                 is_plain_function(level := getattr(self, name)) or _is_level(level)
             ):
-                expected = "a logging level, an int > 0, or a plain function of the log"
+                expected = (
+                    "a level such as logging.INFO, or a plain function of the log"
+                )
                 raise bad_argument(name, level, expected)
         self.sampler("success_sampling_rate")
         self.sampler("failure_sampling_rate")
@@ -180,7 +183,7 @@ def level_from(
     if level is None:
         return DEFAULTS[name]
     if not _is_level(level):
-        raise bad_argument(f"{name}()", level, "a logging level, an int > 0, or None")
+        raise bad_argument(f"{name}()", level, "a level such as logging.INFO, or None")
     return level
 
 

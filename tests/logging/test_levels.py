@@ -31,7 +31,7 @@ REQUEST, SUCCESS, FAILURE = (
 )
 
 
-EXPECTED = "(expected: a logging level, an int > 0, or None)"
+EXPECTED = "(expected: a level such as logging.INFO, or None)"
 
 
 TWICE = RetryingClient.new_decorator(RetryStrategy.failsafe(), max_total_attempts=2)
@@ -224,7 +224,7 @@ DEBUG, INFO, WARNING, ERROR = 10, 20, 30, 40
 RETRYING = retrying(max_total_attempts=3)
 
 
-LEVEL = "a logging level, an int > 0, or a plain function of the log"
+LEVEL = "a level such as logging.INFO, or a plain function of the log"
 
 
 async def silence(ctx, request):

@@ -35,7 +35,7 @@ class Awaited:
         raise AssertionError("not asked")
 
 
-LEVEL = "a logging level, an int > 0, or a plain function of the log"
+LEVEL = "a level such as logging.INFO, or a plain function of the log"
 
 
 SAMPLING = ">= 0 and <= 1, or a plain function of the log"
@@ -85,7 +85,12 @@ def test_describe_lists_the_settings():
         ("failure_sampling_rate", float("nan"), SAMPLING),
         ("failure_sampling_rate", "1", SAMPLING),
         ("formatter", print, FORMATTER),
-        ("formatter", LogFormatter, FORMATTER),
+        (
+            "formatter",
+            LogFormatter,
+            f"{FORMATTER}; call one of its factories or subclasses",
+        ),
+        ("formatter", LogFormatter.json, f"{FORMATTER}; call it: LogFormatter.json()"),
         ("sensitive_headers", "X-Customer", "names, not a single string"),
         ("sensitive_headers", [1], "names, not a single string"),
         ("sensitive_query_parameters", b"mail", "names, not a single string"),
