@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
+from .answers import reason
 from .fields import cause_type, outcome_of, place_of, status_of, text
 from .tally import stop_reason
 
@@ -106,6 +107,9 @@ def _values(call: SeenCall, key: str) -> Iterator[str]:
     if read is not None:
         value = read(call)
         yield "" if value is None else str(value)
+        if key == "stop_reason":
+            # As the tables say it, besides.
+            yield reason("" if value is None else str(value))
         return
     yield from _places(call, key)
     for inside in call.inside:

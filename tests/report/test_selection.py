@@ -5,7 +5,7 @@ from made_lines import NOON, answers_of, call, failed, function
 
 CALLS = [
     call(at=0, endpoint="eu.example.com:443"),
-    call(at=60, request_method="POST", name="POST", status=503),
+    call(at=60, request_method="POST", name="POST", status=503, stop_reason="limiter"),
     call(at=120, request_url="http://users.example.com:8080/users/ada?x=1"),
     call(at=180, **failed("TimeoutError"), stop_reason="deadline"),
     function(call(at=240, request_url="http://stock.example.com/7"), at=240),
@@ -60,6 +60,9 @@ def test_calls_without_a_time_are_in_none():
         (("outcome", "success"), [0, 2, 4, 5]),
         (("cause", "Time*"), [3]),
         (("stop_reason", "deadline"), [3]),
+        (("stop_reason", "limiter"), [1]),
+        (("stop_reason", "retry budget"), [1]),
+        (("stop_reason", ""), [0, 2, 4, 5]),
         (("success", "no"), [1, 3]),
         (("id", CALLS[2]["id"]), [2]),
         (("method", "post"), []),

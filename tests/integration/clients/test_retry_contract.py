@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+from dataclasses import replace
 from functools import partialmethod
 
 import aiohttp
@@ -9,7 +10,7 @@ import pytest
 from aiohttp import web
 from stream_server import hang_up, in_pieces
 
-from aioretry_smithy import RequestLog
+from aioretry_smithy import RequestLog, RetryingClient, decorate, unwrap
 
 AROUND = "in_place_of_retries_around_aiohttp"
 LIBRARIES = {
@@ -140,6 +141,57 @@ async def test_requests_that_are_not_made(
         servers.append(server)
 
     assert requests == [len(server.methods) for server in servers]
+
+
+async def cut_short(request):
+    """Send a part of a body, and break off."""
+    response = web.StreamResponse(headers={"Content-Length": "100"})
+    await response.prepare(request)
+    await response.write(b"[")
+    request.transport.close()
+    return response
+
+
+@pytest.mark.parametrize("library", RAISING, indirect=True)
+async def test_body_that_breaks_off_is_the_callers(theirs, ours, scripted, waits):
+    """Theirs read it in the attempt; so does ours when it is told to."""
+    lost, url = await scripted(cut_short, 200)
+    assert 200 == await status_of(theirs, url, "fetch_order")
+    given, url = await scripted(cut_short, 200)
+    assert aiohttp.ClientPayloadError is await status_of(ours, url, "fetch_order")
+    server, url = await scripted(cut_short, 200)
+    async with ours.new_session(url) as session:
+        retrying = unwrap(session, RetryingClient)
+        retrying.config = replace(retrying.config, buffer_response=True)
+        await ours.fetch_order(session)
+
+    assert [2, 1, 2] == [len(each.methods) for each in (lost, given, server)]
+
+
+@pytest.mark.parametrize("library", RAISING, indirect=True)
+async def test_total_of_the_session_is_that_of_the_call(theirs, ours, scripted, waits):
+    """Not of each attempt; each answer takes most of it."""
+    pause = asyncio.Event()
+
+    async def slowly(request):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(pause.wait(), 0.5)
+        return web.Response(status=503)
+
+    async with ours.new_session("http://localhost") as session:
+        retrying = RetryingClient.new_decorator(unwrap(session, RetryingClient).config)
+    requests = []
+    for functions, decorators in ((theirs, []), (ours, [retrying])):
+        server, url = await scripted(slowly)
+        settings = {"raise_for_status": True, "timeout": aiohttp.ClientTimeout(0.65)}
+        async with aiohttp.ClientSession(url, **settings) as session:
+            decorate(session, *decorators)
+            with pytest.raises((aiohttp.ClientResponseError, TimeoutError)):
+                await functions.fetch_order(session)
+        requests.append(len(server.methods))
+
+    assert 3 == requests[0]
+    assert requests[1] < 3
 
 
 @pytest.mark.parametrize("library", RAISING, indirect=True)
