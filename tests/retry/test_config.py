@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import math
+import pickle
 
 import aiohttp
 import pytest
@@ -132,6 +133,17 @@ def test_argument_out_of_range_is_told_at_once(name, value, expected):
     """In the one form that all of this library's errors have."""
     with bad_argument(name, value, expected):
         RetryConfig(NEVER, **{name: value})
+
+
+def test_settings_can_be_pickled_without_a_limiter():
+    """A limiter has state that is shared, and belongs to its process."""
+    config = RetryConfig.standard(
+        strategy=NEVER | RetryStrategy.failsafe(), limiter=None
+    )
+
+    assert config == pickle.loads(pickle.dumps(config))
+    with pytest.raises(TypeError, match="PerHostRetryBudget cannot be pickled"):
+        pickle.dumps(RetryConfig.standard())
 
 
 def test_strategy_must_be_one():
