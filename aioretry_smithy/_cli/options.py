@@ -68,9 +68,18 @@ def file_to_write(text: str) -> Path:
         raise refused(text, "a file, not standard output")
     # What comes before it may cost something, and must not be done for nothing.
     path = Path(text)
-    if "\0" in text or not _is_directory(path.parent) or _is_directory(path):
+    is_there = is_name(text) and _is_directory(path.parent)
+    if not is_there or _is_directory(path):
         raise refused(text, "a file in a directory that exists")
     return path
+
+
+def is_name(text: str) -> bool:
+    """Say whether a file may have this name on this system, anywhere."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
 
 
 def _is_directory(path: Path) -> bool:

@@ -18,7 +18,7 @@ from .._report.page import to_html
 from .._report.report import Reading, read
 from .._report.selection import Selection
 from .._report.sources import STANDARD_INPUT, LineSource, UnreadableError
-from .options import UsageError
+from .options import UsageError, is_name
 from .output import ExitCode, complain, new_output, save
 from .plain_output import PlainOutput
 
@@ -64,7 +64,8 @@ def _identity(name: str | Path) -> object:
         found = os.fstat(sys.stdin.fileno()) if is_input else Path(name).stat()
     except (OSError, ValueError, AttributeError):
         # Nothing is there yet, or what stands for standard input is no file.
-        return name if is_input else os.path.realpath(name)
+        has_path = not is_input and is_name(str(name))
+        return os.path.realpath(name) if has_path else name
     if stat.S_ISREG(found.st_mode):
         return found.st_dev, found.st_ino
     return name if is_input else None

@@ -139,6 +139,17 @@ def test_a_file_that_cannot_be_read(tmp_path, calls, name, capsys):
     assert not har.exists()
 
 
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800"], ids=ascii)
+def test_a_name_that_no_file_can_have(name, capsys):
+    """It is not read, and the exit code is 66."""
+    assert 66 == main(["report", name])
+    shown = capsys.readouterr()
+
+    assert "" == shown.out
+    assert shown.err.startswith(f"aioretry-smithy: error: {name[0]}\\")
+    assert 1 == shown.err.count("\n")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -155,6 +166,7 @@ def test_a_file_that_cannot_be_read(tmp_path, calls, name, capsys):
         ["--top=ten", "a"],
         ["--html=-", "a"],
         ["--har=/no/such/folder/x", "a"],
+        ["--har=a\0b", "a"],
         ["--unknown", "a"],
     ],
 )
