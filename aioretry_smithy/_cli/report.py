@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from .._log.exports import HarArchive
 from .._log.saved_log import SavedLog, cleaned
+from .._report.answers import line_of_warning
 from .._report.document import blocks
 from .._report.page import to_html
 from .._report.report import Reading, read
@@ -95,6 +96,8 @@ def _report(arguments: argparse.Namespace, archive: HarArchive) -> ExitCode:
             return ExitCode.CANNOT_WRITE
     answers = _answers(arguments, [] if har is None else [_adding(archive)])
     if not answers.input.calls:
+        for warning in answers.input.warnings:
+            PlainOutput(sys.stderr).line(line_of_warning(warning))
         complain(_nothing(answers))
         return ExitCode.NO_CALLS
     # The files first: whoever reads the text may have left.

@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
+from .._text.printable import printable
+
 Line: TypeAlias = "dict[str, object]"
 """A call read from a line, masked, and cleaned of foreign members."""
 
@@ -476,5 +478,9 @@ def input_in_words(read: Input) -> Iterator[str]:
         yield f"unknown: the end of the body, of {counted(read.unknown_bodies, 'call')}"
     if read.without_id:
         yield f"without id: {counted(read.without_id, 'call')} of older versions"
-    for warning in read.warnings:
-        yield f"warning: {warning}"
+    yield from map(line_of_warning, read.warnings)
+
+
+def line_of_warning(warning: str) -> str:
+    """Return the line of a warning, which may have the name of a file."""
+    return printable(f"warning: {warning}")

@@ -219,7 +219,10 @@ class LineSource:
             with file:
                 # A pipe, which can be read once.
                 return _spooled(file)
-        except (OSError, ValueError, AttributeError) as error:
+        except AttributeError:
+            reason = "there is no standard input"
+            raise UnreadableError(f"{self.name}: {reason}") from None
+        except (OSError, ValueError) as error:
             raise self._unreadable(error) from None
 
     def _unreadable(self, error: Exception) -> UnreadableError:

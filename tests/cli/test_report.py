@@ -121,6 +121,29 @@ def test_without_any_call(tmp_path, lines, complaint, capsys):
     assert complaint in shown.err
 
 
+def test_broken_file_without_any_call(tmp_path, capsys):
+    """A warning says that it is broken, before the line that says why it is over."""
+    path = tmp_path / "calls.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(call()).encode())[:12])
+    assert 65 == main(["report", str(path)])
+    shown = capsys.readouterr()
+    warning, complaint = shown.err.splitlines()
+
+    assert "" == shown.out
+    assert warning.startswith(f"warning: {path}: read as far as it goes: ")
+    assert "aioretry-smithy: error: there is no line" == complaint
+
+
+@needs_posix("any names of files")
+def test_warnings_are_lines_whatever_files_are_called(tmp_path, capsys):
+    """Nothing in a name moves the cursor."""
+    path = tmp_path / "a\x1b[2J\nb.gz"
+    path.write_bytes(gzip.compress(json.dumps(call()).encode() + b"\n")[:-1])
+    assert 0 == main(["report", str(path)])
+
+    assert r"a\x1b[2J\nb.gz: read as far as it goes: " in capsys.readouterr().out
+
+
 def test_without_any_call_that_is_wanted(calls, capsys):
     """The same where the options leave nothing."""
     assert 65 == main(["report", calls, "--match=host=nobody"])

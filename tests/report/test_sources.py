@@ -158,7 +158,7 @@ def test_no_standard_input(monkeypatch):
     """A program may have none."""
     monkeypatch.setattr(sys, "stdin", None)
 
-    with pytest.raises(UnreadableError, match="^-: "):
+    with pytest.raises(UnreadableError, match="^-: there is no standard input$"):
         LineSource("-")
 
 
