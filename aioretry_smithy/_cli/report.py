@@ -19,6 +19,7 @@ from .._report.page import to_html
 from .._report.report import Reading, read
 from .._report.selection import Selection
 from .._report.sources import STANDARD_INPUT, LineSource, UnreadableError
+from .._report.tally import utc
 from .options import UsageError, is_name
 from .output import ExitCode, complain, new_output, save
 from .plain_output import PlainOutput
@@ -98,7 +99,7 @@ def _report(arguments: argparse.Namespace, archive: HarArchive) -> ExitCode:
     if not answers.input.calls:
         for warning in answers.input.warnings:
             PlainOutput(sys.stderr).line(line_of_warning(warning))
-        complain(_nothing(answers))
+        complain(_nothing(answers, arguments))
         return ExitCode.NO_CALLS
     # The files first: whoever reads the text may have left.
     code = ExitCode.OK
@@ -156,7 +157,7 @@ def _opened(names: Sequence[str], stack: ExitStack) -> list[LineSource]:
     return sources
 
 
-def _nothing(answers: Answers) -> str:
+def _nothing(answers: Answers, arguments: argparse.Namespace) -> str:
     """Say why there is no call to report on, and what to do about it."""
     read = answers.input
     nested = "LogFormatter.json(nested=True)"
@@ -168,7 +169,15 @@ def _nothing(answers: Answers) -> str:
     if read.skipped.get("several"):
         return "several calls stand on one line (expected: a line for each)"
     if read.left_out:
-        return f"none of {read.left_out:,} calls is in that time and matches"
+        return f"none of {read.left_out:,} calls {_wanted(arguments)}"
     if read.lines:
         return f"none of {read.lines:,} lines is a call (expected: those of {nested})"
     return "there is no line"
+
+
+def _wanted(arguments: argparse.Namespace) -> str:
+    """Name the options that no call satisfied, with times in UTC."""
+    ends = ("from", arguments.since), ("to", arguments.until)
+    times = [f"{word} {utc(at)}" for word, at in ends if at is not None]
+    began = [f"began {' '.join(times)}"] if times else []
+    return " and ".join([*began, *(["matches"] if arguments.matches else [])])

@@ -144,10 +144,22 @@ def test_warnings_are_lines_whatever_files_are_called(tmp_path, capsys):
     assert r"a\x1b[2J\nb.gz: read as far as it goes: " in capsys.readouterr().out
 
 
-def test_without_any_call_that_is_wanted(calls, capsys):
-    """The same where the options leave nothing."""
-    assert 65 == main(["report", calls, "--match=host=nobody"])
-    assert "none of 3 calls is in that time and matches" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        (["--match=host=nobody"], "matches"),
+        # The time zone of who asks is seldom that of the report.
+        (["--since=2026-11-27T01:00+01:00"], "began from 2026-11-27T00:00:00Z"),
+        (
+            ["--since=2026-11-26T13:00Z", "--until=2026-11-26T14:00Z", "--match=id=*"],
+            "began from 2026-11-26T13:00:00Z to 2026-11-26T14:00:00Z and matches",
+        ),
+    ],
+)
+def test_without_any_call_that_is_wanted(calls, options, wanted, capsys):
+    """The same where the options leave nothing; times are in UTC, as in a report."""
+    assert 65 == main(["report", calls, *options])
+    assert f"none of 3 calls {wanted}\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["missing.jsonl", "."])
