@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, get_args
 
 from .._failures.kept_cause import KeptCause, NeverPickled
 
@@ -310,6 +310,8 @@ NONE_DROPPED: Final = DroppedRequests()
 Part: TypeAlias = Literal["queued", "dns", "connect"]
 """A part of the wait for a connection."""
 
+PARTS: Final[tuple[Part, ...]] = get_args(Part)
+
 
 @dataclass(frozen=True, slots=True)
 class ConnectionTimings:
@@ -374,9 +376,8 @@ class ConnectionTimes:
 
     def shown(self, now: float) -> ConnectionTimings:
         """Return the waits up to now."""
-        seconds = self._up_to(now).get
-        parts = seconds("queued"), seconds("dns"), seconds("connect")
-        return ConnectionTimings(*parts, self.reused)
+        queued, dns, connect = map(self._up_to(now).get, PARTS)
+        return ConnectionTimings(queued, dns, connect, self.reused)
 
     def _up_to(self, now: float) -> dict[Part, float]:
         part, seconds = self.part, self._seconds

@@ -16,6 +16,7 @@ from yarl import URL
 from .. import Backoff, RetryStrategy
 from .._context.options import UNSET
 from .._policies.backoff import parse_spec
+from .._request.arguments import TOKEN
 from .._text.mask import DEFAULT_MASK
 from ..testing._simulation import USUAL_OUTAGE
 from . import options
@@ -46,10 +47,9 @@ NUMBERS: tuple[tuple[str, Callable[[str], float], float, str], ...] = (
 )
 """The options of a simulation that are numbers."""
 
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _TIME = re.compile(r"[0-9.]+(ms|s)?")
 _HEADER = re.compile(
-    rf"({_TOKEN.pattern}):[ \t]*([^\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]*)"
+    rf"({TOKEN.pattern}):[ \t]*([^\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]*)"
 )
 
 
@@ -251,7 +251,7 @@ def _url(text: str) -> URL:
 
 def _method(text: str) -> str:
     """Read a method, in capital letters."""
-    if not _TOKEN.fullmatch(text):
+    if not TOKEN.fullmatch(text):
         raise options.refused(text, "a method such as PUT")
     return text.upper()
 

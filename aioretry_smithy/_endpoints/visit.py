@@ -11,7 +11,7 @@ from .._breaker.breaker import FailFastError
 from .._breaker.strategy import checked_verdict
 from .._call.outcome import connection_of, end_with
 from .._call.recorder import record_failure
-from .._call.servers import asked_for, status_judged
+from .._call.servers import UNAVAILABLE, asked_for, status_judged
 from .._failures.failure import failure_of, judge, peel
 from .._request.endpoint import joined, origin_key, path_after
 from .._request.request import HttpRequest, RoutedRequest
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from .state import EndpointState
 
 
-_UNAVAILABLE: Final = 503
 _WRONG_REQUEST: Final = range(400, 500)
 
 
@@ -149,7 +148,7 @@ def _leave_alone(
     if record.started < state.changed_at:
         # It has been out since then, or is back.
         return False
-    is_busy = status_judged(record.outcome, cause) == _UNAVAILABLE
+    is_busy = status_judged(record.outcome, cause) == UNAVAILABLE
     asked = asked_for(ctx.call, record.outcome, cause) if is_busy else None
     if not asked:
         return False

@@ -98,10 +98,12 @@ _BAD_REDIRECT = (
     aiohttp.TooManyRedirects,
 )
 
-_BAD_CERTIFICATE = (
+BAD_CERTIFICATE = (
     aiohttp.ClientConnectorCertificateError,
     aiohttp.ServerFingerprintMismatch,
 )
+"""Failures to prove the identity of a server."""
+
 
 # Raised when the caller aborts an upload; before 3.14 there is no such class.
 _ABORTED: tuple[type[BaseException], ...] = tuple(
@@ -113,7 +115,7 @@ _PERMANENT = (
     asyncio.CancelledError,
     *_BAD_REDIRECT,
     *_BAD_URL,
-    *_BAD_CERTIFICATE,
+    *BAD_CERTIFICATE,
     *_ABORTED,
 )
 
@@ -130,7 +132,7 @@ _BEFORE_SENDING = (
     aiohttp.ConnectionTimeoutError,
     aiohttp.ClientHttpProxyError,
     *_BAD_URL,
-    *_BAD_CERTIFICATE,
+    *BAD_CERTIFICATE,
 )
 
 

@@ -18,7 +18,7 @@ from .._call.time_limits import time_left
 from .._clock import loop_time
 from .._context.context import AttemptContext, ClientRequestContext
 from .._context.holdings import hand_over
-from .._failures.failure import RetrySafety, failure_of, judge, ran_out
+from .._failures.failure import TRANSIENT, RetrySafety, failure_of, judge, ran_out
 from .._failures.hints import NO_HEADERS
 from .._failures.kept_cause import drop_frames
 from .._retry.call_adapter import HTTP
@@ -199,12 +199,9 @@ def _discard(task: asyncio.Task[Answer]) -> None:
             response.close()
 
 
-_THROTTLED: Final = frozenset({408, 429})
-
-
 def is_good(status: int) -> bool:
     """Say whether an answer with a status is good: no retry strategy retries it."""
-    return status < 500 and status not in _THROTTLED
+    return status < 500 and status not in TRANSIENT
 
 
 @dataclass(eq=False)

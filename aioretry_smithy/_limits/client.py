@@ -12,6 +12,7 @@ from .. import _checks as check
 from .._call.closing import unless_closed
 from .._call.outcome import NOTHING, Result, connection_of, end_with
 from .._call.recorder import record_failure
+from .._call.servers import THROTTLING
 from .._clock import loop_time
 from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._context.holdings import holdings_of, is_held
@@ -80,7 +81,6 @@ class ConcurrencyLimitError(LimitedRequestError):
         return f"concurrency limit {name!r}: {where}"
 
 
-_OVERLOADED: Final = frozenset({429, 503})
 _SERVER_ERROR = 500
 _LOST = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError)
 _NOT_THE_LOAD = (aiohttp.ClientConnectorDNSError, aiohttp.ClientSSLError)
@@ -128,7 +128,7 @@ def was_dropped(cause: BaseException) -> bool:
 
 def _learn_from_status(place: Place, status: int) -> None:
     """Adapt the limit to the status of an answer, raised or returned."""
-    dropped = status in _OVERLOADED
+    dropped = status in THROTTLING
     # Other errors of the server say nothing of its load.
     if dropped or status < _SERVER_ERROR:
         place.learn(dropped=dropped)

@@ -18,8 +18,9 @@ from tempfile import SpooledTemporaryFile
 from typing import Final, TextIO, TypeAlias
 from urllib.parse import parse_qsl, quote, unquote
 
+from .._request.arguments import is_header_name
 from .._text.printable import one_word
-from .saved_log import TOKEN, SavedLog, moment_of
+from .saved_log import SavedLog, moment_of
 
 Json: TypeAlias = "dict[str, object]"
 
@@ -394,7 +395,7 @@ def _headers(headers: Mapping[str, str], url: str) -> Iterator[str]:
         text = _one_line(value).strip(_BLANKS)
         is_said = name.lower() == "host" and text == host
         # curl would read a file in place of a header that begins with an "@".
-        if TOKEN.fullmatch(name) and not is_said and name.lower() not in _OF_BODY:
+        if is_header_name(name) and not is_said and name.lower() not in _OF_BODY:
             yield f"{name}: {text}" if text else f"{name};"
     if "host" in names:
         # These are all that were sent.

@@ -10,9 +10,10 @@ from typing import Any, Final, Self
 
 import aiohttp
 
-from .._call.record import ConnectionTimings
+from .._call.record import PARTS, ConnectionTimings
 from .._errors import AttemptTimeoutError, ResponseTimeoutError, UnprocessedRequestError
 from .._failures.failure import IN_POOL, TOO_LATE, note_wait_in_pool
+from .._request.arguments import is_header_name
 from .._text.mask import HIDDEN, Mask
 from .._text.printable import encodable, printable
 from .facts import LogFacts
@@ -45,9 +46,6 @@ def seconds_of(value: object) -> float | None:
     moment = moment_of(value)
     return None if moment is None else moment.timestamp()
 
-
-TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-"""The name of a header."""
 
 _HARMLESS: Final = re.compile(r"[\w .,:*+-]*+", re.ASCII)
 """A text with no part of a URL in it: most texts, and nothing is to be hidden there."""
@@ -127,14 +125,14 @@ def _headers(value: object) -> dict[str, str]:
     headers = {
         name[:_LONGEST_TEXT]: text[:_LONGEST_TEXT]
         for name, text in value.items()
-        if isinstance(text, str) and TOKEN.fullmatch(str(name))
+        if isinstance(text, str) and is_header_name(name)
     }
     return _MASK.headers(headers)
 
 
 def _connection(value: object) -> dict[str, object]:
     times = value if isinstance(value, Mapping) else {}
-    waits = {key: _seconds(times.get(key)) for key in ("queued", "dns", "connect")}
+    waits: dict[str, object] = {key: _seconds(times.get(key)) for key in PARTS}
     return {**waits, "reused": _flag(times.get("reused"))}
 
 

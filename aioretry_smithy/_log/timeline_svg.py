@@ -180,13 +180,10 @@ def draw(log: LogFacts, rules: str = STYLE) -> str:
         *_deadline(times, axis, bottom),
     ]
     # Paper covers the scale, not the tint of a frame.
-    parts += sorted(_rows(times.bars, axis, top), key=_is_paper, reverse=True)
+    rows = _rows(times.bars, axis, top)
+    parts += sorted(rows, key=lambda part: part.startswith(PAPER), reverse=True)
     size, about = (_WIDTH, bottom + _AXIS_HEIGHT), tree(log, times.attempts)
     return document(size, str(times.headline), about, rules, parts)
-
-
-def _is_paper(part: str) -> bool:
-    return part.startswith(PAPER)
 
 
 class _Axis(NamedTuple):

@@ -10,6 +10,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from .._call.record import PARTS
 from .._errors import bad_argument, is_finite, is_plain_function
 from .._log.error_text import describe_cause
 from .._log.request_log import RequestLog, one_line
@@ -441,8 +442,7 @@ def _connection(log: RequestLog) -> str | None:
     # A connection that was there took no time; with attempts, it is that of the last.
     if timings is None or log.children or not timings.waited:
         return None
-    parts = "queued", "dns", "connect"
-    return _braced({part: _seconds(getattr(timings, part)) for part in parts})
+    return _braced({part: _seconds(getattr(timings, part)) for part in PARTS})
 
 
 def _seconds(duration: float | None) -> str | None:

@@ -14,7 +14,9 @@ from multidict import CIMultiDict, CIMultiDictProxy, MultiDict, MultiDictProxy
 
 from .._errors import bad_argument
 
-_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""The name of a header, or of a method."""
+
 # ASCII without control characters, and without a blank at either end.
 _VALUE: Final = re.compile(r"[!-~]+(?:[ \t]+[!-~]+)*")
 
@@ -25,7 +27,7 @@ def is_header_name(value: object) -> TypeGuard[str]:
     >>> is_header_name("X-Api-Key"), is_header_name("X Api Key")
     (True, False)
     """
-    return isinstance(value, str) and _NAME.fullmatch(value) is not None
+    return isinstance(value, str) and TOKEN.fullmatch(value) is not None
 
 
 def check_header_name(header: object) -> None:

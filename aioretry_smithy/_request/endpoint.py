@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-_SCHEMES: Final = frozenset({"http", "https", "ws", "wss"})
+SCHEMES: Final = frozenset({"http", "https", "ws", "wss"})
+"""The schemes of the URLs that aiohttp sends requests to."""
+
 _SAME_AS: Final = {"ws": "http", "wss": "https"}
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
@@ -151,7 +153,7 @@ def _checked_url(given: StrOrURL) -> URL:
         host, port = url.host, url.port
     except ValueError as error:
         raise bad_argument("url", given, f"a URL: {error}") from None
-    if url.scheme not in _SCHEMES or not host or port is None:
+    if url.scheme not in SCHEMES or not host or port is None:
         raise bad_argument("url", given, "http:// or https://, and a host")
     if "%" in host:
         raise bad_argument("url", given, "a host without a zone")

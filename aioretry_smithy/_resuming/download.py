@@ -18,7 +18,7 @@ from .._call.recorder import note_length, record_end_of_body
 from .._call.time_limits import tick_of, time_left
 from .._context.recording import fail_body
 from .._errors import AttemptTimeoutError, ResponseTimeoutError
-from .._failures.failure import RetrySafety, failure_of
+from .._failures.failure import TRANSIENT, RetrySafety, failure_of
 from .._failures.hints import retry_after
 from .._failures.kept_cause import drop_frames
 from .._policies.backoff import Backoff
@@ -75,8 +75,6 @@ def in_context(
             step = partial(work.throw, cause)
 
 
-_ASKED_LATER: Final = frozenset({408, 429})
-_SERVER_ERROR: Final = 500
 _USUAL: Final = RetryConfig.no_retry()
 """The settings of waits in a chain without retries."""
 
@@ -126,7 +124,7 @@ class Progress:
     def after_answer(self, response: aiohttp.ClientResponse) -> RetryStopReason | None:
         """Count an answer without a part; return the reason to stop, if any."""
         status = response.status
-        if status not in _ASKED_LATER and status < _SERVER_ERROR:
+        if status < 500 and status not in TRANSIENT:
             return RetryStopReason.NO_RETRY
         return self.after_nothing(retry_after(response.headers) or 0.0)
 

@@ -6,20 +6,16 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
-import aiohttp
-
 from .. import _checks as check
 from .._call.outcome import RetryStopReason
 from .._call.servers import UNAVAILABLE, has_untried, is_unsent, rests_of, status_judged
 from .._call.time_limits import up_to_tick
 from .._clock import chance
 from .._errors import RefusedRequestError
-from .._failures.failure import peel
+from .._failures.failure import BAD_CERTIFICATE, peel
 from .._failures.hints import attribute_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .._call.call import Context
     from .config import RetryConfig
 
@@ -64,7 +60,6 @@ def plan_wait(
     remaining: float,
     config: RetryConfig,
     tick: float = 0.0,
-    random: Callable[[], float] = chance,
 ) -> Decision:
     """Choose the longer of two waits, or stop if it is too long.
 
@@ -77,7 +72,6 @@ def plan_wait(
         remaining: Seconds left for the call.
         config: The settings.
         tick: Seconds by which a timer may fire early.
-        random: Returns numbers in [0, 1).
     """
     delay = wait.delay
     is_usual = type(delay) is float and 0.0 <= delay < math.inf
@@ -86,17 +80,12 @@ def plan_wait(
     if retry_after:
         longest = config.max_retry_after
         most = math.inf if longest is None else longest
-        return _with_hint(wait, retry_after, remaining, most, tick, random)
+        return _with_hint(wait, retry_after, remaining, most, tick)
     return TOO_LATE if delay >= remaining else wait
 
 
 def _with_hint(
-    wait: Wait,
-    retry_after: float,
-    remaining: float,
-    most: float,
-    tick: float,
-    random: Callable[[], float],
+    wait: Wait, retry_after: float, remaining: float, most: float, tick: float
 ) -> Decision:
     if retry_after > most or retry_after == math.inf:
         return _TOO_LONG
@@ -105,7 +94,7 @@ def _with_hint(
     if retry_after >= remaining:
         return _TOO_LONG
     jitter = wait.delay if wait.jitter is None else wait.jitter
-    added = random() * min(jitter, remaining - retry_after, most - retry_after)
+    added = chance() * min(jitter, remaining - retry_after, most - retry_after)
     seconds = max(up_to_tick(retry_after, tick), retry_after + added)
     if seconds >= remaining:
         seconds = retry_after
@@ -115,11 +104,6 @@ def _with_hint(
 
 _MOST_SWITCHES: Final = 2
 """How often a call goes to the next endpoint without a wait."""
-
-_BAD_SERVERS = (
-    aiohttp.ClientConnectorCertificateError,
-    aiohttp.ServerFingerprintMismatch,
-)
 
 ELSEWHERE: Final = Wait(0.0, "next_endpoint")
 """The decision to go to the next endpoint at once."""
@@ -138,7 +122,7 @@ def overrules(ctx: Context, cause: Exception | None) -> bool:
         return False
     failure = peel(cause)
     is_refused = _is_open_circuit(failure)
-    is_bad = isinstance(failure, _BAD_SERVERS) and ctx.call.switches < _MOST_SWITCHES
+    is_bad = isinstance(failure, BAD_CERTIFICATE) and ctx.call.switches < _MOST_SWITCHES
     return (is_refused or is_bad) and is_unsent(failure) and has_untried(ctx)
 
 

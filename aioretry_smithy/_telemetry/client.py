@@ -9,6 +9,7 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
+from .._call.record import PARTS
 from .._context.chain import chain_of, find_client, retrying_client, sends_again
 from .._context.client import ClientT, DecoratingClient
 from .._hedging.client import HedgingClient
@@ -414,7 +415,7 @@ def connection_waits(ctx: ClientRequestContext) -> dict[str, float]:
     if ctx.record.connection is None:
         return {}
     timings = ctx.log.connection
-    parts = {part: getattr(timings, part) for part in ("queued", "dns", "connect")}
+    parts = {part: getattr(timings, part) for part in PARTS}
     return {part: seconds for part, seconds in parts.items() if seconds is not None}
 
 

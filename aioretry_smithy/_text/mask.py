@@ -95,8 +95,6 @@ _FORM = re.compile(r"""[^\s=<>{}"]*+=\S*+\s*\Z""")
 _FORM_FIELD = re.compile("[^&]+")
 _ALL = re.compile(".+", re.DOTALL)
 _NAME = re.compile(r"[\w%.\[\]-]+")
-# Most strings have none of these, and need no closer look.
-_STRUCTURE = re.compile(r"[:=>/%\\-]")
 _BEFORE_VALUE = re.compile(r"[:=>]+\s*")
 # Of a private key in PEM, and of a URL with a user. That is one with an "@", or with a
 # ":" and no port (the preview may end before the "@"), or one that was cut.
@@ -314,8 +312,6 @@ def _secret_start(text: str, is_secret: Callable[[str], bool]) -> int:
 
     Where it is quoted, that is where the quoting begins.
     """
-    if _STRUCTURE.search(text) is None:
-        return len(text)
     start = _plain_secret_start(text, is_secret)
     quoted = _QUOTED.search(text, 0, start)
     if quoted is not None and _is_found_below(

@@ -34,6 +34,7 @@ from .._call.recorder import note_request, record_failure
 from .._context.context import CallContext, ClientRequestContext
 from .._context.recording import record_result
 from .._errors import bad_argument, call_it, shown
+from .._request.endpoint import SCHEMES
 from .._request.request import HttpRequest
 from .._retry.strategy import RetryStrategy, RetryStrategyWithContent, decision_of
 from .._session.deadline import too_late
@@ -424,7 +425,6 @@ async def ask(
     return decision_of(strategy, answer).backoff
 
 
-_SCHEMES = frozenset({"http", "https", "ws", "wss"})
 # Those of a request that are checked where aiohttp makes it of them.
 _BUILT = "params", "cookies", "auth", "compress", "chunked"
 # Bodies of these kinds always pass; others are asked for in the registry of aiohttp.
@@ -460,7 +460,7 @@ def _refuse_url(request: HttpRequest) -> None:
     arguments, url = request.arguments, request.url
     if arguments.get("data") is not None and arguments.get("json") is not None:
         raise bad_argument("json", arguments["json"], "None beside data")
-    if url.scheme and url.scheme not in _SCHEMES:
+    if url.scheme and url.scheme not in SCHEMES:
         raise aiohttp.NonHttpUrlClientError(url)
     if not (url.scheme and url.raw_host):
         raise aiohttp.InvalidUrlClientError(url)

@@ -3,6 +3,7 @@
 import asyncio
 import math
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import pytest
 from balanced import Fleet, call, group_of
@@ -44,7 +45,8 @@ limits = st.none() | seconds
 def plan(delay, hint, remaining, longest=60.0, drawn=0.0):
     config = RetryConfig(RetryStrategy.never(), max_retry_after=longest)
     wait = Wait(delay, "backoff")
-    return plan_wait(wait, hint, remaining, config, random=lambda: drawn)
+    with patch("aioretry_smithy._retry.wait.chance", lambda: drawn):
+        return plan_wait(wait, hint, remaining, config)
 
 
 @pytest.mark.parametrize(
