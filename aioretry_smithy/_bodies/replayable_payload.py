@@ -280,7 +280,7 @@ class ReplayablePayload(Payload):
         self.sent = sent or SentContent(type(source).__name__)
         self._sending = asyncio.Lock()
         self._is_started = self._is_released = False
-        self._was_sent = False
+        self._was_sent = self._is_over = False
         self._is_to_be_closed = False
         self._first_size: int | None = None
 
@@ -387,6 +387,8 @@ class ReplayablePayload(Payload):
                 comparing.end()
             finally:
                 comparing.note()
+                if self._is_over:
+                    self._stop_reading()
 
     async def _rewind(self) -> None:
         for file in self._files:
@@ -407,12 +409,18 @@ class ReplayablePayload(Payload):
     async def end(self) -> None:
         """Close the body if aiohttp wanted to close it."""
         self.sent.forget_refusal()
-        for part in self._async_files:
-            part.end()
+        self._is_over = True
+        if not self._sending.locked():
+            # Else a server has answered early, and aiohttp goes on sending.
+            self._stop_reading()
         for file in self._files:
             file.restore()
         if self._is_to_be_closed:
             await self._given.close()
+
+    def _stop_reading(self) -> None:
+        for part in self._async_files:
+            part.end()
 
 
 class _SerialFile:

@@ -393,6 +393,32 @@ async def test_nothing_is_left_of_a_cancelled_call(path, opened):
 
 
 @every_library
+@pytest.mark.parametrize("within", WITHIN.values(), ids=WITHIN)
+async def test_file_goes_on_to_a_server_that_answers_early(
+    aiohttp_raw_server, path, opened, within
+):
+    """Its headers end the call, not the sending: what comes is read to its end."""
+
+    async def echo(request):
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(await request.read())
+        return response
+
+    server = await aiohttp_raw_server(echo)
+    async with (
+        SessionBuilder.standard(server.make_url("/")).build() as session,
+        opened(path) as file,
+    ):
+        thread = stuck(file)
+        async with session.put("/", data=within(file)) as response:
+            thread.goes_on.set()
+            body = await response.read()
+
+    assert NUMBERS in body
+
+
+@every_library
 async def test_progress_around_a_file_is_sent_once(path, opened):
     """It is no file, and has counted to its end."""
     async with (
