@@ -40,7 +40,8 @@ _SECRET_HEADERS = frozenset(
 """Headers that are credentials, in lower case, some without a word that tells."""
 
 _SECRET_WORDS = frozenset(
-    "auth bearer cookie cookies hmac jwt key otp pass pwd sid sig".split()
+    "auth bearer cookie cookies csrf hmac jwt key otp pass phpsessid pwd sessid sid sig"
+    " xsrf".split()
 )
 _SECRET_PARTS = re.compile(
     "accesskey|apikey|assertion|authorization|credential|passcode|passphrase|passwd"
@@ -95,6 +96,12 @@ _FORM = re.compile(r"""[^\s=<>{}"]*+=\S*+\s*\Z""")
 _FORM_FIELD = re.compile("[^&]+")
 _ALL = re.compile(".+", re.DOTALL)
 _NAME = re.compile(r"[\w%.\[\]-]+")
+# Between a name that is a value itself and what it is the name of.
+_VALUE_OF_NAME = re.compile(r"""\s*+,\s*+"[Vv]alue"\s*+:\s*+""")
+_OPENING_OF_PAIR = re.compile(r"\[\s{0,9}\Z")
+_MIDDLE_OF_PAIR = re.compile(r"""\s*+,\s*+(?=["\d-])""")
+_END_OF_PAIR = re.compile(r"\s*+(?:\]|…?\Z)")
+_NAME_ALONE = re.compile(r"[\w .%\[\]-]{1,100}")
 _BEFORE_VALUE = re.compile(r"[:=>]+\s*")
 # Of a private key in PEM, and of a URL with a user. That is one with an "@", or with a
 # ":" and no port (the preview may end before the "@"), or one that was cut.
@@ -341,6 +348,34 @@ def _parts_of_json(text: str, is_secret: Callable[[str], bool]) -> Iterator[Span
         if is_name and (is_secret(content) or _is_found_below(content, is_secret)):
             start, position = position, _value_end(text, position)
             yield start, position
+            # The name may be "key" alone, and its value a name.
+            named = _named_value(text, _STRING.match(text, start), is_secret)
+        else:
+            named = None if is_name else _named_value(text, string, is_secret)
+        if named is not None:
+            yield named
+            position = named[1]
+
+
+def _named_value(
+    text: str, name: re.Match[str] | None, is_secret: Callable[[str], bool]
+) -> Span | None:
+    """Find the value of a secret name that is itself the value of a member.
+
+    As in ``"name": "token", "value": ...``; or the second half of a pair, such as
+    ``["token", ...]``, which a list of two names may be, too.
+    """
+    if name is None or not (_NAME_ALONE.fullmatch(name[1]) and is_secret(name[1])):
+        return None
+    value = _VALUE_OF_NAME.match(text, name.end())
+    if value is not None:
+        return value.end(), _value_end(text, value.end())
+    start = name.start()
+    middle = _MIDDLE_OF_PAIR.match(text, name.end())
+    if middle is None or not _OPENING_OF_PAIR.search(text[max(0, start - 10) : start]):
+        return None
+    end = _value_end(text, middle.end())
+    return (middle.end(), end) if _END_OF_PAIR.match(text, end) else None
 
 
 def _value_end(text: str, start: int) -> int:

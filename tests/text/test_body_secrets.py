@@ -46,6 +46,46 @@ def test_value_of_a_secret_member_is_hidden(text, shown):
     ("text", "shown"),
     [
         (
+            '[{"name":"password","value":"x"},{"name":"a","value":"b"}]',
+            '[{"name":"password","value":****},{"name":"a","value":"b"}]',
+        ),
+        (
+            '{"name": "DB_PASSWORD" , "Value" : {"b": "}"}, "a": 1}',
+            '{"name": "DB_PASSWORD" , "Value" : ****, "a": 1}',
+        ),
+        (
+            '{"key":"Authorization","value":"Bearer x","a":1}',
+            '{"key":****,"value":****,"a":1}',
+        ),
+        ('{"key":"color","value":"red"}', '{"key":****,"value":"red"}'),
+        ('{"key":["token"],"value":"red"}', '{"key":****,"value":"red"}'),
+        (
+            '{"headers":[["Cookie","x"],[ "Accept" , "y"]]}',
+            '{"headers":[["Cookie",****],[ "Accept" , "y"]]}',
+        ),
+        ('{"a":[ "token" , 12 ],"b":1}', '{"a":[ "token" , **** ],"b":1}'),
+        ('["session",-1]', '["session",****]'),
+        # No pair
+        ('["token",{"a":1}]', '["token",{"a":1}]'),
+        ('["password","name","id"]', '["password","name","id"]'),
+        ('["name","password","id"]', '["name","password","id"]'),
+        ('{"name":"token","values":"x"}', '{"name":"token","values":"x"}'),
+        # Cut
+        ('[["Cookie","x', '[["Cookie",****'),
+        ('[["Cookie",', '[["Cookie",'),
+        ('{"name":"token","value":"x…', '{"name":"token","value":****…'),
+        ('{"name":"token","value":', '{"name":"token","value":'),
+    ],
+)
+def test_value_of_a_name_that_is_a_value_is_hidden(text, shown):
+    """Forms, variables and headers are often written so."""
+    assert shown == DEFAULT_MASK.content(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
             '{"error":"SyntaxError: Unexpected token: < in JSON","code":7}',
             '{"error":"SyntaxError: Unexpected token: ****","code":7}',
         ),
@@ -223,7 +263,7 @@ def test_secret_behind_what_looks_like_another_is_hidden(text):
      "&a=%253D", "=", "-----BEGIN PRIVATE KEY-----",
      "-----BEGIN PRIVATE KEY----------END", "-----BEGIN PRIVATE", '"a" ', "1 ",
      "//a b:c", "//a b:c@", "//a ",
-     "{}"],
+     "{}", '["token",', '["token","', '{"name":"token","value":', '{"key":"token",'],
 )  # fmt: skip
 def test_hostile_text_takes_linear_time(unit):
     """Four times the text takes about four times as long, not sixteen."""
