@@ -232,6 +232,9 @@ class EndpointState:
         endpoint: The endpoint.
     """
 
+    endpoint: Endpoint
+    """The endpoint."""
+
     weight: float
     """The relative share of requests for the endpoint; 0 for none."""
 
@@ -306,7 +309,7 @@ class EndpointState:
 
     def __init__(self, roster: Roster, endpoint: Endpoint) -> None:
         self.roster = roster
-        self.endpoint: Endpoint = endpoint
+        self.endpoint = endpoint
         self.weight = endpoint.weight
         self.key: str = endpoint.key
         self.origin = origin_key(endpoint.url)
