@@ -92,7 +92,9 @@ def marks_connection(
     # Not a coroutine of its own: every request comes here.
     def marked(self: Any, conn: Any) -> Awaitable[ClientResponse]:
         facts = conn.protocol.__dict__
-        self.__dict__[_REUSED] = _USED in facts
+        # A session that marks nothing may share the pool; its last answer is left here.
+        was_used = _USED in facts or facts.get("_payload") is not None
+        self.__dict__[_REUSED] = was_used
         facts[_USED] = True
         return send(self, conn)
 

@@ -150,6 +150,19 @@ async def test_shared_connection_that_this_session_used_is_known(server):
         assert 200 == await get(session)
 
 
+async def test_connection_that_a_bare_session_used_is_known(server):
+    """It was given the connector of this one, and nothing marks what it sends."""
+    async with (
+        aiohttp.ClientSession(server.url) as session,
+        aiohttp.ClientSession(server.url, connector=session.connector) as bare,
+    ):
+        decorate(session, NEVER)
+        assert 200 == await get(bare)
+        server.leave_stale()
+
+        assert 200 == await get(session)
+
+
 async def test_session_that_does_not_resend_goes_on_not_to(aiohttp_server):
     """As the test client of aiohttp, which switches the resend off."""
     async with PoolServer() as server:
