@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, Self, TypeVar
 
 import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from .._errors import bad_argument, checked_name
+from .._errors import bad_argument, bad_secret, checked_name
 from .._failures.kept_cause import CallBound
 from .._text.mask import DEFAULT_MASK, Mask
 from .._text.printable import one_word, printable
@@ -16,7 +17,7 @@ from .arguments import Arguments, copy_arguments
 from .endpoint import Endpoint, Service, origin_key, url_of
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Container
 
     from aiohttp.typedefs import StrOrURL
 
@@ -349,6 +350,9 @@ class RpcRequest(NoContext):
         args: The arguments by position, with ``self`` of a method.
         kwargs: The arguments by name.
 
+    Raises:
+        ValueError: An argument is not as described.
+
     >>> request = RpcRequest("fetch_report", ("2026-11-22",), {"page": 1})
     >>> request.replace(kwargs={"page": 2})
     <RpcRequest fetch_report>
@@ -379,6 +383,11 @@ class RpcRequest(NoContext):
         kwargs: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = checked_name(name)
+        if isinstance(args, str | bytes) or not isinstance(args, Iterable):
+            # One argument without its comma: a text would become one for each letter.
+            raise bad_secret("args", args, "a tuple")
+        if kwargs is not None and not isinstance(kwargs, Mapping):
+            raise bad_secret("kwargs", kwargs, "a mapping of names, or None")
         self.args = tuple(args)
         self.kwargs = dict(kwargs or {})
         self._without_arguments: RpcRequest | None = None
@@ -400,6 +409,7 @@ class RpcRequest(NoContext):
 
         Raises:
             TypeError: There is no such argument.
+            ValueError: An argument is not as described.
         """
         own = {"name": self.name, "args": self.args, "kwargs": self.kwargs}
         return type(self)(**{**own, **changes})

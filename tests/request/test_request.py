@@ -2,7 +2,7 @@
 
 import aiohttp
 import pytest
-from chains import Clock
+from chains import Clock, raises_exactly
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -292,6 +292,24 @@ def test_name_is_a_text(name):
     """A log without a name tells nothing."""
     with pytest.raises(ValueError, match=r"^name: .* \(expected: a str that is not"):
         RpcRequest(name)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"args": "http://h"}, "args: <str object> (expected: a tuple)"),
+        ({"args": 9}, "args: <int object> (expected: a tuple)"),
+        ({"args": None}, "args: None (expected: a tuple)"),
+        (
+            {"kwargs": ["page"]},
+            "kwargs: <list object> (expected: a mapping of names, or None)",
+        ),
+    ],
+)
+def test_arguments_are_refused_without_showing_them(changes, message):
+    """A text in place of a tuple would be one argument for each letter."""
+    with raises_exactly(message):
+        RpcRequest("fetch", (1,)).replace(**changes)
 
 
 def test_repr_shows_no_argument():
