@@ -189,13 +189,13 @@ class ConcurrencyLimit(Shared, ABC):
     _listeners: Listeners[ConcurrencyLimitListener]
     _places: Places
 
-    _seen: int | None
-    """The limit that was found last."""
+    _seen: float
+    """The limit that was found last; NaN at first."""
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
         """Make the state hidden from subclasses, for example the name."""
         self = super().__new__(cls)
-        self._places, self._seen = Places(), None
+        self._places, self._seen = Places(), math.nan
         return self._named(None, ())
 
     def __init__(
@@ -314,7 +314,7 @@ class ConcurrencyLimit(Shared, ABC):
     @property
     @abstractmethod
     def limit(self) -> int:
-        """How many requests may be in flight at once."""
+        """How many requests may be in flight at once; with 0 all of them wait."""
 
     @property
     def name(self) -> str:
@@ -371,8 +371,10 @@ class ConcurrencyLimit(Shared, ABC):
 
     def _look(self) -> int:
         """Return the limit, and let waiting requests in while there is room."""
-        limit = self.limit
-        before, self._seen = self._seen, limit
+        limit, before = self.limit, self._seen
+        if limit != before and not _is_limit(limit):
+            raise bad_argument(f"{type(self).__name__}.limit", limit, "a number >= 0")
+        self._seen = limit
         places = self._places
         if places.queue.waiting:
             while places.in_flight < limit and places.queue.serve(self._enter):
@@ -539,6 +541,11 @@ class _Gradient(_Adaptive):
         own = f"tolerance={self._tolerance!r}, smoothing={self._smoothing!r}"
         more = f"queue={self._queue!r}, window={self._window!r}"
         return f"ConcurrencyLimit.gradient({self._bounds}, {own}, {more})"
+
+
+def _is_limit(limit: object) -> bool:
+    """Say whether what the class of a user has for a limit can be one."""
+    return isinstance(limit, int | float) and limit >= 0
 
 
 def _check(limit: object, expected: str) -> int:

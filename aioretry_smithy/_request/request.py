@@ -383,7 +383,8 @@ class RpcRequest(NoContext):
         kwargs: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = checked_name(name)
-        if isinstance(args, str | bytes) or not isinstance(args, Iterable):
+        given: object = args
+        if isinstance(given, str | bytes) or not isinstance(given, Iterable):
             # One argument without its comma: a text would become one for each letter.
             raise bad_secret("args", args, "a tuple")
         if kwargs is not None and not isinstance(kwargs, Mapping):

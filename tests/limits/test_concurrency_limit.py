@@ -101,6 +101,13 @@ class TestPlaces:
         assert 2 == limit.limit
         assert limit.name.startswith("concurrency-limit-")
 
+    @pytest.mark.parametrize("limit", [None, "3", math.nan, -1])
+    async def test_a_limit_of_a_users_own_that_is_none_is_refused(self, limit):
+        """Without an end, or by Python's words about "<", none would go out."""
+        expected = r"^Halved\.limit: .* \(expected: a number >= 0\)$"
+        with pytest.raises(ValueError, match=expected):
+            Halved(limit)._try_enter(get_running_loop())
+
     async def test_samples_may_be_ignored(self):
         """A limit that does not learn need not say so."""
         limit = ConcurrencyLimit.fixed(3, name="orders")
