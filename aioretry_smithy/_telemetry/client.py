@@ -30,6 +30,7 @@ _logger = logging.getLogger("aioretry_smithy")
 
 
 LabelsT = TypeVar("LabelsT")
+_T = TypeVar("_T")
 
 _SENDS: Final = "aioretry_smithy.telemetry.sends"
 
@@ -153,27 +154,17 @@ class TelemetryClient(DecoratingClient[ClientT], ABC):
     async def execute(self, ctx: ClientRequestContext, request: Request) -> Result:
         """Send the request, observed if anybody listens."""
         delegate: Any = self.delegate
-        observation = self._begun(ctx, request)
+        observation = log_errors(partial(self.begin, ctx, request))
         if observation is None:
             return await delegate.execute(ctx, request)
         try:
             result = await delegate.execute(ctx, observation.request)
         except BaseException as cause:
-            _end(observation, ctx, cause)
+            log_errors(partial(observation.end, ctx, cause))
             raise
         observation.response = result
-        _end(observation, ctx, None)
+        log_errors(partial(observation.end, ctx, None))
         return result
-
-    def _begun(
-        self, ctx: ClientRequestContext, request: Request
-    ) -> Observation[Any] | None:
-        """Return an observation that has begun; None for none."""
-        try:
-            return self.begin(ctx, request)
-        except Exception as error:
-            log_error(error)
-            return None
 
     @abstractmethod
     def begin(
@@ -190,25 +181,13 @@ class TelemetryClient(DecoratingClient[ClientT], ABC):
         return f"{type(self).__name__}(sees={seen!r})"
 
 
-def _end(
-    observation: Observation[Any],
-    ctx: ClientRequestContext,
-    cause: BaseException | None,
-) -> None:
-    log_errors(partial(observation.end, ctx, cause))
-
-
-def log_errors(record: Callable[[], object]) -> None:
-    """Call a recording function, and log errors."""
+def log_errors(record: Callable[[], _T]) -> _T | None:
+    """Call a recording function; log an error, after which the call goes on."""
     try:
-        record()
+        return record()
     except Exception as error:
-        log_error(error)
-
-
-def log_error(error: Exception) -> None:
-    """Log that telemetry has failed; the call goes on."""
-    _logger.warning("could not record a call", exc_info=error)
+        _logger.warning("could not record a call", exc_info=error)
+        return None
 
 
 Attributes: TypeAlias = dict[str, str | int | float]

@@ -33,7 +33,6 @@ from .client import (
     class_name,
     connection_waits,
     error_type,
-    log_error,
     log_errors,
     peer_attributes,
 )
@@ -110,11 +109,14 @@ class Traced(Observation[Attributes]):
         self._context: contexts.Context | None = None
         self._tracer = tracer = telemetry.tracer.get()
         if tracer is not None:
-            self._open(tracer, ctx)
+            # Measurements do not depend on it.
+            log_errors(partial(self._open, tracer, ctx))
         if self._context is not None:
             # A server gets a span in headers; a function runs in it.
             if client.is_innermost and isinstance(request, HttpRequest):
-                self._inject(telemetry.propagator, self._context, ctx.call)
+                log_errors(
+                    partial(self._inject, telemetry.propagator, self._context, ctx.call)
+                )
             self._token = contexts.attach(self._context)
 
     def _first_attributes(self, ctx: ClientRequestContext) -> Attributes:
@@ -134,21 +136,17 @@ class Traced(Observation[Attributes]):
         """Add the attributes of the outcome."""
 
     def _open(self, tracer: trace.Tracer, ctx: ClientRequestContext) -> None:
-        try:
-            span = tracer.start_span(
-                self._name.format(self._subject.name),
-                kind=self._kind,
-                attributes=self._first_attributes(ctx),
-                start_time=self._start,
-            )
-            # The attempts of a call may have spans of other instrumentation.
-            hushed = _OURS if self._kind is trace.SpanKind.CLIENT else False
-            context = contexts.set_value(_SUPPRESS_HTTP_INSTRUMENTATION_KEY, hushed)
-            self._context = trace.set_span_in_context(span, context)
-            self._span = span
-        except Exception as error:
-            # Measurements do not depend on it.
-            log_error(error)
+        span = tracer.start_span(
+            self._name.format(self._subject.name),
+            kind=self._kind,
+            attributes=self._first_attributes(ctx),
+            start_time=self._start,
+        )
+        # The attempts of a call may have spans of other instrumentation.
+        hushed = _OURS if self._kind is trace.SpanKind.CLIENT else False
+        context = contexts.set_value(_SUPPRESS_HTTP_INSTRUMENTATION_KEY, hushed)
+        self._context = trace.set_span_in_context(span, context)
+        self._span = span
 
     def _inject(
         self,
@@ -156,22 +154,19 @@ class Traced(Observation[Attributes]):
         context: contexts.Context,
         call: Call,
     ) -> None:
-        try:
-            carrier: dict[str, str] = {}
-            chosen = get_global_textmap() if propagator is None else propagator
-            chosen.inject(carrier, context=context)
-            headers = self.request.headers
-            if "traceparent" in carrier:
-                # It would belong to the trace that the caller's own header named.
-                headers.popall("tracestate", None)
-                if "tracestate" in (call.default_headers or ()):
-                    # Empty, for otherwise aiohttp adds that of the session.
-                    headers["tracestate"] = ""
-            headers.update(carrier)
-            if carrier:
-                self.request = self.request.replace(headers=headers)
-        except Exception as error:
-            log_error(error)
+        carrier: dict[str, str] = {}
+        chosen = get_global_textmap() if propagator is None else propagator
+        chosen.inject(carrier, context=context)
+        headers = self.request.headers
+        if "traceparent" in carrier:
+            # It would belong to the trace that the caller's own header named.
+            headers.popall("tracestate", None)
+            if "tracestate" in (call.default_headers or ()):
+                # Empty, for otherwise aiohttp adds that of the session.
+                headers["tracestate"] = ""
+        headers.update(carrier)
+        if carrier:
+            self.request = self.request.replace(headers=headers)
 
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
         """End the span, and record the metrics."""

@@ -89,7 +89,7 @@ async def test_nothing_is_done_where_nobody_listens(providers):
     # The profile sees who is asked whether anybody listens, and nothing else.
     made = calls_made(run)
 
-    assert {"execute", "_begun", "begin", "get", "_is_mute"} >= {*made}
+    assert {"execute", "log_errors", "begin", "get", "_is_mute"} >= {*made}
     assert [(request, before)] * 2 == seen
 
 
