@@ -123,10 +123,7 @@ class LoggingSettings:
         if not _has_methods(self.logger, level_method(self.logger), "log"):
             expected = "a logger, such as logging.getLogger('shop')"
             raise bad_argument("logger", self.logger, expected)
-        if not _has_methods(self.formatter, "format_request", "format_response"):
-            expected = "an object with format_request() and format_response()"
-            expected += call_it(self.formatter, LogFormatter)
-            raise bad_argument("formatter", self.formatter, expected)
+        _check_formatter(self.formatter)
         if not callable(self.random):
             raise bad_argument("random", self.random, "a function without arguments")
         for name in DEFAULTS:
@@ -166,6 +163,18 @@ def _names(setting: str, names: object) -> tuple[str, ...]:
         if all(isinstance(name, str) and name for name in given):
             return given
     raise bad_argument(setting, names, "names, not a single string")
+
+
+def _check_formatter(formatter: object) -> None:
+    """Refuse what cannot make lines, or would have to be awaited for them."""
+    methods = "format_request", "format_response"
+    if not _has_methods(formatter, *methods):
+        expected = "an object with format_request() and format_response()"
+        expected += call_it(formatter, LogFormatter)
+        raise bad_argument("formatter", formatter, expected)
+    for method in methods:
+        if not is_plain_function(getattr(formatter, method)):
+            raise bad_argument("formatter", formatter, f"with a plain {method}()")
 
 
 def _has_methods(value: object, *methods: str) -> bool:

@@ -104,6 +104,19 @@ def test_bad_arguments(name, value, expected):
         LoggingClient.new_decorator(**{name: value})
 
 
+@pytest.mark.parametrize("method", ["format_request", "format_response"])
+def test_formatter_is_not_asynchronous(method):
+    """Nobody would await it: the line would be that of a coroutine."""
+
+    async def format_later(log):
+        raise AssertionError("not asked")
+
+    formatter = LogFormatter.text()
+    kind = type("Later", (type(formatter),), {method: staticmethod(format_later)})
+    with pytest.raises(ValueError, match=rf"^formatter: .* a plain {method}\(\)\)$"):
+        LoggingClient.new_decorator(formatter=kind())
+
+
 HEADERS = "names of headers, without a colon"
 
 
