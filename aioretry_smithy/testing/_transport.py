@@ -224,8 +224,9 @@ def _check_function(name: str, answer: Callable[..., object]) -> None:
 
 def _check_tuple(name: str, answer: tuple[object, ...]) -> None:
     match answer:
-        case (status, Mapping() | None, body):
-            pass
+        case (status, Mapping() | None as headers, body):
+            if not _are_headers(headers):
+                raise bad_argument(name, answer, f"{_TUPLE}, headers of str to str")
         case (status, body):
             pass
         case _:
@@ -239,12 +240,16 @@ def check_response(status: object, headers: object, body: object) -> None:
     if not isinstance(status, int) or isinstance(status, bool):
         raise bad_argument("status", status, _STATUS)
     _check_status("status", status)
-    texts = headers if isinstance(headers, Mapping) else {None: None}
-    if headers is not None and not all(
-        isinstance(text, str) for pair in texts.items() for text in pair
-    ):
+    if not _are_headers(headers):
         raise bad_argument("headers", headers, "a mapping of str to str, or None")
     _check_body("body", body, body)
+
+
+def _are_headers(headers: object) -> bool:
+    """Say whether it is a mapping of texts, or None."""
+    if not isinstance(headers, Mapping):
+        return headers is None
+    return all(isinstance(text, str) for pair in headers.items() for text in pair)
 
 
 def _check_body(name: str, answer: object, body: object) -> None:

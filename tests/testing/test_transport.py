@@ -89,6 +89,10 @@ NO_ANSWERS = {
     "one in a tuple": ((200,), "(status, body) or (status, headers, body)"),
     "body first": ((b"", 200), "(200, b''), for a body"),
     "headers in a list": ((200, [], b""), "(status, body) or (status, headers, body)"),
+    "header of a number": (
+        (503, {"Retry-After": 1}, b""),
+        "(status, body) or (status, headers, body), headers of str to str",
+    ),
     "body that is a number": ((200, 7), "a body of bytes, a str, or a dict or list"),
     "JSON of bytes": ({"a": b""}, "a body of bytes, a str, or a dict or list"),
     "function of nothing": (lambda: 200, "lambda ctx, request: ..."),
