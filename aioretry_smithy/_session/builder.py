@@ -487,7 +487,8 @@ def decorate(session: ClientSession, *decorators: Decorator) -> ClientSession:
             it hides others: its client has no ``.delegate``.
     """
     if installing.installed(_checked(session)) is not None:
-        raise bad_argument("session", session, "not decorated yet")
+        expected = "not decorated yet; undecorate() takes decorators off"
+        raise bad_argument("session", session, expected)
     transport = AiohttpTransport()
     client = assemble(transport, decorators, "sessions")
     check_attempt_timeout(client, lambda: limit_of(session.timeout.total))

@@ -191,7 +191,7 @@ async def test_decorating_twice_is_refused(decorators):
     async with aiohttp.ClientSession() as session:
         decorate(session, *decorators)
         with pytest.raises(
-            ValueError, match=r"^session: .*expected: not decorated yet"
+            ValueError, match=r"^session: .*expected: not decorated yet; undecorate"
         ):
             decorate(session, Inner)
     async with SessionBuilder().build() as built:
