@@ -248,7 +248,8 @@ class SessionBuilder:
             limiter: Limits the retries of all calls, or None;
                 ``RetryBudget.per_host(unserved_cost=0.1)`` unless given.
             listeners: :class:`RetryListener` objects, notified before each retry.
-            logging: A decorator to log with, or None to leave it out.
+            logging: A decorator to log with, or None to leave it out. Unless given: a
+                :class:`LoggingClient` that writes a :meth:`LogFormatter.line`.
             retrying: A :class:`RetryConfig`, a :class:`RetryConfigMapping` or a
                 decorator to retry with, or None to leave it out. It replaces the five
                 settings above, which are then arguments of

@@ -8,6 +8,7 @@ import aiohttp
 
 from aioretry_smithy import (
     Decorator,
+    LogFormatter,
     LoggingClient,
     RetryBudget,
     RetryConfig,
@@ -35,7 +36,9 @@ class OrdersClient:
             url,
             response_timeout=5.0,
             retrying=RetryConfigMapping.per_method(retries_of),
-            logging=LoggingClient.new_decorator(logging.getLogger("orders")),
+            logging=LoggingClient.new_decorator(
+                logging.getLogger("orders"), formatter=LogFormatter.line()
+            ),
             inside=inside,
             raise_for_status=raise_error,
         ).build()
