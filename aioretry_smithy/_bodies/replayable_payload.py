@@ -267,7 +267,12 @@ class ReplayablePayload(Payload):
         *,
         start: int | None = None,
     ) -> None:
-        super().__init__(given, headers=given.headers)
+        super().__init__(
+            given,
+            headers=given.headers,
+            filename=given.filename,
+            encoding=given.encoding,
+        )
         self.source: Any = source
         self._start = start
         self._given = given
@@ -343,7 +348,7 @@ class ReplayablePayload(Payload):
     @property
     def autoclose(self) -> bool:
         """Whether aiohttp may skip closing the payload."""
-        return self._inner.autoclose
+        return self._is_to_be_closed or self._inner.autoclose
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
         """Return the body as text, for middlewares."""
@@ -402,7 +407,7 @@ class ReplayablePayload(Payload):
             raise self.sent.refuse("was read before", was_seen=self._was_sent)
         self._is_started = True
 
-    async def close(self) -> None:
+    def _close(self) -> None:
         """Defer the close wanted by aiohttp: the next attempt may need the body."""
         self._is_to_be_closed = True
 

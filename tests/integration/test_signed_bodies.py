@@ -17,6 +17,7 @@ from chains import SAFELY, connected, pass_on, retrying
 from fault_server import End, FaultServer, answer, cut
 from streamed_bodies import Once, Progress, fetch_token, form, multipart, pieces
 from token_servers import LOGIN, PASSWORD, DigestServer
+from until import until
 
 from aioretry_smithy import (
     LoggingClient,
@@ -220,6 +221,42 @@ async def test_pipe_that_a_middleware_has_read_is_refused(serving, look):
 
     assert [] == signed.bodies
     assert RetrySafety.NO is not retry_safety(caught.value)
+
+
+async def update_body(request):
+    """Exchange a body as aiohttp recommends."""
+    await request.update_body(b"other")
+
+
+async def assign_body(request):
+    """Exchange a body as aiohttp advises against."""
+    with pytest.warns(ResourceWarning, match="unclosed resources"):
+        request.body = b"other"
+
+
+@every_chain
+@pytest.mark.filterwarnings("error::ResourceWarning")
+@pytest.mark.parametrize("exchange", [update_body, assign_body])
+async def test_middleware_may_exchange_a_file(tmp_path, decorator, exchange):
+    """It sees what the file is called, and the file is closed as without a chain."""
+    path, seen = tmp_path / "a.txt", []
+    path.write_bytes(CONTENT)
+
+    async def middleware(request, handler):
+        seen.append((request.body.filename, request.body.encoding))
+        await exchange(request)
+        return await handler(request)
+
+    async with (
+        FaultServer() as server,
+        connected(server.url, decorator, middlewares=[middleware]) as session,
+    ):
+        file = path.open(encoding="latin-1")
+        await session.put("/", data=file)
+        await until(lambda: file.closed)
+
+    assert [("a.txt", "utf-8")] == seen
+    assert [b"other"] == server.bodies
 
 
 NUMBERS = b"".join(b"%d\n" % number for number in range(40))
