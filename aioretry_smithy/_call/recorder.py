@@ -223,7 +223,9 @@ def _waited_after(requests: Sequence[Exchange]) -> Exchange:
 def follow_stale(call: Call, stale: Record) -> Exchange:
     """Begin the request that is sent in place of one with a broken connection."""
     drop_frames(cause_of(stale))
-    return _follow(call, stale, 0.0, "stale_connection")
+    sent = _follow(call, stale, 0.0, "stale_connection")
+    sent.is_raced = stale.is_raced
+    return sent
 
 
 def follow_rejected(call: Call, rejected: Record, waited: float) -> Exchange:
@@ -240,7 +242,7 @@ def _follow(
     """Begin a request that replaces a failed request of the same attempt."""
     stale.delay, stale.delay_source, stale.is_final = delay, source, True
     sent = begin_beside(call, stale)
-    sent.route, sent.is_raced = stale.route, stale.is_raced
+    sent.route = stale.route
     if stale.race is not None:
         sent.race = Race(stale.race.after)
     call.resends += 1

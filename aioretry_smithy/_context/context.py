@@ -184,6 +184,7 @@ class AttemptContext(ClientRequestContext):
     cut: Cut = None
     derived_from: ClientRequestContext | None = None
     holdings: Holdings = None
+    is_raced: bool = False
     timeout: float | None
 
     def __init__(
@@ -214,8 +215,9 @@ class AttemptContext(ClientRequestContext):
         return self.call.deadline_of(self.record)
 
     def beside(self, record: Exchange) -> AttemptContext:
-        """Return a context for another request of the same attempt."""
+        """Return a context for a request of this attempt that takes part in a race."""
         other = copy(self)
+        other.is_raced = True
         other.record, other.attempt = record, record.number - self.call.resends
         other.holdings = None
         return other

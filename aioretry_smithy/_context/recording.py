@@ -82,7 +82,11 @@ def _choose_record(call: Call, attempt: AttemptContext, response: Result) -> Non
     another answer than the last. What it derived contexts for is theirs.
     """
     headers = getattr(response, "headers", None)
-    if headers is None or attempt.record.outcome.headers is headers:
+    own = attempt.record
+    if headers is None or own.outcome.headers is headers:
+        return
+    if own.outcome is PENDING and not own.is_in_race:
+        # It has sent nothing that could be chosen.
         return
     for sent in reversed(call.sent):
         if sent.outcome.headers is headers and sent.is_in_race and not sent.is_final:

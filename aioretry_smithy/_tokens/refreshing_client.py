@@ -283,6 +283,8 @@ def _follow(ctx: ClientRequestContext, rejected_at: float | None) -> None:
     if rejected_at is not None and isinstance(ctx, AttemptContext):
         waited = ctx.call.loop.time() - rejected_at
         ctx.record = follow_rejected(ctx.call, ctx.record, waited)
+        # A race that was over before the refusal has no part in it.
+        ctx.record.is_raced = ctx.is_raced
 
 
 def _check_fetch(fetch: object) -> None:

@@ -119,20 +119,48 @@ async def test_the_quicker_of_two_passes_counts():
     assert (201, None) == (log.response_status, log.response_cause)
 
 
-async def test_a_refreshed_request_is_no_hedge():
-    """Though the one that was refused before it was one."""
+def refreshed_outside():
+    """Return a chain of decorators that fetch a token around hedged requests."""
 
     async def fetch():
         return "a token"
 
     refreshing = RefreshingClient.new_decorator(fetch, hosts=["http://localhost"])
+    return hedging(0.5), refreshing, retrying(0.25)
+
+
+async def test_a_refreshed_request_is_no_hedge():
+    """Though the one that was refused before it was one."""
     answers = [after(9.0, 200), 401, after(0.75, 201), 202]
-    chain = hedging(0.5), refreshing, retrying(0.25)
-    status, ended, log = await race(answers, *chain)
+    status, ended, log = await race(answers, *refreshed_outside())
 
     assert (202, 1.0) == (status, ended)
     assert [False, True, False, True] == [each.is_hedge for each in log.children]
     assert [True, False, True, False] == [each.superseded for each in log.children]
+
+
+async def test_a_race_after_a_refused_token_has_no_other_request():
+    """The one that was begun with the new token is the first of the race."""
+    answers = [401, after(0.75, 201), 202]
+    status, ended, log = await race(answers, *refreshed_outside())
+
+    assert (202, 0.5) == (status, ended)
+    assert [(0, 401, 0), (0, None, 0.5), (0.5, 202, 0)] == sent(log)
+    assert 3 == log.total_attempts
+
+
+async def test_a_derived_request_that_is_hedged_ends_with_its_attempt():
+    """That of the retrying client has sent nothing itself, and ends as it does."""
+
+    @client_decorator
+    async def deriving(delegate, ctx, request):
+        return await delegate.execute(ctx.derive(request), request)
+
+    answers = [after(9.0, 200), 201]
+    status, ended, log = await race(answers, hedging(0.5), deriving, retrying(0.25))
+
+    assert (201, 0.5) == (status, ended)
+    assert [(0, 201, 0.5), (0, None, 0.5), (0.5, 201, 0)] == sent(log)
 
 
 class TestDeadlines:
