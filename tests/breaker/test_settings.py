@@ -221,6 +221,17 @@ class TestRow:
         fail(breaker, 1)
         assert OPEN is breaker.state
 
+    def test_it_goes_on_when_time_does(self, breaker, clock):
+        """A success before it, in the seconds of its first failure, ends no row."""
+        succeed(breaker, 1)
+        for _ in range(2):
+            fail(breaker, 1)
+            clock.now += 1.5
+        assert CLOSED is breaker.state
+        fail(breaker, 1)
+
+        assert OPEN is breaker.state
+
     def test_a_clock_that_goes_back_counts_too(self, breaker, clock):
         """What is late is in order of its report."""
         fail(breaker, 2)

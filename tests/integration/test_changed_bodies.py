@@ -12,7 +12,7 @@ import pytest
 from calls import begin, call_of, close_bodies
 from chains import SAFELY, connected, log_of, retrying
 from fake_responses import Sink
-from fault_server import End, Fault, FaultServer, Read, answer
+from fault_server import End, Fault, FaultServer, Read, answer, cut, response
 from streamed_bodies import upload
 
 from aioretry_smithy import (
@@ -90,6 +90,19 @@ async def test_file_that_grew_is_sent_as_long_as_it_was(tmp_path, chunked, statu
     assert status == sent.answer[0]
     assert sent.is_not_replayable is (status == 503)
     assert [CONTENT] * (2 if status == 200 else 1) == sent.bodies
+
+
+async def test_another_failure_of_the_retry_is_that_of_the_call(tmp_path):
+    """The answer before is the outcome only where the body was not what it had been."""
+    path = tmp_path / "file"
+    path.write_bytes(CONTENT)
+    retries = retrying(SAFELY, max_total_attempts=2)
+    faults = [cut(response(503), end=End.CLOSE), cut(end=End.RESET)]
+    with path.open("rb") as file:
+        sent = await upload(faults, retries, data=file)
+
+    assert isinstance(sent.error, aiohttp.ClientOSError)
+    assert RetryStopReason.MAX_TOTAL_ATTEMPTS == sent.log.stop_reason
 
 
 async def test_two_sends_at_once_take_turns():

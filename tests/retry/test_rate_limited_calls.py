@@ -9,6 +9,7 @@ from chains import retrying_session as session
 from token_strategies import SCOPE, THROTTLED, Slow, adaptive, available, standard
 
 from aioretry_smithy import (
+    Backoff,
     RequestLog,
     ResponseTimeoutError,
     RetryStopReason,
@@ -72,6 +73,25 @@ async def test_rate_limiter_holds_up_a_retry_after_the_backoff():
     # of which the backoff took the first half.
     assert (2.0, "rate_limit") == (pytest.approx(first.delay), first.delay_source)
     assert log.duration == first.delay
+
+
+async def test_rate_limiter_holds_up_a_retry_in_the_last_second_of_the_call():
+    """There is time for it as long as the limiter grants it before the end."""
+    late = smithy.from_backoff(Backoff.fixed(1.5))
+    strategy = smithy.AdaptiveRetryStrategy(throttling_backoff_strategy=late)
+    chain = session([THROTTLED, 200], strategy, timeout=2.25)
+    status, log = await status_and_log(chain)
+
+    first = log.children[0]
+    assert 200 == status
+    assert (2.0, "rate_limit") == (pytest.approx(first.delay), first.delay_source)
+
+
+async def test_no_wait_for_a_rate_that_nothing_limits_is_in_the_log():
+    """Neither before the first attempt, nor after it."""
+    _, log = await status_and_log(session([200], standard()))
+
+    assert (None, None) == (log.delay, log.delay_source)
 
 
 async def test_rate_limiter_holds_up_a_first_attempt():
