@@ -263,8 +263,8 @@ LIMITS: Final = ThingKind["ConcurrencyLimit"](
     {"concurrency_limit_refusals": ((),)},
     {
         # As it was when it was looked at last: gauges are read in another thread, where
-        # a function of the user's is not to be called.
-        "concurrency_limit_limit": lambda limit, _: [((), limit._seen or 0)],
+        # a function of the user's is not to be called. Before that it is NaN.
+        "concurrency_limit_limit": lambda limit, _: [((), max(0, limit._seen))],
         "concurrency_limit_in_flight": lambda limit, _: [((), limit.in_flight)],
         "concurrency_limit_pending": lambda limit, _: [((), limit.pending)],
     },
