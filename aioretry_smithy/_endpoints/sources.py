@@ -311,7 +311,8 @@ class SrvLookup(FoundSource):
     def _within(self, name: str, records: Sequence[SrvRecord]) -> Sequence[SrvRecord]:
         """Leave out the records with hosts outside of the allowed domains."""
         domains = self._allowed.union(_domains_of(name))
-        fit = [each for each in records if _is_within(each.target, domains)]
+        ends = tuple(f".{domain}" for domain in domains)
+        fit = [each for each in records if f".{each.target.lower()}".endswith(ends)]
         why = f"outside {', '.join(sorted(domains))} (see allowed_domains)"
         self._warn_of_others(records, fit, why)
         return fit
@@ -343,10 +344,6 @@ def _domains_of(name: str) -> Iterator[str]:
         yield ".".join(labels)
     if len(labels) > 2:
         yield ".".join(labels[1:])
-
-
-def _is_within(target: str, domains: Iterable[str]) -> bool:
-    return f".{target.lower()}".endswith(tuple(f".{domain}" for domain in domains))
 
 
 def _is_name(given: object) -> bool:

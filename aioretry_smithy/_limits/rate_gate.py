@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from .rate_limit import Costs, SharedTurn
+    from .rate_limit import SharedTurn
     from .rate_rules import Reply
 
 
@@ -219,7 +219,7 @@ async def pass_all(
         RateLimitError: There is none in time.
     """
     # What costs nothing waits for nobody.
-    costs = costs_of(prices)
+    costs = [(each.limit._line, each.cost) for each in prices if each.has_turn]
     turns = take_now(costs)
     if turns is not None:
         return _permits(prices, turns)
@@ -273,11 +273,6 @@ async def _wait_for_shared(
     elif not is_given and (permits.limit is None or seconds > permits.waited):
         permits.waited, permits.limit = seconds, shared
     return permits
-
-
-def costs_of(prices: list[Price]) -> Costs:
-    """Return the queue and the cost of a request for each limit that it pays."""
-    return [(each.limit._line, each.cost) for each in prices if each.has_turn]
 
 
 def latest_of(prices: list[Price]) -> tuple[RateLimit, float]:

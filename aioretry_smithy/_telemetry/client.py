@@ -83,7 +83,8 @@ class Observation(ABC, Generic[LabelsT]):
         """Record all series of the call or attempt, by the labels of its outcome."""
         if self.is_call:
             if self.hedges is not None:
-                log_errors(partial(self.hedges.tell, ctx.call, self._count_hedges))
+                count = partial(self.record, labels=self.labels)
+                log_errors(partial(self.hedges.tell, ctx.call, count))
             self.record("call_duration_seconds", seconds, outcome)
             return
         is_retry = self.number > 0 and not self.is_hedge
@@ -93,9 +94,6 @@ class Observation(ABC, Generic[LabelsT]):
         self.record("attempt_duration_seconds", seconds, outcome)
         for part, waited in connection_waits(ctx).items():
             self.record("connection_wait_seconds", waited, self.labels_of_part(part))
-
-    def _count_hedges(self, name: str, number: int) -> None:
-        self.record(name, number, self.labels)
 
     @abstractmethod
     def record(self, name: str, value: float, labels: LabelsT) -> None:
