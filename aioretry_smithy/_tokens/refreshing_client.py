@@ -101,7 +101,8 @@ class RefreshingClient(DecoratingClient[HttpClient]):
                 that needs it first.
             on: The statuses by which a server refuses a token, each from 400 to 599.
             header: The header that carries it.
-            scheme: The word before it, or None for the bare token.
+            scheme: The word that is put before what *fetch* returns; None where that is
+                the whole value of the header.
             hosts: The servers that get it: hosts, with a port or not, or whole origins
                 such as ``https://api.example.com:8443``; no subdomains. A bare host
                 means ``https``, or the session's own scheme. None: the origin of the
@@ -130,7 +131,7 @@ class RefreshingClient(DecoratingClient[HttpClient]):
         statuses = integers_of("on", on, 400, 599)
         if not statuses:
             raise bad_argument("on", on, "at least one status")
-        tokens, own = Tokens(fetch), OwnHosts(hosts)
+        tokens, own = Tokens(fetch, scheme), OwnHosts(hosts)
 
         def decorator(delegate: HttpClient) -> HttpClient:
             return cls(delegate, tokens, statuses, header, scheme, own)

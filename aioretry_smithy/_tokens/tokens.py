@@ -132,10 +132,11 @@ class _InLoop:
 class Tokens:
     """Has the newest token of each event loop, and fetches one where there is none."""
 
-    __slots__ = ("__weakref__", "_fetch", "_in_loops")
+    __slots__ = ("__weakref__", "_fetch", "_in_loops", "_scheme")
 
-    def __init__(self, fetch: Fetch) -> None:
+    def __init__(self, fetch: Fetch, scheme: str | None) -> None:
         self._fetch = fetch
+        self._scheme = scheme
         # A task, and so a fetch, belongs to one loop.
         self._in_loops: WeakKeyDictionary[AbstractEventLoop, _InLoop]
         self._in_loops = WeakKeyDictionary()
@@ -223,6 +224,10 @@ class Tokens:
         text = await fetching
         if not is_header_value(text):
             raise self._wrong(text, "a text that a header may carry, without line ends")
+        scheme = self._scheme
+        if scheme is not None and text.lower().startswith(f"{scheme.lower()} "):
+            expected = f"without {scheme!r}, which is put before it; or scheme=None"
+            raise self._wrong(text, expected)
         return text
 
     def _wrong(self, returned: object, expected: str) -> TypeError:

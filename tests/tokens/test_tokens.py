@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import re
 import traceback
 import weakref
 
@@ -337,6 +338,36 @@ class TestFailures:
         assert f"fetch gave {what} (expected: a text that" in str(caught.value)
         assert "S3CRET" not in f"{caught.value}{logs[0].render()}"
         assert 1 == logs[0].total_attempts
+
+    @pytest.mark.parametrize("given", ["Bearer S3CRET", "bearer S3CRET"])
+    async def test_scheme_is_not_put_before_itself(self, given):
+        """A server would refuse "Bearer Bearer", and the call end with a 401."""
+
+        async def fetch():
+            return given
+
+        async with session(
+            [], RefreshingClient.new_decorator(fetch), base_url=BASE
+        ) as opened:
+            with pytest.raises(TypeError) as caught:
+                await opened.get("/")
+
+        expected = r"fetch gave a text \(expected: without 'Bearer', which is put"
+        assert re.search(expected, str(caught.value))
+        assert "S3CRET" not in str(caught.value)
+
+    async def test_whole_value_may_have_a_scheme(self):
+        """With scheme=None nothing is put before it."""
+
+        async def fetch():
+            return "Bearer t"
+
+        whole = RefreshingClient.new_decorator(fetch, scheme=None)
+        transport = ScriptedTransport([200])
+        async with session(transport, whole, base_url=BASE) as opened:
+            await opened.get("/")
+
+        assert ["Bearer t"] == sent(transport)
 
 
 class TestTime:
