@@ -107,14 +107,21 @@ class _Waits:
             try:
                 await (self._before or type(session).close.__get__(session))()
             finally:
-                if session.closed:
-                    now = asyncio.get_running_loop().time()
-                    for wait in self.running:
-                        if wait.when() is None:
-                            wait.reschedule(now)
+                self._look(session)
 
         self._close = close
         attributes[_WAITS], attributes["close"] = self, close
+        # A close that was called before this begins only now, as that of a new task.
+        asyncio.get_running_loop().call_soon(self._look, session)
+
+    def _look(self, session: ClientSession) -> None:
+        """End all waits if the session is closed."""
+        if not session.closed:
+            return
+        now = asyncio.get_running_loop().time()
+        for wait in self.running:
+            if wait.when() is None:
+                wait.reschedule(now)
 
     def end(self, session: ClientSession, wait: asyncio.Timeout) -> None:
         """Forget a wait that is over, and with the last one the session."""

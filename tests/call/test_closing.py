@@ -286,6 +286,15 @@ async def test_wait_that_is_over_in_the_moment_of_its_beginning():
     assert "then waited 0.000 s (backoff)" in log.render()
 
 
+async def test_close_that_was_called_just_before_the_wait():
+    """It begins a turn of the loop later, as each coroutine of a new task does."""
+    client = retrying_session([503, 200], LONG)
+    (error, ended), _ = await asyncio.gather(failure_of(client), client.close())
+
+    assert ("Session is closed", 0.0) == (str(error), ended)
+    assert 0.0 == RequestLog.of(error).children[0].delay
+
+
 async def test_smithy_waits_no_longer():
     """For no token, and in vain for none."""
     for strategy in (StandardRetryStrategy(), StandardRetryStrategy(long_polling=True)):
