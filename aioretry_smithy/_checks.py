@@ -35,6 +35,13 @@ def function(name: str, value: object, arguments: str) -> None:
     _refuse_unless(name, value, expected, fits=fits, or_none=True)
 
 
+def factory(value: object) -> None:
+    """Refuse what cannot make the value of a key; a coroutine would be no value."""
+    if not is_plain_function(value):
+        later = ", without async" if callable(value) else ""
+        raise bad_argument("factory", value, f"a callable that takes the key{later}")
+
+
 def kind(
     name: str, value: object, kind: type[object], *, or_none: bool = False
 ) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import FrozenInstanceError, fields
 from typing import Any, Generic, NoReturn, Self, TypeVar
 
+from . import _checks as check
 from ._errors import bad_argument
 
 _T = TypeVar("_T")
@@ -94,8 +95,7 @@ class BoundedMap(Generic[V]):
         *,
         kind: type[V] | None = None,
     ) -> None:
-        if not callable(factory):
-            raise bad_argument("factory", factory, "a callable that takes the key")
+        check.factory(factory)
         if type(max_size) is not int or max_size < 1:
             raise bad_argument("max_size", max_size, "an int > 0")
         self._factory = factory

@@ -1,6 +1,7 @@
 """Values that are frozen, never copied, or the newest by key."""
 
 import copy
+import functools
 import pickle
 from dataclasses import FrozenInstanceError
 
@@ -9,17 +10,21 @@ from chains import NOW, raises_exactly, response_of, retrying, session
 
 from aioretry_smithy import (
     CircuitBreaker,
+    CircuitBreakerClient,
     CircuitBreakerRule,
     CircuitBreakerRuleWithContent,
     CircuitState,
     ConcurrencyLimit,
+    ConcurrencyLimitingClient,
     Endpoint,
     EndpointGroup,
     OutlierDetection,
     RateLimit,
+    RateLimitingClient,
     RequestLog,
     RetryBudget,
     RetryConfig,
+    RetryConfigMapping,
     RetryDecision,
     RetryLimiter,
     RetryRule,
@@ -253,3 +258,32 @@ def test_map_rejects_bad_arguments(arguments, message):
     """A bad argument is named where the map is made."""
     with raises_exactly(message):
         BoundedMap(*arguments)
+
+
+async def later(*arguments):
+    raise AssertionError("not asked")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        CircuitBreakerClient.new_per_host_decorator,
+        CircuitBreakerClient.new_per_path_decorator,
+        ConcurrencyLimitingClient.new_per_host_decorator,
+        RateLimitingClient.new_per_host_decorator,
+        RetryConfigMapping.per_host,
+        functools.partial(RetryConfigMapping.of, lambda ctx, request: ""),
+    ],
+)
+def test_factory_is_not_asynchronous(make):
+    """Nobody awaits what it makes; that would be told at the first call only."""
+    expected = "a callable that takes the key, without async"
+    with pytest.raises(ValueError, match=rf"^factory: .* \(expected: {expected}\)$"):
+        make(later)
+
+
+def test_function_of_a_key_is_not_asynchronous():
+    """As a factory."""
+    expected = "a function of context and request, without async"
+    with pytest.raises(ValueError, match=rf"^key_fn: .* \(expected: {expected}\)$"):
+        RetryConfigMapping.of(later, lambda key: RetryConfig.no_retry())

@@ -378,8 +378,7 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         ...     return ConcurrencyLimit.aimd(name=key)
         >>> decorator = ConcurrencyLimitingClient.new_per_host_decorator(limit)
         """
-        if not callable(factory):
-            raise bad_argument("factory", factory, "a callable that takes the key")
+        check.factory(factory)
 
         def make(key: str) -> ConcurrencyLimit:
             return _limit_of(factory(key), key)

@@ -17,7 +17,6 @@ from .._call.recorder import begin_after_wait, record_failure
 from .._clock import loop_time
 from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._context.holdings import holdings_of, is_held
-from .._errors import bad_argument
 from .._failures.failure import failure_of
 from .._log.request_log import log_of
 from .._policies.listeners import DryRun
@@ -251,8 +250,7 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
         ...     lambda key: RateLimit(100, per=60.0)
         ... )
         """
-        if not callable(factory):
-            raise bad_argument("factory", factory, "a callable that takes the key")
+        check.factory(factory)
 
         def make(key: str) -> RateGate:
             return gate_of(f"factory({key!r})", factory(key))

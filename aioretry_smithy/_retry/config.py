@@ -15,6 +15,7 @@ from .._errors import (
     bad_argument,
     call_it,
     check_unit,
+    is_plain_function,
     positive_integer,
     refuses_unknown_names,
 )
@@ -369,8 +370,11 @@ class RetryConfigMapping:
         key_fn: Callable[[ClientRequestContext, HttpRequest], str | None],
         factory: Callable[[str], RetryConfig],
     ) -> None:
-        if not callable(key_fn):
-            raise bad_argument("key_fn", key_fn, "a function of context and request")
+        given: object = key_fn
+        if not is_plain_function(given):
+            later = ", without async" if callable(given) else ""
+            expected = f"a function of context and request{later}"
+            raise bad_argument("key_fn", given, expected)
         self._name = name
         self._key_fn = key_fn
         self._factory = factory

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from .._errors import bad_argument, is_finite
+from .._errors import bad_argument, is_finite, is_plain_function
 from .._facade import publish
 from .._limits.client import ConcurrencyLimitingClient
 from .._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
@@ -116,7 +116,7 @@ def _concurrency(
             ConcurrencyLimit.aimd, listeners, initial=4, slow_after=slow_after
         )
         return per_host(factory, timeout=attempt_timeout / 4)
-    if callable(concurrency):
+    if is_plain_function(concurrency):
         return per_host(concurrency)
     expected = "an int >= 1, a ConcurrencyLimit, a function of the host, 'aimd' or None"
     raise bad_argument("concurrency", concurrency, expected)
@@ -127,7 +127,7 @@ def _rate(rate: Any, enforce: bool) -> Decorator:
         rate = RatePerHost(rate)
     if isinstance(rate, RateLimit | list | tuple):
         return RateLimitingClient.new_decorator(rate, enforce=enforce)
-    if callable(rate):
+    if is_plain_function(rate):
         return RateLimitingClient.new_per_host_decorator(rate, enforce=enforce)
     expected = (
         "a number > 0, a RateLimit or a list of them, a function of the host, or None"

@@ -174,9 +174,15 @@ PLACES = "an int >= 1, a ConcurrencyLimit, a function of the host, 'aimd' or Non
 RATES = "a number > 0, a RateLimit or a list of them, a function of the host, or None"
 
 
+async def later(host):
+    raise AssertionError("not asked")
+
+
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
+        ("concurrency", later, PLACES),
+        ("rate", later, RATES),
         *(("concurrency", value, PLACES) for value in (0, True, 1.5, "gradient")),
         *(("rate", value, RATES) for value in (0, -1.0, True, math.inf, "50/second")),
     ],
