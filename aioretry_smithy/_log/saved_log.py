@@ -361,10 +361,18 @@ class SavedLog(LogFacts):
             name, url = self.sent_method, self.sent_url
         else:
             name = None if self.name == asked.name else self.name
-            # Those of a group differ by their endpoints.
-            is_same = self.request_url == asked.request_url or self.endpoint is not None
-            url = None if is_same else self.request_url
+            url = self.request_url if self._has_another_url(asked) else None
         return self.mask.text(f"{name or ''} {url or ''}".strip())
+
+    def _has_another_url(self, call: SavedLog) -> bool:
+        """Say whether the attempt has changed the URL, but for its endpoint.
+
+        That of a call is the URL of its first attempt.
+        """
+        first = call.children[0].endpoint
+        asked, was_at = _behind(call.request_url or "", first)
+        sent, is_at = _behind(self.request_url or "", self.endpoint)
+        return asked != sent and was_at == is_at
 
     def _has_failed(self) -> bool:
         return self.values.get("response_cause") is not None
@@ -385,6 +393,18 @@ class SavedLog(LogFacts):
     def _elapsed(self) -> float:
         # What the line does not know of: to the end of what it knows.
         return self.duration or 0.0
+
+
+def _behind(url: str, endpoint: str | None) -> tuple[str, bool]:
+    """Return what follows an endpoint in a URL, and whether that is in it.
+
+    >>> _behind("http://a.example/v1/orders", "a.example/v1")
+    ('/orders', True)
+    """
+    if endpoint is None:
+        return url, False
+    _, found, rest = url.partition(f"://{endpoint}")
+    return (rest, True) if found else (url, False)
 
 
 _ESCAPED: Final = frozenset("id name endpoint delay_source limiter stop_reason".split())

@@ -6,6 +6,7 @@ import pytest
 from calls import drop_calls, report
 from chains import (
     after,
+    decorated,
     log_of,
     log_of_cancelled,
     refused,
@@ -27,14 +28,19 @@ from aioretry_smithy import (
     CircuitBreakerClient,
     CircuitState,
     ContentPreviewingClient,
+    Endpoint,
+    EndpointGroup,
     HedgingClient,
     RetryStrategy,
+    SessionBuilder,
+    client_decorator,
 )
 from aioretry_smithy._log.rich_tree import RichTree
 from aioretry_smithy._log.saved_log import SavedLog, cleaned
 from aioretry_smithy._log.timeline_svg import draw
 from aioretry_smithy._log.tree import describe_waits, tree
 from aioretry_smithy._text.mask import DEFAULT_MASK
+from aioretry_smithy.testing import ScriptedTransport
 
 SECRET = "http://user:S3CR3T@localhost/orders?token=S3CR3T"
 
@@ -52,6 +58,24 @@ async def previewed():
     body = {"Content-Type": "application/json"}, b'{"token": "S3CR3T", "a": [1]}'
     chain = session([(200, *body)], preview)
     return await log_of(chain, method="POST", json={"token": "S3CR3T", "a": 1})
+
+
+def balanced(*endpoints):
+    """Send each attempt to an endpoint of its own, at a path with a version in it."""
+
+    @client_decorator
+    async def versioned(delegate, ctx, request):
+        url = request.url / "v2"
+        return await delegate.execute(ctx, request.replace(url=url))
+
+    async def call():
+        transport = ScriptedTransport([503, 200])
+        inside = [transport, *[versioned] * (endpoints[-1] == "changed")]
+        urls = [each for each in endpoints if each != "changed"]
+        builder = decorated(SessionBuilder(EndpointGroup.of(*urls)), *inside)
+        return await log_of(builder.decorator(retrying(SAFE)).build(), "/orders")
+
+    return call
 
 
 async def refused_by_a_circuit():
@@ -78,6 +102,12 @@ SCENES = {
     "hedged": hedged,
     "circuit": refused_by_a_circuit,
     "previewed": previewed,
+    "balanced": balanced("http://a.test/shop", "https://b.test:8443"),
+    "balanced, changed": balanced("http://a.test/shop", "http://b.test", "changed"),
+    "at an address": balanced(Endpoint("http://a.test", address="192.0.2.1")),
+    "at an address, changed": balanced(
+        Endpoint("http://a.test", address="192.0.2.1"), "changed"
+    ),
     "key error": lambda: log_of(session([KeyError("order-4711")])),
 }
 
