@@ -396,7 +396,9 @@ class SavedLog(LogFacts):
 
 
 def _behind(url: str, endpoint: str | None) -> tuple[str, bool]:
-    """Return what follows an endpoint in a URL, and whether that is in it.
+    """Return the part of a URL behind its endpoint, or all of a URL without one.
+
+    And whether the endpoint is a part of the URL.
 
     >>> _behind("http://a.example/v1/orders", "a.example/v1")
     ('/orders', True)
