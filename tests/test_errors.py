@@ -362,7 +362,7 @@ async def test_error_that_allows_no_retry_is_named_by_its_class():
 async def test_decorated_session_is_named():
     """A second decoration says what is wrong, as ever."""
     async with SessionBuilder().build() as client:
-        with pytest.raises(ValueError, match=r"^session: <aiohttp.*decorated yet\)$"):
+        with pytest.raises(ValueError, match=r"^session: <aiohttp.*decorated yet; "):
             decorate(client)
 
 
