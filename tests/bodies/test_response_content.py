@@ -56,9 +56,11 @@ async def test_new_response_is_a_stream():
     assert response.content.at_eof()
 
 
-async def test_new_response_knows_its_request():
+@pytest.mark.parametrize("credentials", ["u:p", "u", ":p"])
+async def test_new_response_knows_its_request(credentials):
     """URL, method and headers are those of the request, without credentials."""
-    request = HttpRequest("post", "http://u:p@example.com/", headers={"A": "1"})
+    url = f"http://{credentials}@example.com/"
+    request = HttpRequest("post", url, headers={"A": "1"})
     response = new_response(request)
 
     assert URL("http://example.com/") == response.url == response.request_info.url

@@ -5,7 +5,7 @@ import logging
 import math
 
 import pytest
-from chains import URL, Scripted, bad_argument, now
+from chains import SAFELY, URL, Scripted, bad_argument, log_of, now, retrying, session
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -61,6 +61,15 @@ class TestNobodyIsRefused:
 
         assert (200, True) == (response.status, RequestLog.of(response).sent)
         assert state is breaker.state
+
+    async def test_a_bad_answer_is_no_refusal(self):
+        """The call stops as it would without a circuit breaker."""
+        breaker = CircuitBreaker("orders")
+        breaker.enter_state(OPEN)
+        once = retrying(SAFELY, max_total_attempts=1)
+        log = await log_of(session([503], watching(breaker), once))
+
+        assert "max_total_attempts" == log.stop_reason
 
     async def test_it_opens_and_tells_as_ever(self):
         """Listeners hear of each request that would have been refused."""

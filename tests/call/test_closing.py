@@ -238,6 +238,19 @@ async def test_close_ends_a_backoff_at_once(answer):
     assert 1 == len(asyncio.all_tasks())
 
 
+async def test_close_ends_a_short_backoff_too():
+    """The log has what was waited of it."""
+    client = retrying_session([503, 200], RetryStrategy.failsafe(Backoff.fixed(0.5)))
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(failure_of(client))
+        await asyncio.sleep(0.25)
+        await client.close()
+
+    error, ended = task.result()
+    assert ("Session is closed", 0.25) == (str(error), ended)
+    assert 0.25 == RequestLog.of(error).children[0].delay
+
+
 async def test_all_calls_of_the_session_end_and_no_other():
     """However many wait."""
     clients = [retrying_session([503] * 3 + [200] * 3, LONG) for _ in range(2)]

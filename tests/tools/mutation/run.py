@@ -4,7 +4,7 @@ Runs mutmut in a copy of the checkout, on the modules and with the tests that
 ``[tool.mutmut]`` in ``pyproject.toml`` names. Prints a score for each module and every
 survivor that ``equivalent.toml`` does not explain.
 
-    tox run -e mutation                         # all modules, some minutes
+    tox run -e mutation                         # all modules, some hours
     tox run -e mutation -- _policies/backoff.py       # one of them
 """
 
