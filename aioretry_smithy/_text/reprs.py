@@ -51,6 +51,10 @@ _OF_COLON: Final = re.compile(
     r"""(?x) (?P<quote>['"]) [^'"\s]{6,}+ (?P=quote)
     | (?=\S{6}) [^\s\d,;'"()<>\[\]{}]{0,99}+ \d [^\s,;'"()<>\[\]{}]*+"""
 )
+# Of a host, which may be named after tokens: no blank is before it.
+_PORT: Final = re.compile(
+    r"""(?x) (?<=:) [1-9]\d{0,4} (?: [.:](?=\s|\Z) | (?=[/?\#\s'"\\)\]}>]|\Z) )"""
+)
 _OFTEN_NO_SECRET: Final = frozenset({"auth", "key", "session", "signature"})
 
 # A ">" behind another mark closes nothing.
@@ -96,6 +100,8 @@ def secrets_in_reprs(
             span = _behind_quoted_name(values, found, is_secret)
         elif marks == "(":
             span = _in_call(text, found, is_secret)
+        elif marks == ":" and _is_host(text, found):
+            span = None
         elif marks[0] == ":":
             span = _behind_header(text, found, is_header)
             if span is None and is_secret(found["name"]):
@@ -105,6 +111,13 @@ def secrets_in_reprs(
         if span is not None:
             yield span
             position = max(position, _next_place(text, *span, marks))
+
+
+def _is_host(text: str, found: re.Match[str]) -> bool:
+    """Say whether a name before a colon is that of a host with a port behind it."""
+    is_dotted = not {".", "-"}.isdisjoint(found["name"])
+    is_in_url = text[max(0, found.start() - 2) : found.start()].endswith(("//", "@"))
+    return (is_dotted or is_in_url) and _PORT.match(text, found.end()) is not None
 
 
 def _next_place(text: str, start: int, end: int, marks: str | None) -> int:

@@ -121,6 +121,17 @@ async def test_secret_of_a_repr_is_hidden(text, masked):
         "{'tokens': 5, 'sessions': 12, 'token_count': 7, 'secretary': 'a'}",
         "Box(session=<aiohttp.client.ClientSession object at 0x7fA>)",
         "C:\\new\\cookbook: no such file",
+        "Cannot connect to host auth-service:8080 ssl:default [Name not known]",
+        "circuit breaker 'session-api.example.com:443' is open, next trial in 0.8 s",
+        'no answer of "auth-service:8080"',
+        "(auth-service:8080)",
+        "auth-service:8080: not reached",
+        "asked auth-service:65535.",
+        "GET http://auth-service:8080/orders?page=2 failed",
+        "ws://tokens:8080/orders/17",
+        "http://token.example.com:8080?a=1",
+        "http://****@tokens:8080/orders/17",
+        "auth-service:8080",
         "",
     ],
 )
@@ -129,6 +140,24 @@ async def test_repr_without_a_secret_is_shown(text):
     assert text.replace("'****'", "****") == (await shown(text)).replace(
         "'****'", "****"
     ).replace("ValueError", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("X-Api-Token: 8080", "X-Api-Token: ****"),
+        ("X-Api-Token:8080S3CR3T", "X-Api-Token:****"),
+        ("X-Api-Token:123456", "X-Api-Token:****"),
+        ("Set-Cookie:1; sid=S3CR3T", "Set-Cookie:****"),
+        ("Cookie:8080", "Cookie:****"),
+        ("auth-service:0", "auth-service:****"),
+        ("http://user-token:8080@h/", "http://****"),
+        ("token:8080/S3CR3T", "token:****"),
+    ],
+)
+async def test_a_port_is_a_short_number_behind_a_host(text, masked):
+    """Whatever else stands behind a secret name is hidden."""
+    assert masked == (await shown(text)).removeprefix("ValueError: ")
 
 
 @pytest.mark.filterwarnings("ignore:BasicAuth is deprecated")
