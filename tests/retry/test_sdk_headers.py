@@ -1,5 +1,6 @@
 """Headers of the AWS SDKs name calls, attempts and deadlines."""
 
+import asyncio
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from uuid import UUID
@@ -124,6 +125,7 @@ async def test_limit_that_is_exceeded_is_not_said():
 
 async def test_time_to_live_is_that_of_the_call():
     """Each attempt has what is left, so all name the same second."""
+    await asyncio.sleep(10.0)  # the clock of the loop begins at 0
     backoff = Backoff.fixed(2.0)
     strategy = RetryStrategy.on_server_error_status(backoff)
     _, told, log = await sent([503, 200], strategy, limit=7.5)
