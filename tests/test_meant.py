@@ -8,11 +8,9 @@ import aiohttp
 import pytest
 from chains import NOW, URL, bad_argument, raises_exactly, session
 
-import aioretry_smithy
 from aioretry_smithy import (
     Backoff,
     CircuitBreaker,
-    DecoratingClient,
     HedgingClient,
     HedgingDelay,
     RetryBudget,
@@ -31,14 +29,6 @@ from aioretry_smithy import (
 from aioretry_smithy.testing import ScriptedTransport
 
 NEVER = RetryStrategy.never()
-PUBLIC = [getattr(aioretry_smithy, name) for name in aioretry_smithy.__all__]
-CLIENTS = [
-    each
-    for each in PUBLIC
-    if isinstance(each, type)
-    and issubclass(each, DecoratingClient)
-    and hasattr(each, "new_decorator")
-]
 KINDS = "a RetryStrategy, a RetryStrategyWithContent or a Smithy strategy"
 
 
@@ -387,37 +377,3 @@ def test_warning_is_shown_once_for_a_line():
             Backoff.fixed(200)
 
     assert 1 == len(caught)
-
-
-@pytest.mark.parametrize("kind", CLIENTS, ids=lambda kind: kind.__name__)
-def test_client_made_by_hand_points_to_its_decorator(kind):
-    """Settings in the place of the client that it wraps."""
-    written = rf"write {kind.__name__}\.new_decorator\(\.\.\.\)"
-    for arguments, named in (((), {}), ((1,), {}), ((), {"strategy": 1})):
-        with pytest.raises(TypeError, match=written):
-            kind(*arguments, **named)
-
-
-def test_error_inside_of_a_client_made_by_hand_is_the_error(monkeypatch):
-    """It is no matter of arguments."""
-    monkeypatch.setattr(DecoratingClient, "__setattr__", len)
-
-    with pytest.raises(TypeError, match=r"len\(\) takes exactly one argument"):
-        RetryingClient(None, RetryConfig.standard())
-
-
-def test_client_of_a_user_is_made_as_they_like():
-    """Its first argument need not be the client that it wraps."""
-
-    class Limited(DecoratingClient):
-        def __init__(self, limit, delegate):
-            super().__init__(delegate)
-            self.limit = limit
-
-        @classmethod
-        def new_decorator(cls, limit):
-            return lambda delegate: cls(limit, delegate)
-
-    transport = ScriptedTransport([])
-
-    assert transport is Limited.new_decorator(3)(transport).delegate

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Awaitable, Callable
 from typing import (
     TYPE_CHECKING,
     Any,
     ClassVar,
-    Final,
     Generic,
     Literal,
     Protocol,
@@ -92,26 +90,6 @@ class ForOneKind:
     """The name of the equivalent class for the other kind of chain, if any."""
 
 
-_OURS: Final = __name__.partition(".")[0]
-
-
-def _made_by_decorators(initialize: Callable[..., None]) -> Callable[..., None]:
-    """Point to ``new_decorator()`` where a client class is called with settings."""
-
-    @functools.wraps(initialize)
-    def checked(self: object, *args: object, **named: object) -> None:
-        try:
-            initialize(self, *args, **named)
-        except TypeError as error:
-            if "__init__()" not in str(error):
-                raise
-            name = type(self).__name__
-            message = f"{name}() wraps a client: write {name}.new_decorator(...)"
-            raise TypeError(message) from error
-
-    return checked
-
-
 class DecoratingClient(ForOneKind, Generic[ClientT]):
     """A client around another: the base of decorators written as classes.
 
@@ -150,12 +128,6 @@ class DecoratingClient(ForOneKind, Generic[ClientT]):
 
     mask: Mask | None = None
     """Names to hide in logs, besides the usual secrets."""
-
-    def __init_subclass__(cls, **options: object) -> None:
-        super().__init_subclass__(**options)
-        # A class of a user's may be made of what it likes.
-        if cls.__module__.startswith(_OURS) and hasattr(cls, "new_decorator"):
-            cls.__init__ = _made_by_decorators(cls.__init__)  # type: ignore[method-assign]
 
     def __init__(self, delegate: ClientT) -> None:
         self.delegate = delegate
