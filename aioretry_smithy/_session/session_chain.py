@@ -106,7 +106,6 @@ class SessionDefaults(CallDefaults):
         return type(self)(session, self.mask, self.service, no_retries=off)
 
 
-_ASKED_OF_AIOHTTP: Final = "unexpected keyword argument 'retry'"
 _HOW_TO_ASK: Final = (
     "no argument of a request; around it: with request_options(retry=RetryConfig(...)),"
     " or RetryConfig.no_retry()"
@@ -219,7 +218,7 @@ async def _fail(call: Call, cause: BaseException) -> None:
             record_failure(call, cause)
         judge_attempt(call, cause)
         annotate(call, cause)
-        if isinstance(cause, TypeError) and _ASKED_OF_AIOHTTP in str(cause):
+        if isinstance(cause, TypeError) and "retry" in call.request.arguments:
             cause.add_note(_HOW_TO_ASK)
         if call.resources is not None:
             call.resources.close_responses()
