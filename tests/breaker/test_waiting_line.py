@@ -162,6 +162,14 @@ async def wait(breaker):
     return permit
 
 
+async def test_who_joins_as_the_circuit_has_closed_goes_at_once():
+    """It was asked whether to wait before that."""
+    breaker = breaker_of()
+
+    assert not (await wait(breaker)).is_trial
+    assert now() < 0.001
+
+
 class TestLoops:
     """One event loop after the other."""
 
@@ -349,6 +357,16 @@ class TestSubclass:
 
         assert 200 == status
         assert 3.5 <= end <= 3.6
+
+    async def test_one_that_lags_is_not_asked_again_and_again(self):
+        """By less than the event loop can wait for."""
+        lags = iter(range(100))
+        await asyncio.sleep(1e6)
+        breaker = breaker_of(clock=lambda: now() - 1e6 - next(lags, 0) * 1e-12)
+        breaker.on_failure()
+
+        assert (await wait(breaker)).is_trial
+        assert next(lags) < 10
 
 
 class TestListeners:

@@ -100,6 +100,19 @@ async def test_hedges_that_wait_together_count_once():
     assert [] == server.asked
 
 
+async def test_the_attempt_after_two_hedges_has_the_rest():
+    """One of which was the trial while the other went on waiting."""
+    server = RestartingServer(1e9)
+    breaker = breaker_of(2.0)
+    hedging = HedgingClient.new_decorator(0.5, max_hedges=1)
+    chain = waiting_at(breaker, 5.0), hedging, retrying(KEEP_TRYING)
+    async with session(server.transport(), *chain) as client:
+        breaker.on_failure()
+
+        assert (5.0, FailFastError) == await end_of(client)
+    assert [2.0, 4.0] == server.asked
+
+
 async def test_a_wait_that_was_given_up_is_part_of_it():
     """By a decorator that sends the request anew."""
     breaker = breaker_of(100.0)
@@ -277,6 +290,34 @@ class TestInside:
             given_up.cancel()
 
             assert (1.0, 200) == await other
+
+    @pytest.mark.parametrize("turns", range(8))
+    async def test_a_fetch_may_be_given_up_as_its_patience_ends(self, turns):
+        """It was given nothing that could be handed on."""
+        breaker = breaker_of(100.0)
+        raised = []
+
+        async def fetch():
+            try:
+                return await second.get(f"{URL}/token")
+            except BaseException as error:
+                raised.append(type(error))
+                raise
+
+        refreshing = RefreshingClient.new_decorator(fetch)
+        first = session([], refreshing, base_url=BASE)
+        second = session([], waiting_at(breaker, 1.0))
+        async with first, second:
+            breaker.on_failure()
+            call = asyncio.ensure_future(end_of(first))
+            await asyncio.sleep(1.0)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            call.cancel()
+            await asyncio.wait([call])
+
+        assert raised in ([asyncio.CancelledError], [FailFastError])
+        assert (1.0, None, 0) == (now(), breaker._line, timers())
 
 
 class TestFunctions:
