@@ -5,6 +5,7 @@ import gc
 import io
 import weakref
 
+import aiohttp
 import pytest
 from calls import begin, call_of, close_bodies
 from fake_responses import Sink
@@ -51,7 +52,7 @@ async def test_equal_content_may_come_in_other_pieces():
         ([b"abcdefgX"], b"", "differs from what was sent before"),
         ([b"abcdefghi"], b"", "goes on longer than before"),
         ([b"abcdefgh", b"i"], b"abcdefgh", "goes on longer than before"),
-        ([b"abcd"], b"abcd", "ends earlier than before"),
+        ([b"a"], b"a", "ends earlier than before"),
         ([], b"", "ends earlier than before"),
     ],
 )
@@ -74,7 +75,7 @@ async def test_beginning_is_compared_too():
     await send_chunks(before, b"ab", breaks=True)
     with pytest.raises(SpentBodyError, match="differs"):
         await send_chunks(before, b"abcX")
-    whole = await send_chunks(before, b"abcdef")
+    whole = await send_chunks(before, b"abc", b"def")
     with pytest.raises(SpentBodyError, match="longer"):
         await send_chunks(before, b"abcdefg")
 
@@ -91,6 +92,21 @@ async def test_length_is_compared_before_anything_is_sent(first, then, is_refuse
     before.expect(5)  # refused by a limit, it was not sent
     before.expect(first)
     await send_chunks(before, b"abc")
+    if is_refused:
+        with pytest.raises(SpentBodyError, match="has another length than before"):
+            before.expect(then)
+    else:
+        before.expect(then)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "is_refused"), [(None, 5, False), (5, 5, False), (5, 4, True)]
+)
+async def test_length_of_a_beginning_is_no_length(first, then, is_refused):
+    """That which was announced is compared, if there was one."""
+    before = SentContent("body")
+    before.expect(first)
+    await send_chunks(before, b"abc", breaks=True)
     if is_refused:
         with pytest.raises(SpentBodyError, match="has another length than before"):
             before.expect(then)
@@ -182,7 +198,7 @@ async def test_async_file_that_cannot_be_rewound_goes_out_once(method):
     data = AsyncFile(b"a\nb\n", **{method: OSError(29, "Illegal seek")})
     ctx, request = call(data)
     sent = await send(ctx, data)
-    with pytest.raises(SpentBodyError):
+    with pytest.raises(SpentBodyError, match="was read"):
         await send(ctx, data)
 
     assert b"a\nb\n" == sent
@@ -255,7 +271,21 @@ async def test_factory_of_plain_values_is_held_to_them():
 
 async def test_factory_of_nothing_is_held_to_that():
     """A request without a body, and then one with a body, are not the same."""
-    values = iter([None, b"", b"abc"])
+    values = iter([None, b"a"])
+
+    def factory():
+        return next(values)
+
+    ctx, _ = call(factory)
+    assert prepare(call_of(ctx), factory) is None
+    with pytest.raises(SpentBodyError, match="has another length") as caught:
+        prepare(call_of(ctx), factory)
+    assert is_unprocessed(caught.value)
+
+
+async def test_factory_of_no_bytes_is_held_to_that():
+    """They are the same as no body."""
+    values = iter([None, b"", None, b"a"])
 
     def factory():
         return next(values)
@@ -263,15 +293,16 @@ async def test_factory_of_nothing_is_held_to_that():
     ctx, _ = call(factory)
     first = prepare(call_of(ctx), factory)
     second = await send(ctx, factory)
+    third = prepare(call_of(ctx), factory)
     with pytest.raises(SpentBodyError, match="has another length than before"):
         prepare(call_of(ctx), factory)
 
-    assert (None, b"") == (first, second)
+    assert (None, b"", None) == (first, second, third)
 
 
 async def test_factory_that_makes_nothing_later_is_found_out():
     """The other way round."""
-    values = iter([b"abc", None])
+    values = iter([b"a", None])
 
     def factory():
         return next(values)
@@ -311,6 +342,37 @@ async def test_factory_of_what_was_sent_as_it_is_is_found_out():
 
     with pytest.raises(SpentBodyError, match="read by an earlier attempt"):
         prepare(call_of(ctx), lambda: data)
+
+
+async def test_factory_may_follow_another_body():
+    """A decorator may put it in the place of the caller's own."""
+    data = stream()
+    ctx, _ = call(data)
+    await send(ctx, data)
+
+    assert b"abc" == await send(ctx, lambda: io.BytesIO(b"abc"))
+
+
+async def test_factory_that_leaves_out_a_part_is_found_out():
+    """A multipart inside the multipart."""
+
+    def multipart(*parts):
+        writer = aiohttp.MultipartWriter()
+        for part in parts:
+            writer.append(part)
+        return writer
+
+    whole = (multipart(multipart("a"), "b") for _ in range(2))
+    products = iter([*whole, multipart("b")])
+
+    def factory():
+        return next(products)
+
+    ctx, _ = call(factory)
+    first, second = [await send(ctx, factory) for _ in range(2)]
+    assert first == second
+    with pytest.raises(SpentBodyError, match="has another length than before"):
+        prepare(call_of(ctx), factory)
 
 
 async def test_texts_of_earlier_attempts_are_not_kept():

@@ -18,7 +18,7 @@ from calls import begin, bodies_of, call_of, close_bodies
 from fake_responses import Sink
 from multidict import MultiDict, MultiDictProxy
 
-from aioretry_smithy import HttpRequest
+from aioretry_smithy import HttpRequest, is_unprocessed
 from aioretry_smithy._bodies.replayable_payload import ReplayablePayload, SpentBodyError
 from aioretry_smithy._bodies.request_body import is_spent, prepare
 
@@ -232,21 +232,40 @@ async def test_reading_a_spent_body_again_is_refused():
     await body.write(Sink())
 
     assert body.consumed
-    with pytest.raises(SpentBodyError, match="read before: async_generator"):
+    with pytest.raises(SpentBodyError, match="read before: async_generator") as caught:
         await body.write(Sink())
+    assert not is_unprocessed(caught.value)
+
+
+class Tape(io.BytesIO):
+    """What is behind a drive."""
+
+    def seekable(self):
+        return False
+
+
+class Drive(io.BufferedReader):
+    """A file that tells its position and cannot seek."""
+
+    def seekable(self):
+        return False
+
+
+async def test_file_that_a_middleware_has_read_as_text_is_spent():
+    """No server has seen it."""
+    data = Drive(Tape(b"abc"))
+    ctx, request = call(data)
+    body = prepare(call_of(ctx), data)
+    assert "abc" == body.decode()
+
+    assert is_spent(call_of(ctx), request)
+    with pytest.raises(SpentBodyError, match="read before: Drive") as caught:
+        await body.write(Sink())
+    assert is_unprocessed(caught.value)
 
 
 async def test_file_that_cannot_seek_is_spent_though_it_tells_its_position():
     """To read on in the middle would send half a body."""
-
-    class Tape(io.BytesIO):
-        def seekable(self):
-            return False
-
-    class Drive(io.BufferedReader):
-        def seekable(self):
-            return False
-
     data = Drive(Tape(b"abc"))
     ctx, request = call(data)
     body = prepare(call_of(ctx), data)
