@@ -118,8 +118,7 @@ def _made(call: Call, factory: Callable[[], object]) -> object:
 
 def is_spent(call: Call, request: HttpRequest) -> bool:
     """Say whether sending *request* once more would be refused."""
-    data = request.arguments.get("data")
-    body = None if data is None else _find(call, data)
+    body = _find(call, request.arguments.get("data"))
     return body is not None and body.is_spent
 
 
