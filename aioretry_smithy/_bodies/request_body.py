@@ -118,7 +118,8 @@ def _made(call: Call, factory: Callable[[], object]) -> object:
 
 def is_spent(call: Call, request: HttpRequest) -> bool:
     """Say whether sending *request* once more would be refused."""
-    body = _find(call, request.arguments.get("data"))
+    data = request.arguments.get("data")
+    body = None if data is None else _find(call, data)
     return body is not None and body.is_spent
 
 
