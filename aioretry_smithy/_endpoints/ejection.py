@@ -21,6 +21,8 @@ from .state import NO_CONNECTION, SILENCE, UNHEALTHY, EndpointState, OutlierDete
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
+    import aiohttp
+
     from .._call.call import Call
     from .._context.context import ClientRequestContext
     from .._request.endpoint import Endpoint
@@ -308,13 +310,13 @@ class Choice:
         rosters: Sequence[Roster] = (),
         trial: Trial | None = None,
     ) -> None:
-        self.state = state
-        self.endpoint = state.endpoint
-        self.key = state.key
-        self.middleware = state.middleware
-        self.service_key = service_key
-        self.rosters = rosters
-        self.trial = trial
+        self.state: EndpointState = state
+        self.endpoint: Endpoint = state.endpoint
+        self.key: str = state.key
+        self.middleware: aiohttp.ClientMiddlewareType | None = state.middleware
+        self.service_key: str = service_key
+        self.rosters: Sequence[Roster] = rosters
+        self.trial: Trial | None = trial
 
     @property
     def is_out(self) -> bool:

@@ -122,12 +122,13 @@ class Permit(Place):
 
     def _free(self, limit: ConcurrencyLimit) -> None:
         self._places.in_flight -= 1
-        # Those of an event loop that was closed are nobody's any more.
-        if self._places is limit._places:
-            try:
-                limit._look()
-            except Exception:
-                _logger.warning("%r raised, which is ignored", limit, exc_info=True)
+        if self._places is not limit._places:
+            # Those of an event loop that was closed are nobody's any more.
+            return
+        try:
+            limit._look()
+        except Exception:
+            _logger.warning("%r raised, which is ignored", limit, exc_info=True)
 
 
 _WARM_UP = 10

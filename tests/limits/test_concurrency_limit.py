@@ -279,6 +279,8 @@ async def test_gradient_agrees_with_a_plain_model(chance):
             limit = max(minimum, min(maximum, limit))
 
         assert pytest.approx(limit) == rule._exact
+        # Sums in another order differ a little, and half of them may be a whole number.
+        limit = rule._exact
 
 
 def test_answers_that_take_no_time_do_not_break_the_gradient():
