@@ -55,6 +55,7 @@ _OF_COLON: Final = re.compile(
 _PORT: Final = re.compile(
     r"""(?x) (?<=:) [1-9]\d{0,4} (?: [.:](?=\s|\Z) | (?=[/?\#\s'"\\)\]}>]|\Z) )"""
 )
+_LAST_PART: Final = re.compile(r"(.+)[.-](.+)")
 _OFTEN_NO_SECRET: Final = frozenset({"auth", "key", "session", "signature"})
 
 # A ">" behind another mark closes nothing.
@@ -100,7 +101,7 @@ def secrets_in_reprs(
             span = _behind_quoted_name(values, found, is_secret)
         elif marks == "(":
             span = _in_call(text, found, is_secret)
-        elif marks == ":" and _is_host(text, found):
+        elif marks == ":" and _is_host(text, found, is_secret):
             span = None
         elif marks[0] == ":":
             span = _behind_header(text, found, is_header)
@@ -113,11 +114,15 @@ def secrets_in_reprs(
             position = max(position, _next_place(text, *span, marks))
 
 
-def _is_host(text: str, found: re.Match[str]) -> bool:
+def _is_host(text: str, found: re.Match[str], is_secret: Callable[[str], bool]) -> bool:
     """Say whether a name before a colon is that of a host with a port behind it."""
-    is_dotted = not {".", "-"}.isdisjoint(found["name"])
-    is_in_url = text[max(0, found.start() - 2) : found.start()].endswith(("//", "@"))
-    return (is_dotted or is_in_url) and _PORT.match(text, found.end()) is not None
+    if _PORT.match(text, found.end()) is None:
+        return False
+    if text[max(0, found.start() - 2) : found.start()].endswith(("//", "@")):
+        return True
+    # Headers and members are called by what they are, at the end: X-Api-Key.
+    words = _LAST_PART.fullmatch(found["name"])
+    return words is not None and is_secret(words[1]) and not is_secret(words[2])
 
 
 def _next_place(text: str, start: int, end: int, marks: str | None) -> int:
