@@ -544,9 +544,13 @@ class _Gradient(_Adaptive):
         return f"ConcurrencyLimit.gradient({self._bounds}, {own}, {more})"
 
 
-def _is_limit(limit: object) -> bool:
-    """Say whether what the class of a user has for a limit can be one."""
-    return isinstance(limit, int | float) and limit >= 0
+def _is_limit(limit: int) -> bool:
+    """Say whether what the class of a user has for a limit is a number >= 0."""
+    try:
+        # One of numpy has none of Python's classes.
+        return bool(limit >= 0)
+    except TypeError:
+        return False
 
 
 def _check(limit: object, expected: str) -> int:

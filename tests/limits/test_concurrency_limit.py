@@ -4,6 +4,8 @@ import asyncio
 import math
 import random
 from asyncio import get_running_loop
+from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 from chains import now
@@ -107,6 +109,14 @@ class TestPlaces:
         expected = r"^Halved\.limit: .* \(expected: a number >= 0\)$"
         with pytest.raises(ValueError, match=expected):
             Halved(limit)._try_enter(get_running_loop())
+
+    @pytest.mark.parametrize("number", [Fraction(1, 2), Decimal(1), math.inf])
+    async def test_a_limit_of_a_users_own_may_be_any_number(self, number):
+        """As one of numpy, which is no int."""
+        limit = Halved(number)
+
+        assert limit._try_enter(get_running_loop()) is not None
+        assert 1 == limit.in_flight
 
     async def test_samples_may_be_ignored(self):
         """A limit that does not learn need not say so."""
