@@ -381,13 +381,13 @@ class ReplayablePayload(Payload):
             await self._inner.write_with_length(writer, content_length)
             return
         async with self._sending:
-            await self._rewind()
-            self.start()
-            self._was_sent = True
-            if content_length is not None:
-                self.sent.expect_at_most(content_length)
             comparing: Any = ComparingWriter(writer, self.sent)
             try:
+                await self._rewind()
+                self.start()
+                self._was_sent = True
+                if content_length is not None:
+                    self.sent.expect_at_most(content_length)
                 await self._inner.write_with_length(comparing, content_length)
                 comparing.end()
             finally:

@@ -28,6 +28,7 @@ from aioretry_smithy import (
     RetryStrategy,
     SessionBuilder,
     UnprocessedRequestError,
+    capture_logs,
     client_decorator,
     retry_safety,
 )
@@ -411,22 +412,25 @@ async def test_read_of_a_cancelled_attempt_is_waited_for(path, opened):
 
 
 @every_library
-async def test_nothing_is_left_of_a_cancelled_call(path, opened):
-    """Who reads for it is let go of."""
+@pytest.mark.parametrize("limit", [None, 0.05])
+async def test_nothing_is_left_of_a_cancelled_call(path, opened, limit):
+    """Who reads for it is let go of, and a second attempt that waits for the read."""
     async with (
         FaultServer() as server,
-        connected(server.url, retrying()) as session,
+        connected(server.url, retrying(attempt_timeout=limit)) as session,
         opened(path) as file,
     ):
         thread, others = stuck(file), asyncio.all_tasks()
-        await thread.given_up_by(session.put("/", data=file))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        names = [task.get_coro().__qualname__ for task in asyncio.all_tasks() - others]
+        with capture_logs() as logs:
+            task = asyncio.create_task(session.put("/", data=file))
+            await until(lambda: logs and len(logs[0].children) > bool(limit))
+        await asyncio.sleep(0.01)
+        await thread.given_up_by(task)
+        await asyncio.sleep(0.01)
+        left = [repr(each.get_coro()) for each in asyncio.all_tasks() - others]
         thread.goes_on.set()
 
-    assert [] == [name for name in names if "FaultServer" not in name]
-    assert [] == server.bodies
+    assert [] == server.bodies + [name for name in left if "FaultServer" not in name]
 
 
 @every_library
