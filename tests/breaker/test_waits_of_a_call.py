@@ -1,4 +1,4 @@
-"""The waits of one call at circuits: in all attempts, inside them, of functions."""
+"""The waits of a call at circuits: in attempts, inside them, of listeners, functions."""
 
 import asyncio
 from contextlib import suppress
@@ -11,6 +11,7 @@ from aioretry_smithy import (
     AttemptTimeoutError,
     Backoff,
     CircuitBreakerClient,
+    CircuitBreakerListener,
     CircuitBreakerRpcClient,
     CircuitState,
     FailFastError,
@@ -203,6 +204,47 @@ CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
 
 
 BASE = "http://localhost"
+
+
+class TestListeners:
+    """Listeners hear of states, and of what is refused."""
+
+    async def test_one_that_closes_the_circuit_lets_all_go(self):
+        """From within the event."""
+
+        class Hasty(CircuitBreakerListener):
+            def on_state_changed(self, circuit_breaker, state):
+                if state is HALF_OPEN:
+                    circuit_breaker.enter_state(CLOSED)
+
+        server = RestartingServer(0.5)
+        breaker = breaker_of(listeners=[Hasty()])
+        async with session(server.transport(), waiting_at(breaker)) as client:
+            await end_of(client)
+            ends = await asyncio.gather(*(end_of(client, 0.1) for _ in range(3)))
+
+        assert [(1.0, 200)] * 3 == ends
+
+    async def test_what_one_sends_is_part_of_the_trial(self):
+        """Though the timer of another has made the request the trial."""
+        sent = []
+
+        class Caller(CircuitBreakerListener):
+            def on_state_changed(self, circuit_breaker, state):
+                if state is HALF_OPEN:
+                    sent.append(asyncio.ensure_future(end_of(client)))
+
+        server = RestartingServer(0.5, answers_in=0.25)
+        breaker = breaker_of(listeners=[Caller()])
+        async with session(server.transport(), waiting_at(breaker, 2.0)) as client:
+            await end_of(client)
+            first = asyncio.ensure_future(end_of(client, 0.1))
+            second = asyncio.ensure_future(end_of(client, 0.2))
+            await asyncio.sleep(0.5)
+            first.cancel()
+
+            assert (1.25, 200) == await second
+            assert [(1.25, 200)] == [await each for each in sent]
 
 
 class TestInside:
