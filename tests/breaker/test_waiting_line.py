@@ -14,6 +14,7 @@ from until import lines_run
 
 from aioretry_smithy import (
     CircuitBreaker,
+    CircuitBreakerListener,
     CircuitState,
     FailFastError,
     HedgingClient,

@@ -1,4 +1,4 @@
-"""The waits of a call at circuits: in attempts, inside them, of listeners, functions."""
+"""Waits of a call at circuits: in attempts, inside them, of listeners and functions."""
 
 import asyncio
 from contextlib import suppress
