@@ -319,7 +319,6 @@ def _request_header(ctx: ClientRequestContext) -> str:
         most = config.max_total_attempts
         own = getattr(config.strategy, "max_attempts", most)
         most = min(own, most) if isinstance(own, int) else most
-        most = 1 if call.defaults.no_retries else most
     # A decorator outside may call again, and count beyond the limit.
     if most is not None and most >= attempt:
         parts.append(f"max={most}")

@@ -212,8 +212,7 @@ class TokenRetries(Retries):
         """Return the wait asked of the call; None if asked for one endpoint only."""
         if self.attempt.record.route is None:
             return asked
-        wait = Wait(0.0, "backoff")
-        _, asked_of_call = without_wait(self.attempt, self.cause, wait, asked)
+        _, asked_of_call = without_wait(self.attempt, self.cause, AT_ONCE, asked)
         return asked_of_call or None
 
     def _measure(self, *, throttled: bool) -> None:
