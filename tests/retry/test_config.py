@@ -24,6 +24,7 @@ from aioretry_smithy import (
     smithy,
     unwrap,
 )
+from aioretry_smithy.smithy import StandardRetryStrategy
 
 NEVER = RetryStrategy.never()
 
@@ -146,13 +147,22 @@ def test_settings_can_be_pickled_without_a_limiter():
         pickle.dumps(RetryConfig.standard())
 
 
-def test_strategy_must_be_one():
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        (RetryStrategy, "; call it: RetryStrategy.failsafe()"),
+        (RetryStrategy.never, "; call it: RetryStrategy.never()"),
+        (StandardRetryStrategy, "; call it: StandardRetryStrategy()"),
+        (len, "; write RetryStrategy.on_status(function) for a function"),
+        (int, ""),
+        (7, ""),
+    ],
+)
+def test_strategy_must_be_one(given, hint):
     """A class in the place of its instance is a frequent slip."""
     kinds = "a RetryStrategy, a RetryStrategyWithContent or a Smithy strategy"
-    with bad_argument(
-        "strategy", RetryStrategy, f"{kinds}; call it: RetryStrategy.failsafe()"
-    ):
-        RetryConfig(RetryStrategy)
+    with bad_argument("strategy", given, f"{kinds}{hint}"):
+        RetryConfig(given)
 
 
 @pytest.mark.parametrize("length", [0, -1, True, 1.5, "1", None])

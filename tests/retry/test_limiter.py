@@ -78,6 +78,16 @@ class TestTokenBased:
 
         assert allowed is acquire(limiter)
 
+    @pytest.mark.parametrize(("threshold", "failures"), [(0, 1), (0.5, 0), (0.5, 1)])
+    def test_threshold_may_be_below_one(self, threshold, failures):
+        """One of zero takes the last token; between them a part of one is left."""
+        limiter = RetryLimiter.token_based(1.75, threshold)
+        fail(limiter, failures)
+
+        assert acquire(limiter)
+        fail(limiter, 2 - failures)
+        assert not acquire(limiter)
+
     @pytest.mark.parametrize(("ratio", "successes"), [(1.0, 1), (0.1, 10), (1 / 3, 3)])
     def test_successes_make_up_for_a_failure_exactly(self, ratio, successes):
         """So many lead back to the threshold itself, without rounding errors."""

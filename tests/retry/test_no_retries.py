@@ -93,6 +93,14 @@ async def test_empty_and_0_are_unset_and_all_else_means_off(
     )
 
 
+@pytest.mark.parametrize("most", [1, 2])
+async def test_a_limit_that_is_low_already_is_one_then(most, off):
+    """A single retry is switched off as many are."""
+    chain = session([503] * 2, retrying(RetryConfig(SAFELY, most)))
+
+    assert (1, "max_total_attempts") == await outcome(chain)
+
+
 async def test_it_is_read_when_a_session_is_built(monkeypatch):
     """Not when the decorator is made, and not in a call."""
     decorator = retrying(THREE)

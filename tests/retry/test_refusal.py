@@ -224,6 +224,18 @@ class TestCallsInside:
         (call,) = logs[0].children[0].calls
         assert ("no_retry", "refused") == (logs[0].stop_reason, call.stop_reason)
 
+    async def test_request_of_a_decorator(self):
+        """At the very time at which the attempt began."""
+        async with session([], full()) as other:
+
+            @client_decorator
+            async def ask_first(delegate, ctx, request):
+                await other.get(URL)
+
+            log = await log_of(session([], ask_first, NEVER))
+
+        assert "no_retry" == log.stop_reason
+
     @pytest.mark.parametrize(
         "error",
         [UnprocessedRequestError("full"), RateLimitError(RateLimit(1), 9.0)],
@@ -259,6 +271,34 @@ class TestCallsInside:
 
         log = RequestLog.of(caught.value)
         assert ("refused", 2) == (log.stop_reason, log.total_attempts)
+
+    async def test_function_that_a_decorator_turns_away(self):
+        """By a limit of ours; the function has not run."""
+
+        @client_decorator
+        async def turn_away(delegate, ctx, request):
+            raise RateLimitError(RateLimit(1), 9.0)
+
+        @rpc(turn_away, RetryingRpcClient.new_decorator(RetryStrategy.never()))
+        async def operation():
+            raise AssertionError
+
+        with pytest.raises(RateLimitError) as caught:
+            await operation()
+
+        assert "refused" == RequestLog.of(caught.value).stop_reason
+
+    async def test_request_that_is_turned_away_after_another(self):
+        """A decorator sends two, and the second one is over the limit."""
+
+        @client_decorator
+        async def send_two(delegate, ctx, request):
+            await delegate.execute(ctx, request)
+            raise RateLimitError(RateLimit(1), 9.0)
+
+        log = await log_of(session([200], send_two, NEVER))
+
+        assert "refused" == log.stop_reason
 
     async def test_failure_that_is_raised_again_and_again_is_its_own(self):
         """It may have ended an earlier call, whose log it has."""

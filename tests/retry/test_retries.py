@@ -25,6 +25,7 @@ from chains import (
     silence,
     twice,
 )
+from fake_responses import FakeResponse, FakeStream
 from limiters import Unhurried
 
 from aioretry_smithy import (
@@ -88,6 +89,33 @@ async def test_stop_reason_is_none_after_a_success_only(status, reason):
     response = await response_of(session([status], retrying(RetryStrategy.never())))
 
     assert reason == RequestLog.of(response).stop_reason
+
+
+@pytest.mark.parametrize(
+    ("interval", "is_connected", "ends"),
+    [
+        (0.01, True, ["release", "close"]),
+        (0.2, True, ["close"]),
+        (0.2, False, ["release"]),
+    ],
+    ids=["soon", "late", "without a connection"],
+)
+async def test_rest_of_an_answer_may_be_read_before_the_retry(
+    interval, is_connected, ends
+):
+    """It is where that soon frees a connection for the next attempt."""
+    busy = FakeResponse(FakeStream(1, interval=interval), status=503)
+    if not is_connected:
+        busy.connection = None
+
+    @client_decorator
+    async def answer(delegate, ctx, request):
+        return busy if ctx.attempt == 1 else await delegate.execute(ctx, request)
+
+    again = retrying(Always(Backoff.fixed(1.0)), max_total_attempts=2)
+    response = await response_of(session([200], answer, again))
+
+    assert (200, ends) == (response.status, busy.calls)
 
 
 class TestCancellation:

@@ -91,13 +91,15 @@ async def test_attempts_are_counted_up_to_what_may_be_made(strategy, settings, m
     assert [f"attempt=1; max={most}", f"attempt=2; max={most}"] == told
 
 
-async def test_strategy_of_ones_own_need_not_know_its_limit():
+@pytest.mark.parametrize("known", [{}, {"max_attempts": None}])
+async def test_strategy_of_ones_own_need_not_know_its_limit(known):
     """Then it is that of the retrying client."""
     simple = SimpleRetryStrategy()
     strategy = SimpleNamespace(
         acquire_initial_retry_token=simple.acquire_initial_retry_token,
         refresh_retry_token_for_retry=simple.refresh_retry_token_for_retry,
         record_success=simple.record_success,
+        **known,
     )
     _, told, _ = await sent([200], strategy)
 

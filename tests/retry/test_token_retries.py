@@ -162,12 +162,13 @@ async def test_strategy_may_retry_what_nobody_else_would():
 
 
 @pytest.mark.parametrize("refuses", [False, True])
-async def test_no_attempt_begins_after_the_deadline(refuses):
+@pytest.mark.parametrize("took", [1.0, 2.0])
+async def test_no_attempt_begins_after_the_deadline(refuses, took):
     """Also where the strategy took its time to say so."""
 
     class Late(Plain):
         async def acquire_initial_retry_token(self, *, token_scope=None):
-            await asyncio.sleep(2.0)
+            await asyncio.sleep(took)
             if refuses:
                 raise smithy.RetryError
             return Token(0, 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from traceback import walk_tb
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -74,6 +75,9 @@ async def test_retry_error_is_raised_on_request():
     assert (503, error) == (error.__cause__.status, logs[0].response_cause)
     assert error is logs[0].retry_error
     assert logs[0] is RequestLog.of(error)
+    # The frames of the strategy had the failure.
+    *_, (last, _) = walk_tb(error.__traceback__)
+    assert smithy.__name__ not in last.f_globals["__name__"]
 
 
 @pytest.mark.parametrize("strategy", [Plain(), Refusing()])
