@@ -280,7 +280,7 @@ async def _read_at_last(
         # A decorator outside has put another stream in its place.
         return await response.read()
     taken = getattr(content, "_cursor", 0)
-    response._body = body = body[taken:] if taken else body
+    response._body = body = body[taken:]
     with suppress(Exception):
         content.read_nowait()
     return body
