@@ -20,7 +20,7 @@ from multidict import MultiDict, MultiDictProxy
 
 from aioretry_smithy import HttpRequest, is_unprocessed
 from aioretry_smithy._bodies.replayable_payload import ReplayablePayload, SpentBodyError
-from aioretry_smithy._bodies.request_body import is_spent, prepare
+from aioretry_smithy._bodies.request_body import is_spent, prepare, spent_body_behind
 
 
 class Own(Payload):
@@ -235,6 +235,21 @@ async def test_reading_a_spent_body_again_is_refused():
     with pytest.raises(SpentBodyError, match="read before: async_generator") as caught:
         await body.write(Sink())
     assert not is_unprocessed(caught.value)
+
+
+async def test_failure_is_that_of_a_spent_body_where_it_came_from_it():
+    """Another body may have been sent in the place of the spent one."""
+    data = stream()
+    ctx, _ = call(data)
+    await send(ctx, data)
+    with pytest.raises(SpentBodyError) as caught:
+        await send(ctx, data)
+    failure = ConnectionResetError()
+    found = [spent_body_behind(call_of(ctx), failure)]
+    failure.__cause__ = caught.value
+    found.append(spent_body_behind(call_of(ctx), failure))
+
+    assert [None, caught.value] == found
 
 
 class Tape(io.BytesIO):

@@ -5,6 +5,7 @@ import gc
 import weakref
 from collections import deque
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import aiohttp
 import pytest
@@ -17,12 +18,16 @@ from yarl import URL
 
 from aioretry_smithy import HttpRequest, new_response
 from aioretry_smithy._bodies.response_content import (
+    buffer,
     copy_head,
     discard,
+    keep,
     read_head,
     read_head_of,
+    read_head_within,
     read_whole,
     record_body_failure,
+    whole_body,
 )
 from aioretry_smithy._text.printable import BodyHead
 
@@ -159,14 +164,56 @@ def account(content):
     return {name: getattr(content, name) for name in names}
 
 
-async def test_stream_keeps_its_account_after_a_look():
+@pytest.mark.parametrize("size", [2, 6])
+async def test_stream_keeps_its_account_after_a_look(size):
     """It goes by it when it tells the server to pause and to go on."""
     content = stream(b"abc", b"def")
-    head = await read_head(responding_with(content), 6)
+    head = await read_head(responding_with(content), size)
 
-    assert b"abcdef" == head
+    assert b"abcdef"[:size] == head
     assert account(stream(b"abc", b"def")) == account(content)
     assert b"abcdef" == content.read_nowait()
+
+
+async def test_look_that_may_have_enough_is_taken_at_each_double_size():
+    """Not at each of the chunks, which it joins each time."""
+    looks = []
+    response = responding_with(stream(*[b"x"] * 20))
+    head = await read_head_within(
+        response, 20, seconds=1.0, enough=lambda head: looks.append(len(head))
+    )
+
+    assert [1, 2, 4, 8, 16] == looks
+    assert 20 == len(head)
+
+
+async def test_whole_body_is_one_that_has_ended_and_is_in_memory():
+    """Read or not, of a class of aiohttp's or not."""
+    ended, begun, failed = (new_response(ASKED, body=b"abc") for _ in range(3))
+    await begun.content.read(1)
+    failed.content.set_exception(aiohttp.ClientPayloadError())
+    read = new_response(ASKED, body=b"abc")
+    await read.read()
+    own = SimpleNamespace(content=SimpleNamespace())
+    bodies = [whole_body(each) for each in (ended, begun, failed, read, own)]
+
+    assert [b"abc", None, None, b"abc", None] == bodies
+    assert whole_body(responding_with(stream(b"abc"))) is None
+
+
+async def test_body_that_was_read_is_not_put_back_into_its_stream():
+    """It is there in the response."""
+    response = new_response(ASKED, body=b"abc")
+    await response.read()
+    await buffer(response)
+
+    assert (b"", b"abc") == (await response.content.read(), await response.read())
+
+
+async def test_what_is_another_protocol_is_not_read():
+    """Its bytes are no body."""
+    async with asyncio.timeout(1.0):
+        await buffer(unending(ASKED, 101))
 
 
 async def test_http_chunk_that_has_not_ended_can_be_looked_at():
@@ -339,6 +386,7 @@ async def test_released_twice():
         ({}, {}, True),
         ({"chunks": 64, "size": 1024}, {}, True),
         ({"chunks": 64, "size": 1024}, {"length": 65_536}, True),
+        ({"chunks": 65, "size": 1024}, {}, True),
         ({"chunks": 66, "size": 1024}, {}, False),
         ({"chunks": 1, "size": 1}, {"length": 65_537}, False),
         ({"chunks": 9, "size": 1, "interval": 0.01}, {}, True),
@@ -352,6 +400,7 @@ async def test_released_twice():
         "at its end",
         "small",
         "small, declared",
+        "small, and a last piece",
         "large",
         "large, declared",
         "slow",
@@ -370,6 +419,30 @@ async def test_rest_of_a_body_is_read_if_it_is_worth_it(stream, given, reused):
 
     assert (["release", "close"] if reused else ["close"]) == response.calls
     assert asyncio.get_running_loop().time() <= 0.1
+
+
+@pytest.mark.parametrize(("length", "waited"), [(65_536, 0.05), (65_537, 0.0)])
+async def test_answer_that_may_be_the_outcome_is_read_if_it_is_small(length, waited):
+    """Up to 64 KiB; the rest of a larger one is not waited for."""
+    headers = {"Content-Length": f"{length}"}
+    response = unending(ASKED, 503, headers=headers)
+    response._connection = MagicMock()
+    loop = asyncio.get_running_loop()
+    loop.call_later(0.05, response.content.feed_data, bytes(length))
+    await keep(response)
+
+    assert waited == loop.time()
+    assert response.closed
+
+
+async def test_response_without_a_connection_is_given_up_at_once():
+    """There is none to use again, however much of the body is missing."""
+    response = FakeResponse(FakeStream(1, interval=0.05))
+    response.connection = None
+    await discard(response)
+
+    assert ["release", "close"] == response.calls
+    assert 0.0 == asyncio.get_running_loop().time()
 
 
 async def test_cancellation_while_giving_up_closes():

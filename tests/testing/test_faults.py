@@ -253,7 +253,7 @@ class TestChoice:
 class TestCutBody:
     """A body that ends too soon."""
 
-    @pytest.mark.parametrize("after", [0, 3])
+    @pytest.mark.parametrize("after", [0, 1, 3])
     async def test_body_fails_after_so_many_bytes(self, after):
         """They arrive, then reading fails each time, and the log knows."""
         faults = injecting(InjectedFault.cut_body(after=after))
