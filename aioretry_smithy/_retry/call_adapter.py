@@ -72,7 +72,7 @@ class CallAdapter:
         return await look(result)
 
     def release(
-        self, result: Result, seconds: float, *, keep: bool = False
+        self, result: Result, seconds: float, *, keep: bool
     ) -> Awaitable[None] | None:
         """Release the connection of *result*, in at most *seconds*.
 
@@ -141,7 +141,7 @@ class HttpAdapter(CallAdapter):
         return looked
 
     def release(
-        self, response: aiohttp.ClientResponse, seconds: float, *, keep: bool = False
+        self, response: aiohttp.ClientResponse, seconds: float, *, keep: bool
     ) -> Awaitable[None] | None:
         """Release *response* and its connection, in at most *seconds*."""
         if keep:

@@ -258,7 +258,7 @@ class TokenRetries(Retries):
                 _chain(refusal, self._error)
             if self.result is not NOTHING:
                 left = self.ctx.remaining()
-                releasing = self.adapter.release(self.result, left)
+                releasing = self.adapter.release(self.result, left, keep=False)
                 if releasing is not None:
                     await releasing
             self.result, self.cause = NOTHING, refusal
