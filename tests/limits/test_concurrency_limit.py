@@ -118,6 +118,16 @@ class TestPlaces:
         assert limit._try_enter(get_running_loop()) is not None
         assert 1 == limit.in_flight
 
+    async def test_a_place_that_was_given_back_teaches_its_limit_nothing(self):
+        """Another request has it by then."""
+        limit = Halved(4)
+        place = limit._try_enter(get_running_loop())
+        place.release()
+        place.learn(dropped=True)
+
+        assert 4 == limit.limit
+        assert 0 == limit.in_flight
+
     async def test_samples_may_be_ignored(self):
         """A limit that does not learn need not say so."""
         limit = ConcurrencyLimit.fixed(3, name="orders")
